@@ -1,0 +1,465 @@
+//! Events: the single source of journal rows, of what subscribers get, and of `proto-docs/events.md`.
+//!
+//! Past tense, append-only. `*_delta` and `tool.progress` are *foldable*: they are written before
+//! they are shown like everything else, and are removed in the transaction that writes the event
+//! that holds the whole (R9). All others are permanent.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
+use super::message::InputBlock;
+use super::model::{BlockKind, StopReason};
+use super::permission::{Decision, Mode, Scope};
+use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, TurnResult};
+use super::time::Timestamp;
+use super::tool::{FileChange, ReadRecord, ToolStatus};
+use super::usage::Usage;
+
+/// Who caused an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// Name the client gave in `daemon.hello`, or `client-N`.
+    pub client: String,
+    /// Its user id.
+    pub uid: u32,
+    /// Its process id when it connected; for display only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pid: Option<i32>,
+}
+
+/// One event as it stands in the journal and on the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// Its number in the session.
+    pub seq: Seq,
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turn_id: Option<TurnId>,
+    /// The item, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub item_id: Option<ItemId>,
+    /// When it happened.
+    pub at_ms: Timestamp,
+    /// Who caused it, if a client did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<Origin>,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// An event before it has a number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// The turn, where there is one.
+    pub turn_id: Option<TurnId>,
+    /// The item, where there is one.
+    pub item_id: Option<ItemId>,
+    /// Who caused it, if a client did.
+    pub origin: Option<Origin>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Where a turn stands (Q4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The input is taken in.
+    Input,
+    /// System prompt and surroundings are gathered.
+    Context,
+    /// A model is asked.
+    ModelCall,
+    /// Tools are prepared, asked for and run.
+    ToolExecution,
+    /// The result is made.
+    Result,
+}
+
+/// How a permission request was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettledBy {
+    /// Somebody answered.
+    Answer,
+    /// The turn or the call was aborted.
+    Abort,
+}
+
+/// What happened. The `type` on the wire is dotted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+pub enum Event {
+    /// The session was made.
+    #[serde(rename = "session.created")]
+    SessionCreated(SessionSpec),
+    /// Title, model or mode changed; only what changed is there.
+    #[serde(rename = "session.updated")]
+    SessionUpdated {
+        /// New title.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        title: Option<String>,
+        /// New model.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        model: Option<String>,
+        /// New approval mode.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        mode: Option<Mode>,
+    },
+    /// The session's state changed.
+    #[serde(rename = "session.status")]
+    SessionStatus {
+        /// The new state.
+        state: SessionState,
+        /// What it waits for.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        requires: Option<Requires>,
+    },
+    /// The system prompt was put together (Q9): kept, so that it stays byte-identical.
+    #[serde(rename = "session.context")]
+    SessionContext {
+        /// The whole system prompt.
+        system: String,
+        /// Where its parts came from, for people.
+        sources: Vec<String>,
+    },
+    /// A client attached.
+    #[serde(rename = "session.attached")]
+    SessionAttached {
+        /// Clients attached now.
+        clients: u32,
+    },
+    /// A client detached.
+    #[serde(rename = "session.detached")]
+    SessionDetached {
+        /// Clients attached now.
+        clients: u32,
+    },
+    /// The session was killed and takes no more input.
+    #[serde(rename = "session.ended")]
+    SessionEnded {
+        /// Why.
+        reason: String,
+    },
+    /// The workspace holds parts that are used only once it is trusted.
+    #[serde(rename = "workspace.trust_required")]
+    WorkspaceTrustRequired {
+        /// The folder.
+        cwd: String,
+        /// What is left out until then.
+        parts: Vec<String>,
+    },
+    /// An input waits for the running turn to end.
+    #[serde(rename = "turn.queued")]
+    TurnQueued {
+        /// The input.
+        input: Vec<InputBlock>,
+    },
+    /// A turn began.
+    #[serde(rename = "turn.started")]
+    TurnStarted {
+        /// The model.
+        model: String,
+        /// The approval mode.
+        mode: Mode,
+    },
+    /// The turn moved on.
+    #[serde(rename = "turn.phase")]
+    TurnPhase {
+        /// Where it stands.
+        phase: Phase,
+        /// Number of the model call, from 1.
+        step: u64,
+    },
+    /// A turn that a restart had interrupted goes on.
+    #[serde(rename = "turn.resumed")]
+    TurnResumed {
+        /// How often this turn was resumed.
+        resumes: u32,
+    },
+    /// An input for the running turn: the model gets it with the next tool results.
+    #[serde(rename = "turn.steered")]
+    TurnSteered {
+        /// The input.
+        input: Vec<InputBlock>,
+    },
+    /// An abort was accepted; everything is being stopped.
+    #[serde(rename = "turn.aborting")]
+    TurnAborting {},
+    /// The turn ended.
+    #[serde(rename = "turn.completed")]
+    TurnCompleted {
+        /// How.
+        result: TurnResult,
+    },
+    /// A model's answer begins.
+    #[serde(rename = "message.started")]
+    MessageStarted {
+        /// The model.
+        model: String,
+        /// Number of the model call in this turn, from 1.
+        step: u64,
+        /// Number of the attempt at this call, from 1.
+        attempt: u32,
+    },
+    /// A block of the answer begins.
+    #[serde(rename = "message.block_started")]
+    MessageBlockStarted {
+        /// Its position.
+        index: u32,
+        /// What it is.
+        block: BlockKind,
+    },
+    /// More text. Foldable.
+    #[serde(rename = "message.text_delta")]
+    MessageTextDelta {
+        /// The block.
+        index: u32,
+        /// The new part.
+        text: String,
+    },
+    /// More reasoning. Foldable.
+    #[serde(rename = "message.thinking_delta")]
+    MessageThinkingDelta {
+        /// The block.
+        index: u32,
+        /// The new part.
+        text: String,
+    },
+    /// More of a tool call's arguments, as JSON text. Foldable.
+    #[serde(rename = "message.tool_input_delta")]
+    MessageToolInputDelta {
+        /// The block.
+        index: u32,
+        /// The new part.
+        json: String,
+    },
+    /// A block of the answer is complete.
+    #[serde(rename = "message.block_completed")]
+    MessageBlockCompleted {
+        /// Its position.
+        index: u32,
+    },
+    /// A message is whole (or was cut short: then `item.status` is `interrupted`).
+    #[serde(rename = "message.completed")]
+    MessageCompleted {
+        /// The message.
+        item: Item,
+        /// The model, for answers.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        model: Option<String>,
+        /// Why the answer ended.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        stop_reason: Option<StopReason>,
+        /// Tokens of the call.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        usage: Option<Usage>,
+        /// Cost of the call; absent if the price is unknown.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cost_usd_micros: Option<u64>,
+        /// How long the call took.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        duration_ms: Option<u64>,
+        /// The provider's id of the answer.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        response_id: Option<String>,
+    },
+    /// The model asked for a tool call.
+    #[serde(rename = "tool.requested")]
+    ToolRequested {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// The full arguments.
+        input: Value,
+    },
+    /// Execution begins. Written, and synced, before anything runs.
+    #[serde(rename = "tool.started")]
+    ToolStarted {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// Why it may run: a rule, a mode, or the request that was answered.
+        allowed_by: String,
+        /// Whether it changes nothing.
+        read_only: bool,
+    },
+    /// Output of a running tool. Foldable.
+    #[serde(rename = "tool.progress")]
+    ToolProgress {
+        /// The call.
+        call_id: CallId,
+        /// `stdout` or `stderr`.
+        stream: String,
+        /// The new part.
+        text: String,
+    },
+    /// A tool call ended, one way or another.
+    #[serde(rename = "tool.completed")]
+    ToolCompleted {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// How it ended.
+        status: ToolStatus,
+        /// What the model is told.
+        output: String,
+        /// A stable word for the reason of a failure.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        code: Option<String>,
+        /// More for clients: exit code, counts, encoding.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        detail: Option<Value>,
+        /// Time from start to end; 0 if it never ran.
+        duration_ms: u64,
+        /// What the model has now seen of files.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        reads: Vec<ReadRecord>,
+        /// The folder for further commands, if it moved.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cwd: Option<String>,
+    },
+    /// A tool changed a file.
+    #[serde(rename = "file.changed")]
+    FileChanged {
+        /// The call.
+        call_id: CallId,
+        /// What changed.
+        #[serde(flatten)]
+        change: FileChange,
+    },
+    /// A tool call waits for a person.
+    #[serde(rename = "permission.requested")]
+    PermissionRequested {
+        /// The request.
+        #[serde(flatten)]
+        request: PermissionRequest,
+        /// Whether the call changes nothing.
+        #[serde(default)]
+        read_only: bool,
+    },
+    /// A permission request was settled.
+    #[serde(rename = "permission.resolved")]
+    PermissionResolved {
+        /// The request.
+        request_id: PermissionId,
+        /// The call.
+        call_id: CallId,
+        /// Allow or deny.
+        decision: Decision,
+        /// For how long.
+        scope: Scope,
+        /// The grant that was given with it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        grant: Option<String>,
+        /// Words for the model.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        feedback: Option<String>,
+        /// By an answer or an abort.
+        by: SettledBy,
+    },
+    /// A model call failed and is tried again after a wait.
+    #[serde(rename = "retry")]
+    Retry {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Attempts at most.
+        max: u32,
+        /// The wait.
+        delay_ms: u64,
+        /// What failed.
+        reason: String,
+    },
+    /// Something a person should know; changes nothing.
+    #[serde(rename = "notice")]
+    Notice {
+        /// A stable word.
+        kind: String,
+        /// The text.
+        text: String,
+    },
+    /// Something failed.
+    #[serde(rename = "error")]
+    Error {
+        /// A stable word.
+        kind: String,
+        /// The text, secrets removed.
+        message: String,
+    },
+}
+
+impl Event {
+    /// The `type` on the wire, the `kind` column, the heading in the reference.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Event::SessionCreated(_) => "session.created",
+            Event::SessionUpdated { .. } => "session.updated",
+            Event::SessionStatus { .. } => "session.status",
+            Event::SessionContext { .. } => "session.context",
+            Event::SessionAttached { .. } => "session.attached",
+            Event::SessionDetached { .. } => "session.detached",
+            Event::SessionEnded { .. } => "session.ended",
+            Event::WorkspaceTrustRequired { .. } => "workspace.trust_required",
+            Event::TurnQueued { .. } => "turn.queued",
+            Event::TurnStarted { .. } => "turn.started",
+            Event::TurnPhase { .. } => "turn.phase",
+            Event::TurnResumed { .. } => "turn.resumed",
+            Event::TurnSteered { .. } => "turn.steered",
+            Event::TurnAborting {} => "turn.aborting",
+            Event::TurnCompleted { .. } => "turn.completed",
+            Event::MessageStarted { .. } => "message.started",
+            Event::MessageBlockStarted { .. } => "message.block_started",
+            Event::MessageTextDelta { .. } => "message.text_delta",
+            Event::MessageThinkingDelta { .. } => "message.thinking_delta",
+            Event::MessageToolInputDelta { .. } => "message.tool_input_delta",
+            Event::MessageBlockCompleted { .. } => "message.block_completed",
+            Event::MessageCompleted { .. } => "message.completed",
+            Event::ToolRequested { .. } => "tool.requested",
+            Event::ToolStarted { .. } => "tool.started",
+            Event::ToolProgress { .. } => "tool.progress",
+            Event::ToolCompleted { .. } => "tool.completed",
+            Event::FileChanged { .. } => "file.changed",
+            Event::PermissionRequested { .. } => "permission.requested",
+            Event::PermissionResolved { .. } => "permission.resolved",
+            Event::Retry { .. } => "retry",
+            Event::Notice { .. } => "notice",
+            Event::Error { .. } => "error",
+        }
+    }
+
+    /// Whether the row is removed once the event that holds the whole is written (R9).
+    #[must_use]
+    pub const fn is_foldable(&self) -> bool {
+        matches!(
+            self,
+            Event::MessageTextDelta { .. }
+                | Event::MessageThinkingDelta { .. }
+                | Event::MessageToolInputDelta { .. }
+                | Event::ToolProgress { .. }
+        )
+    }
+
+    /// Whether losing the row to a power cut loses a fact (S1): such rows are synced to disk.
+    #[must_use]
+    pub const fn is_fact(&self) -> bool {
+        !(self.is_foldable()
+            || matches!(
+                self,
+                Event::TurnPhase { .. }
+                    | Event::SessionAttached { .. }
+                    | Event::SessionDetached { .. }
+                    | Event::MessageStarted { .. }
+                    | Event::MessageBlockStarted { .. }
+                    | Event::MessageBlockCompleted { .. }
+            ))
+    }
+}

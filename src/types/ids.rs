@@ -1,0 +1,197 @@
+//! Identifiers. Each kind is a type of its own and prints with its prefix (`config.md`, "Ids").
+//!
+//! An id is a UUID (version 7, RFC 9562) behind a prefix. Inside the house ids are minted from
+//! an input ([`Mint`]), so that the engine stays a function of what it is given.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+/// Position of an event in its session's journal: strictly increasing, never reused, from 1.
+pub type Seq = u64;
+
+/// The text was not an id of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadId {
+    /// The prefix that was wanted, without the underscore.
+    pub prefix: &'static str,
+}
+
+impl fmt::Display for BadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected an id like {}_0190f2a4-… (prefix and UUID)", self.prefix)
+    }
+}
+
+impl std::error::Error for BadId {}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// The text before the underscore.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Wraps a UUID that was made elsewhere.
+            #[must_use]
+            pub const fn from_uuid(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "_{}"), self.0.as_hyphenated())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                text.strip_prefix(concat!($prefix, "_"))
+                    .and_then(|rest| Uuid::try_parse(rest).ok())
+                    .map(Self)
+                    .ok_or(BadId { prefix: $prefix })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<str>::deserialize(d)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "string",
+                    "pattern": concat!("^", $prefix, "_[0-9a-fA-F-]{32,36}$"),
+                })
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// One conversation and everything it remembers.
+    SessionId = "ses";
+    /// One user message and all the work done to answer it.
+    TurnId = "turn";
+    /// One entry of the conversation: a message, a tool call, a notice.
+    ItemId = "item";
+    /// One tool call.
+    CallId = "call";
+    /// One question whether a tool call may run.
+    PermissionId = "perm";
+}
+
+/// Randomness as an input. 128 bits, taken from the operating system by [`Seed::random`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub u128);
+
+impl Seed {
+    /// A fresh seed. The only place of the house (with the clock) that is not a pure function.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Uuid::now_v7().as_u128() ^ (Uuid::now_v7().as_u128() << 54))
+    }
+}
+
+/// Makes ids and random numbers from a seed and a time: the same inputs give the same ids.
+#[derive(Clone, Debug)]
+pub struct Mint {
+    at_ms: u64,
+    state: u128,
+}
+
+impl Mint {
+    /// Ids made here carry the time `at_ms` (milliseconds since the Unix epoch).
+    #[must_use]
+    pub fn new(at_ms: i64, seed: Seed) -> Self {
+        Self { at_ms: u64::try_from(at_ms).unwrap_or(0), state: seed.0 }
+    }
+
+    /// 64 pseudo-random bits (SplitMix64 over both halves of the seed).
+    pub fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let mut z = (self.state ^ (self.state >> 64)) as u64;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        let mut random = [0u8; 10];
+        random[..8].copy_from_slice(&self.random().to_le_bytes());
+        random[8..].copy_from_slice(&self.random().to_le_bytes()[..2]);
+        uuid::Builder::from_unix_timestamp_millis(self.at_ms, &random).into_uuid()
+    }
+
+    /// A new session id.
+    pub fn session(&mut self) -> SessionId {
+        SessionId(self.uuid())
+    }
+    /// A new turn id.
+    pub fn turn(&mut self) -> TurnId {
+        TurnId(self.uuid())
+    }
+    /// A new item id.
+    pub fn item(&mut self) -> ItemId {
+        ItemId(self.uuid())
+    }
+    /// A new tool call id.
+    pub fn call(&mut self) -> CallId {
+        CallId(self.uuid())
+    }
+    /// A new permission request id.
+    pub fn permission(&mut self) -> PermissionId {
+        PermissionId(self.uuid())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_prints_and_parses_to_itself_and_refuses_another_kind() {
+        let mut mint = Mint::new(1_700_000_000_000, Seed(7));
+        let id = mint.session();
+        assert_eq!(id.to_string().parse::<SessionId>(), Ok(id));
+        assert!(id.to_string().starts_with("ses_"));
+        assert!(id.to_string().parse::<TurnId>().is_err());
+        assert!("ses_zz".parse::<SessionId>().is_err());
+    }
+
+    #[test]
+    fn the_same_seed_mints_the_same_ids_and_never_one_twice() {
+        let (mut a, mut b) = (Mint::new(5, Seed(1)), Mint::new(5, Seed(1)));
+        let first: Vec<_> = (0..1000).map(|_| a.item()).collect();
+        let again: Vec<_> = (0..1000).map(|_| b.item()).collect();
+        assert_eq!(first, again);
+        let distinct: std::collections::HashSet<_> = first.into_iter().collect();
+        assert_eq!(distinct.len(), 1000);
+    }
+}

@@ -1,0 +1,15 @@
+//! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
+
+pub mod event;
+pub mod ids;
+pub mod message;
+pub mod model;
+pub mod permission;
+pub mod session;
+pub mod time;
+pub mod tool;
+pub mod usage;
+
+pub use event::{Envelope, Event, Fact, Origin};
+pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
+pub use time::{Clock, Timestamp};

@@ -1,0 +1,370 @@
+//! A session, a turn and an item as clients see them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
+use super::message::{Block, Role};
+use super::model::StopReason;
+use super::permission::Mode;
+use super::time::Timestamp;
+use super::tool::ToolStatus;
+use super::usage::{Budgets, Usage};
+
+/// State of a session (R13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// Waits for a submit.
+    #[default]
+    Idle,
+    /// A turn runs.
+    Running,
+    /// A turn waits for a person.
+    RequiresAction,
+    /// A turn stands still until somebody resumes it.
+    Paused,
+    /// The last turn could not be continued.
+    Failed,
+    /// Killed; takes no more input.
+    Ended,
+    /// Put away.
+    Archived,
+}
+
+impl SessionState {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            SessionState::Idle => "idle",
+            SessionState::Running => "running",
+            SessionState::RequiresAction => "requires_action",
+            SessionState::Paused => "paused",
+            SessionState::Failed => "failed",
+            SessionState::Ended => "ended",
+            SessionState::Archived => "archived",
+        }
+    }
+}
+
+/// What a session in `requires_action` waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Requires {
+    /// An answer to one or more permission requests.
+    Permission,
+    /// An answer to a question of the model.
+    Question,
+    /// A decision what to do about a tool call whose outcome is unknown.
+    UnknownOutcome,
+}
+
+/// What is fixed when a session is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionSpec {
+    /// The folder it works in, absolute and free of links.
+    pub cwd: String,
+    /// Short name for people.
+    pub title: String,
+    /// `PROVIDER/MODEL`; empty if none is configured.
+    pub model: String,
+    /// Approval mode.
+    pub mode: Mode,
+    /// Made for unattended work.
+    #[serde(default)]
+    pub background: bool,
+    /// Everything runs serially and every call asks (Q22).
+    #[serde(default)]
+    pub safe_mode: bool,
+    /// Limits of each turn.
+    #[serde(default)]
+    pub budgets: Budgets,
+}
+
+/// A session as `session.list` and `session.get` return it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionView {
+    /// Its id.
+    pub session_id: SessionId,
+    /// Short name.
+    pub title: String,
+    /// What it is doing.
+    pub state: SessionState,
+    /// What it waits for, in `requires_action`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub requires: Option<Requires>,
+    /// Its folder.
+    pub cwd: String,
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// Approval mode.
+    pub mode: Mode,
+    /// Made for unattended work.
+    pub background: bool,
+    /// When it was made.
+    pub created_at_ms: Timestamp,
+    /// When its last permanent event was written.
+    pub updated_at_ms: Timestamp,
+    /// Its newest event.
+    pub last_seq: Seq,
+    /// Tokens of all its model calls.
+    pub usage: Usage,
+    /// Cost so far; `null` if a price is unknown.
+    pub cost_usd_micros: Option<u64>,
+    /// Clients attached now.
+    pub clients: u32,
+    /// The turn that runs or waits, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turn_id: Option<TurnId>,
+    /// Last line that was said.
+    #[serde(default)]
+    pub last_line: String,
+}
+
+/// Kinds of items (R13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// What a person submitted.
+    UserMessage,
+    /// What the model answered.
+    AssistantMessage,
+    /// A tool call with its result.
+    ToolCall,
+}
+
+impl ItemKind {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ItemKind::UserMessage => "user_message",
+            ItemKind::AssistantMessage => "assistant_message",
+            ItemKind::ToolCall => "tool_call",
+        }
+    }
+}
+
+/// Status of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    /// Still growing.
+    Running,
+    /// Whole.
+    Completed,
+    /// Cut short; what there is stays, and is not sent to the model again.
+    Interrupted,
+}
+
+impl ItemStatus {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ItemStatus::Running => "running",
+            ItemStatus::Completed => "completed",
+            ItemStatus::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// One entry of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Item {
+    /// Its id.
+    pub item_id: ItemId,
+    /// The turn it belongs to.
+    pub turn_id: TurnId,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Whether it is whole.
+    pub status: ItemStatus,
+    /// Seq of the event that opened it.
+    pub first_seq: Seq,
+    /// Seq of its newest permanent event.
+    pub last_seq: Seq,
+    /// Messages: all the text. Tool calls: what the model was told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+    /// Messages: who speaks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub role: Option<Role>,
+    /// Messages: the blocks.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub content: Vec<Block>,
+    /// Tool calls: details.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub call: Option<CallView>,
+}
+
+/// The tool call of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallView {
+    /// Its id.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub input: Value,
+    /// Where it stands (R13).
+    pub status: CallStatus,
+}
+
+/// Where a tool call stands (R13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    /// Asked for by the model.
+    Pending,
+    /// Waits for a person.
+    AwaitingPermission,
+    /// Runs.
+    Running,
+    /// Did it.
+    Completed,
+    /// Reported an error.
+    Failed,
+    /// Was refused.
+    Denied,
+    /// Was stopped.
+    Cancelled,
+    /// Nobody knows whether it took effect.
+    Unknown,
+}
+
+impl From<ToolStatus> for CallStatus {
+    fn from(status: ToolStatus) -> Self {
+        match status {
+            ToolStatus::Completed => CallStatus::Completed,
+            ToolStatus::Failed => CallStatus::Failed,
+            ToolStatus::Denied => CallStatus::Denied,
+            ToolStatus::Cancelled => CallStatus::Cancelled,
+            ToolStatus::Unknown => CallStatus::Unknown,
+        }
+    }
+}
+
+/// How a turn ended (Q34).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Subtype {
+    /// The model was done.
+    Success,
+    /// Something on our side failed; `errors` says what.
+    ErrorDuringExecution,
+    /// The limit on model calls was reached.
+    ErrorMaxTurns,
+    /// The limit on money was reached.
+    ErrorMaxBudgetUsd,
+    /// The limit on output tokens was reached.
+    ErrorMaxTokens,
+    /// The limit on wall time was reached.
+    ErrorMaxTime,
+    /// One answer was longer than the model may write.
+    MaxOutputTokens,
+    /// A person stopped it.
+    Aborted,
+    /// The model or its server failed.
+    LlmError,
+}
+
+impl Subtype {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Subtype::Success => "success",
+            Subtype::ErrorDuringExecution => "error_during_execution",
+            Subtype::ErrorMaxTurns => "error_max_turns",
+            Subtype::ErrorMaxBudgetUsd => "error_max_budget_usd",
+            Subtype::ErrorMaxTokens => "error_max_tokens",
+            Subtype::ErrorMaxTime => "error_max_time",
+            Subtype::MaxOutputTokens => "max_output_tokens",
+            Subtype::Aborted => "aborted",
+            Subtype::LlmError => "llm_error",
+        }
+    }
+}
+
+/// The result of a turn (Q34).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnResult {
+    /// How it ended.
+    pub subtype: Subtype,
+    /// The text of the last answer; may be empty.
+    pub text: String,
+    /// Why the last answer ended.
+    pub stop_reason: Option<StopReason>,
+    /// Tokens of this turn.
+    pub usage: Usage,
+    /// The same by `PROVIDER/MODEL`.
+    pub usage_by_model: BTreeMap<String, Usage>,
+    /// Cost of this turn; `null` if a price is unknown.
+    pub cost_usd_micros: Option<u64>,
+    /// From start to end.
+    pub duration_ms: u64,
+    /// Spent waiting for the model.
+    pub model_ms: u64,
+    /// Spent running tools.
+    pub tools_ms: u64,
+    /// Spent waiting for people.
+    pub permission_ms: u64,
+    /// Model calls made.
+    pub model_calls: u64,
+    /// Calls that were refused.
+    pub permission_denials: Vec<Denial>,
+    /// Errors of this turn only (Q32).
+    pub errors: Vec<TurnError>,
+}
+
+/// A refused call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Denial {
+    /// The tool.
+    pub tool: String,
+    /// The call.
+    pub call_id: CallId,
+    /// Its arguments.
+    pub input: Value,
+}
+
+/// An error of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnError {
+    /// A stable word.
+    pub kind: String,
+    /// For people, secrets removed.
+    pub message: String,
+}
+
+/// A permission request as clients see it (P5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PermissionRequest {
+    /// Its id, kept over restarts.
+    pub request_id: PermissionId,
+    /// The call that waits.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The exact arguments.
+    pub input: Value,
+    /// One line for people.
+    pub summary: String,
+    /// What the rules judged.
+    pub subject: super::tool::Subject,
+    /// Why this asks.
+    pub reason: String,
+    /// Unified diff, for edits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub diff: Option<String>,
+    /// Grants that could be given, narrowest first.
+    pub suggestions: Vec<String>,
+    /// Until when an answer counts; absent in attended sessions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub deadline_ms: Option<Timestamp>,
+}

@@ -1,0 +1,181 @@
+//! Tools as the rest of the house sees them: their card, what a call would touch, what came of it.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a model is told of a tool, and how the engine may run it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCard {
+    /// The name models are trained on.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of the input, an object.
+    pub input_schema: Value,
+    /// Calls of this tool change nothing and may run beside each other (Q22), and may run again
+    /// after a crash (S4).
+    pub read_only: bool,
+}
+
+/// What a call would do, found out without doing it. Judged before the call may start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// What the permission rules judge.
+    pub subject: Subject,
+    /// One line for people.
+    pub summary: String,
+    /// The change as a unified diff, for calls that change a file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub diff: Option<String>,
+    /// See [`ToolCard::read_only`].
+    pub read_only: bool,
+}
+
+/// What the permission rules judge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Subject {
+    /// Reads or lists a path.
+    Read {
+        /// The object that will be opened.
+        path: ResolvedPath,
+    },
+    /// Creates or changes a file.
+    Edit {
+        /// The object that will be written.
+        path: ResolvedPath,
+    },
+    /// Runs a command.
+    Bash {
+        /// The exact text.
+        command: String,
+    },
+    /// Any other tool.
+    Tool {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// A path after links, `..` and `~` were resolved (P4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResolvedPath {
+    /// Absolute and free of links. The last parts may not exist yet.
+    pub path: PathBuf,
+    /// Whether it lies in the session's workspace.
+    pub in_workspace: bool,
+    /// Whether writing there could change what runs or who may do what.
+    pub care: PathCare,
+}
+
+/// How careful to be with a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PathCare {
+    /// An ordinary file.
+    #[default]
+    Ordinary,
+    /// Likely holds secrets: reading asks.
+    Secret,
+    /// Run or obeyed automatically: writing asks, whatever the mode.
+    AutoExecuted,
+    /// Belongs to the daemon or to git's hooks: writing is denied, whatever is granted.
+    Protected,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// It did what it was asked.
+    Completed,
+    /// It ran, or tried to, and reports an error.
+    Failed,
+    /// A rule or a person refused it; it never ran.
+    Denied,
+    /// It was stopped.
+    Cancelled,
+    /// The daemon died while it may have been running: whether it took effect is not known.
+    Unknown,
+}
+
+/// What came of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutcome {
+    /// How it ended.
+    pub status: ToolStatus,
+    /// What the model is told.
+    pub output: String,
+    /// A stable word for the reason of a failure, for example `file_changed`.
+    pub code: Option<String>,
+    /// What clients are shown beyond the text: exit code, counts, line endings.
+    pub detail: Option<Value>,
+    /// Files that were changed, with their diff.
+    pub changes: Vec<FileChange>,
+    /// Files whose content the model has now seen or written.
+    pub reads: Vec<ReadRecord>,
+    /// The session's folder for further commands, if it moved.
+    pub cwd: Option<PathBuf>,
+}
+
+impl ToolOutcome {
+    /// A success that says `output`.
+    #[must_use]
+    pub fn completed(output: impl Into<String>) -> Self {
+        Self {
+            status: ToolStatus::Completed,
+            output: output.into(),
+            code: None,
+            detail: None,
+            changes: Vec::new(),
+            reads: Vec::new(),
+            cwd: None,
+        }
+    }
+
+    /// A failure with a stable code and a text that says what to fix.
+    #[must_use]
+    pub fn failed(code: &str, output: impl Into<String>) -> Self {
+        Self { status: ToolStatus::Failed, code: Some(code.into()), ..Self::completed(output) }
+    }
+}
+
+/// One changed file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChange {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Unified diff, possibly cut (then it ends with a note).
+    pub diff: String,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+}
+
+/// What the model has seen of a file: the guard against editing what it does not know (T3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadRecord {
+    /// Resolved path.
+    pub path: PathBuf,
+    /// Modification time in nanoseconds since the Unix epoch.
+    pub mtime_ns: i64,
+    /// Size in bytes.
+    pub size: u64,
+    /// SHA-256 of the content, in hexadecimal.
+    pub sha256: String,
+    /// Whether the whole file was seen.
+    pub whole: bool,
+}
+
+/// A piece of output while a tool runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// `stdout` or `stderr`.
+    pub stream: &'static str,
+    /// Text, already made valid UTF-8.
+    pub text: String,
+}

@@ -1,0 +1,88 @@
+//! Tokens, money and limits on them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one or more model calls, as the provider reported them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Input tokens that were neither read from nor written to a prompt cache.
+    pub input_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Input tokens read from a prompt cache.
+    pub cache_read_tokens: u64,
+    /// Input tokens written to a prompt cache.
+    pub cache_write_tokens: u64,
+    /// The part of the output that was reasoning, where the provider tells.
+    pub reasoning_tokens: u64,
+}
+
+impl Usage {
+    /// Adds another call's tokens.
+    pub fn add(&mut self, other: &Usage) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+    }
+}
+
+/// Prices in US dollars per million tokens, as vendors print them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Price {
+    /// Fresh input.
+    pub input: f64,
+    /// Output.
+    pub output: f64,
+    /// Input read from a cache.
+    pub cache_read: f64,
+    /// Input written to a cache.
+    pub cache_write: f64,
+}
+
+impl Price {
+    /// What `usage` costs, in millionths of a dollar, rounded up.
+    #[must_use]
+    pub fn cost_usd_micros(&self, usage: &Usage) -> u64 {
+        // Dollars per million tokens are micro-dollars per token.
+        let micros = usage.input_tokens as f64 * self.input
+            + usage.output_tokens as f64 * self.output
+            + usage.cache_read_tokens as f64 * self.cache_read
+            + usage.cache_write_tokens as f64 * self.cache_write;
+        micros.max(0.0).ceil() as u64
+    }
+}
+
+/// Limits of one turn. A limit that is absent does not bind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budgets {
+    /// Money, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+    /// Model calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u64>,
+    /// Output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Wall time in milliseconds, looked at before every model call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_time_ms: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_per_million_is_a_micro_price_per_token() {
+        let price = Price { input: 3.0, output: 15.0, ..Price::default() };
+        let usage = Usage { input_tokens: 1_000, output_tokens: 10, ..Usage::default() };
+        assert_eq!(price.cost_usd_micros(&usage), 3_150);
+    }
+}
