@@ -2,3 +2,5 @@
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
 pub mod types;
+
+pub mod api;

@@ -83,6 +83,12 @@ pub struct SessionSpec {
     /// Limits of each turn.
     #[serde(default)]
     pub budgets: Budgets,
+    /// Takes the place of the default system prompt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub system_prompt: Option<String>,
+    /// Stands at the end of the system prompt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub append_system_prompt: Option<String>,
 }
 
 /// A session as `session.list` and `session.get` return it.

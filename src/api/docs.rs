@@ -1,0 +1,185 @@
+//! Prints the reference from the tables: the OpenRPC document and the pages of `proto-docs/`.
+
+use std::fmt::Write as _;
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::fault::Code;
+use super::methods::METHODS;
+use super::{PROTOCOL_VERSION, SESSION_EVENT};
+use crate::types::event::Envelope;
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12()
+        .with(|s| s.definitions_path = "/components/schemas".into())
+        .into_generator()
+}
+
+/// The OpenRPC document (<https://spec.open-rpc.org>, version 1.3).
+#[must_use]
+pub fn openrpc() -> Value {
+    let mut generator = generator();
+    let mut methods = Vec::new();
+    for method in METHODS {
+        let schema = method.params_schema(&mut generator);
+        let errors: Vec<Value> = method
+            .errors
+            .iter()
+            .map(|code| json!({"code": code.number(), "message": code.meaning(), "data": {"kind": code.kind()}}))
+            .collect();
+        methods.push(json!({
+            "name": method.name,
+            "summary": method.summary,
+            "paramStructure": "by-name",
+            "params": [{"name": "params", "schema": schema}],
+            "result": {"name": "result", "schema": method.reply_schema(&mut generator)},
+            "errors": errors,
+        }));
+    }
+    let event = generator.subschema_for::<Envelope>().to_value();
+    let schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
+    json!({
+        "openrpc": "1.3.2",
+        "info": {"title": "agentd", "version": PROTOCOL_VERSION.to_string()},
+        "methods": methods,
+        "x-notifications": [{
+            "name": SESSION_EVENT,
+            "params": {"subscription": {"type": "string"}, "result": event},
+        }],
+        "components": {"schemas": schemas},
+    })
+}
+
+/// `proto-docs/methods.md`
+#[must_use]
+pub fn methods_page() -> String {
+    let mut page = String::from(
+        "# Methods\n\nPrinted from the code; parameters are named, unknown ones are ignored. \
+         The full schemas are in `openrpc.json`.\n",
+    );
+    let document = openrpc();
+    let empty = Vec::new();
+    for method in document["methods"].as_array().unwrap_or(&empty) {
+        let _ = write!(
+            page,
+            "\n## {}\n{}\n\n",
+            method["name"].as_str().unwrap_or_default(),
+            method["summary"].as_str().unwrap_or_default()
+        );
+        let params = resolve(&document, &method["params"][0]["schema"]);
+        fields(&mut page, "Parameters", params);
+        let reply = resolve(&document, &method["result"]["schema"]);
+        fields(&mut page, "Reply", reply);
+        if let Some(found) = METHODS.iter().find(|m| Some(m.name) == method["name"].as_str()) {
+            if !found.unbuilt.is_empty() {
+                let _ =
+                    writeln!(page, "Not built yet, refused as `unsupported`: {}.", found.unbuilt.join(", "));
+            }
+            if !found.errors.is_empty() {
+                let kinds: Vec<&str> = found.errors.iter().map(|code| code.kind()).collect();
+                let _ = writeln!(page, "Errors: {}.", kinds.join(", "));
+            }
+        }
+    }
+    page
+}
+
+/// `proto-docs/events.md`
+#[must_use]
+pub fn events_page() -> String {
+    let mut page = String::from(
+        "# Events\n\nPrinted from the code. Every event also carries `seq`, `session_id`, `at_ms` and, where they \
+         apply, `turn_id`, `item_id` and `origin`. Ignore kinds and fields that you do not know. *Foldable* events \
+         are removed from the journal once the event that holds the whole is written; all others are permanent.\n",
+    );
+    let document = openrpc();
+    let envelope = resolve(&document, &document["x-notifications"][0]["params"]["result"]);
+    let empty = Vec::new();
+    for variant in envelope["oneOf"].as_array().unwrap_or(&empty) {
+        let kind = variant["properties"]["type"]["const"].as_str().unwrap_or_default();
+        let about = variant["description"].as_str().unwrap_or_default();
+        let _ = write!(page, "\n## {kind}\n{about}\n\n");
+        // A variant that wraps a struct refers to it; one with fields lists them.
+        let mut merged = variant.clone();
+        if variant.get("$ref").is_some() {
+            let inner = resolve(&document, &json!({"$ref": variant["$ref"]})).clone();
+            merged = inner;
+        }
+        if let Some(properties) = merged["properties"].as_object_mut() {
+            properties.remove("type");
+        }
+        fields(&mut page, "Fields", &merged);
+    }
+    page
+}
+
+/// `proto-docs/errors.md`
+#[must_use]
+pub fn errors_page() -> String {
+    let mut page = String::from(
+        "# Errors\n\nPrinted from the code. Every error has `data {kind, retryable}` and, where it helps, more.\n\n\
+         | code | kind | retryable | meaning |\n| --- | --- | --- | --- |\n",
+    );
+    for code in Code::ALL {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} |",
+            code.number(),
+            code.kind(),
+            if code.is_retryable() { "yes" } else { "no" },
+            code.meaning()
+        );
+    }
+    page
+}
+
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str().and_then(|path| path.strip_prefix("#")) {
+        Some(pointer) => document.pointer(pointer).unwrap_or(schema),
+        None => schema,
+    }
+}
+
+fn fields(page: &mut String, heading: &str, schema: &Value) {
+    let Some(properties) = schema["properties"].as_object() else { return };
+    if properties.is_empty() {
+        return;
+    }
+    let empty = Vec::new();
+    let required: Vec<&str> =
+        schema["required"].as_array().unwrap_or(&empty).iter().filter_map(Value::as_str).collect();
+    let _ = writeln!(page, "{heading}:\n");
+    for (name, field) in properties {
+        let mark = if required.contains(&name.as_str()) { "" } else { "?" };
+        let about = field["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let _ = writeln!(page, "- `{name}{mark}` {}: {about}", type_name(field));
+    }
+    page.push('\n');
+}
+
+fn type_name(schema: &Value) -> String {
+    if let Some(path) = schema["$ref"].as_str() {
+        return path.rsplit('/').next().unwrap_or(path).to_string();
+    }
+    let empty = Vec::new();
+    for key in ["anyOf", "allOf", "oneOf"] {
+        if let Some(choices) = schema[key].as_array() {
+            let names: Vec<String> = choices.iter().filter(|c| c["type"] != "null").map(type_name).collect();
+            return names.join(" or ");
+        }
+    }
+    match &schema["type"] {
+        Value::String(name) if name == "array" => format!("list of {}", type_name(&schema["items"])),
+        Value::String(name) => name.clone(),
+        Value::Array(names) => {
+            let names: Vec<&str> = names.iter().filter_map(Value::as_str).filter(|n| *n != "null").collect();
+            names.join(" or ")
+        }
+        _ => {
+            let values = schema["enum"].as_array().unwrap_or(&empty);
+            if values.is_empty() { "any".into() } else { "string".into() }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where daemon and client meet, and where files lie: the path rules of `config.md`, "Places".
+//!
+//! Pure: the environment comes in as a function, so that tests own it.
+
+use std::path::PathBuf;
+
+/// Looks up one environment variable; empty counts as absent.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// `HOME` is not set, so no default place can be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoHome;
+
+impl std::fmt::Display for NoHome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HOME is not set: set it, or set AGENTD_DATA_DIR and AGENTD_CONFIG")
+    }
+}
+
+impl std::error::Error for NoHome {}
+
+fn set(env: Env<'_>, name: &str) -> Option<PathBuf> {
+    env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The user's home folder.
+///
+/// # Errors
+/// `HOME` is not set.
+pub fn home(env: Env<'_>) -> Result<PathBuf, NoHome> {
+    set(env, "HOME").ok_or(NoHome)
+}
+
+/// The data folder: `configured` (`[daemon] data_dir`) is beaten by `AGENTD_DATA_DIR`.
+///
+/// # Errors
+/// `HOME` is needed and not set.
+pub fn data_dir(env: Env<'_>, configured: Option<PathBuf>) -> Result<PathBuf, NoHome> {
+    if let Some(dir) = set(env, "AGENTD_DATA_DIR").or(configured) {
+        return Ok(dir);
+    }
+    if let Some(dir) = set(env, "XDG_DATA_HOME") {
+        return Ok(dir.join("agentd"));
+    }
+    Ok(home(env)?.join(".local/share/agentd"))
+}
+
+/// The socket: flag, then `AGENTD_SOCKET`, then `[daemon] socket`, then the runtime folder, then
+/// `DATA/run`.
+///
+/// # Errors
+/// `HOME` is needed and not set.
+pub fn socket(
+    env: Env<'_>,
+    flag: Option<PathBuf>,
+    configured: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
+) -> Result<PathBuf, NoHome> {
+    if let Some(path) = flag.or_else(|| set(env, "AGENTD_SOCKET")).or(configured) {
+        return Ok(path);
+    }
+    if let Some(dir) = set(env, "XDG_RUNTIME_DIR") {
+        return Ok(dir.join("agentd/agentd.sock"));
+    }
+    Ok(self::data_dir(env, data_dir)?.join("run/agentd.sock"))
+}
+
+/// Configuration files in the order they are read, later wins; whether each must exist.
+///
+/// # Errors
+/// `HOME` is needed and not set.
+pub fn config_files(env: Env<'_>, flag: Option<PathBuf>) -> Result<Vec<(PathBuf, bool)>, NoHome> {
+    if let Some(file) = flag.or_else(|| set(env, "AGENTD_CONFIG")) {
+        return Ok(vec![(file, true)]);
+    }
+    let user = match set(env, "XDG_CONFIG_HOME") {
+        Some(dir) => dir,
+        None => home(env)?.join(".config"),
+    };
+    Ok(vec![(PathBuf::from("/etc/agentd/config.toml"), false), (user.join("agentd/config.toml"), false)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env_of(pairs: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
+        move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
+    }
+
+    #[test]
+    fn the_socket_follows_the_order_of_the_places() {
+        let check = |pairs, flag: Option<&str>, expected: &str| {
+            let env = env_of(pairs);
+            assert_eq!(
+                socket(&env, flag.map(PathBuf::from), None, None).expect("a place"),
+                PathBuf::from(expected)
+            );
+        };
+        check(&[("HOME", "/h")], None, "/h/.local/share/agentd/run/agentd.sock");
+        check(&[("HOME", "/h"), ("AGENTD_DATA_DIR", "/d")], None, "/d/run/agentd.sock");
+        check(&[("HOME", "/h"), ("XDG_RUNTIME_DIR", "/r")], None, "/r/agentd/agentd.sock");
+        check(&[("XDG_RUNTIME_DIR", "/r"), ("AGENTD_SOCKET", "/s")], None, "/s");
+        check(&[("AGENTD_SOCKET", "/s")], Some("/f"), "/f");
+    }
+
+    #[test]
+    fn without_home_nothing_is_guessed() {
+        let env = env_of(&[]);
+        assert_eq!(data_dir(&env, None), Err(NoHome));
+        assert_eq!(config_files(&env, Some("/c.toml".into())), Ok(vec![("/c.toml".into(), true)]));
+    }
+}

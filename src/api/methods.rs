@@ -1,0 +1,231 @@
+//! The table of methods: what `rpc.discover` prints and what the dispatcher must serve.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::fault::Code;
+use super::params as p;
+
+/// One method.
+pub struct Method {
+    /// `namespace.verb`.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Parameters that are known but not built yet: refused, never ignored.
+    pub unbuilt: &'static [&'static str],
+    /// Errors beyond the standard ones.
+    pub errors: &'static [Code],
+    /// Whether it changes anything: then an observer may not call it.
+    pub mutates: bool,
+    params: fn(&mut SchemaGenerator) -> Value,
+    reply: fn(&mut SchemaGenerator) -> Value,
+}
+
+impl Method {
+    /// JSON Schema of the parameters.
+    pub fn params_schema(&self, generator: &mut SchemaGenerator) -> Value {
+        (self.params)(generator)
+    }
+    /// JSON Schema of the reply.
+    pub fn reply_schema(&self, generator: &mut SchemaGenerator) -> Value {
+        (self.reply)(generator)
+    }
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+fn subscription_id(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "the subscription"})
+}
+
+fn any_object(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "object"})
+}
+
+fn truth(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "boolean"})
+}
+
+/// Names one method or says that there is none.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// Every method, in the order of the reference.
+pub static METHODS: &[Method] = &[
+    Method {
+        name: "rpc.discover",
+        summary: "The OpenRPC document of this daemon.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        params: schema::<p::NoParams>,
+        reply: any_object,
+    },
+    Method {
+        name: "daemon.hello",
+        summary: "Agree on the protocol version and say who is calling. Optional, but others then see your name.",
+        unbuilt: &[],
+        errors: &[Code::UnsupportedVersion],
+        mutates: false,
+        params: schema::<p::HelloParams>,
+        reply: schema::<p::HelloReply>,
+    },
+    Method {
+        name: "daemon.status",
+        summary: "Version, places, numbers and the health of the storage.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        params: schema::<p::NoParams>,
+        reply: schema::<p::StatusReply>,
+    },
+    Method {
+        name: "daemon.shutdown",
+        summary: "Stop the daemon. Sessions are kept; interrupted turns go on after the next start.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: true,
+        params: schema::<p::ShutdownParams>,
+        reply: schema::<p::Done>,
+    },
+    Method {
+        name: "session.create",
+        summary: "Make a session in a folder.",
+        unbuilt: &[
+            "agent",
+            "tools",
+            "thinking",
+            "additional_dirs",
+            "fallback_model",
+            "output_schema",
+            "temperature",
+            "top_p",
+            "initial_items",
+            "on_restart",
+        ],
+        errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
+        mutates: true,
+        params: schema::<p::CreateParams>,
+        reply: schema::<p::SessionReply>,
+    },
+    Method {
+        name: "session.list",
+        summary: "Sessions with their live state, newest first.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        params: schema::<p::ListParams>,
+        reply: schema::<p::ListReply>,
+    },
+    Method {
+        name: "session.get",
+        summary: "One session.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        params: schema::<p::SessionParams>,
+        reply: schema::<p::SessionReply>,
+    },
+    Method {
+        name: "session.submit",
+        summary: "Give the session something to do. The reply means that it is on disk.",
+        unbuilt: &["output_schema", "model", "mode", "tools", "thinking", "temperature", "top_p"],
+        errors: &[
+            Code::NotFound,
+            Code::Conflict,
+            Code::StalePrecondition,
+            Code::Busy,
+            Code::StorageReadOnly,
+            Code::ShuttingDown,
+        ],
+        mutates: true,
+        params: schema::<p::SubmitParams>,
+        reply: schema::<p::SubmitReply>,
+    },
+    Method {
+        name: "session.abort",
+        summary: "Stop the running turn, or one tool call. Replies when the work has stopped.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::StalePrecondition, Code::StorageReadOnly],
+        mutates: true,
+        params: schema::<p::AbortParams>,
+        reply: schema::<p::AbortReply>,
+    },
+    Method {
+        name: "session.approve",
+        summary: "Answer a permission request. The first answer wins.",
+        unbuilt: &["updated_input", "stop", "answers"],
+        errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
+        mutates: true,
+        params: schema::<p::ApproveParams>,
+        reply: schema::<p::ApproveReply>,
+    },
+    Method {
+        name: "session.kill",
+        summary: "Abort what runs and end the session; its history stays readable.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::StorageReadOnly],
+        mutates: true,
+        params: schema::<p::EndParams>,
+        reply: schema::<p::AbortReply>,
+    },
+    Method {
+        name: "session.subscribe",
+        summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
+        unbuilt: &["include"],
+        errors: &[Code::NotFound, Code::CursorAhead, Code::Overloaded],
+        mutates: false,
+        params: schema::<p::SubscribeParams>,
+        reply: subscription_id,
+    },
+    Method {
+        name: "session.unsubscribe",
+        summary: "End a subscription; false if there was none.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        params: schema::<p::UnsubscribeParams>,
+        reply: truth,
+    },
+    Method {
+        name: "session.events",
+        summary: "A page of the journal, for clients that poll.",
+        unbuilt: &["include"],
+        errors: &[Code::NotFound, Code::CursorAhead],
+        mutates: false,
+        params: schema::<p::EventsParams>,
+        reply: schema::<p::EventsReply>,
+    },
+    Method {
+        name: "session.items",
+        summary: "A page of the conversation, oldest first.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        params: schema::<p::ItemsParams>,
+        reply: schema::<p::ItemsReply>,
+    },
+    Method {
+        name: "session.delete",
+        summary: "Abort what runs and remove the session with its history.",
+        unbuilt: &[],
+        errors: &[Code::NotFound, Code::StorageReadOnly],
+        mutates: true,
+        params: schema::<p::EndParams>,
+        reply: schema::<p::Done>,
+    },
+    Method {
+        name: "permission.list",
+        summary: "Pending permission requests, of one session or of all.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        params: schema::<p::PermissionListParams>,
+        reply: schema::<p::PermissionListReply>,
+    },
+];

@@ -1,0 +1,421 @@
+//! One `…Params` and one `…Reply` per method. Serialised forms are promises to strangers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::types::event::Envelope;
+use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::message::InputBlock;
+use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::session::{Item, PermissionRequest, SessionState, SessionView};
+use crate::types::time::Timestamp;
+use crate::types::usage::Budgets;
+
+/// A method without parameters.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NoParams {}
+
+/// A reply that says nothing but that it is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Done {}
+
+/// What a client may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientRole {
+    /// Reads only.
+    Observer,
+    /// Everything.
+    #[default]
+    Controller,
+    /// A process started by a tool: reads only. Given, never asked for.
+    Tool,
+}
+
+/// `daemon.hello`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HelloParams {
+    /// The version the client speaks; absent for any.
+    #[serde(default)]
+    pub protocol_version: Option<u32>,
+    /// The client's name, shown to others.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What it wants to be: `observer` or `controller`.
+    #[serde(default)]
+    pub role: Option<ClientRole>,
+}
+
+/// Reply of `daemon.hello`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HelloReply {
+    /// The version that is served.
+    pub protocol_version: u32,
+    /// The daemon's own version.
+    pub version: String,
+    /// The name others see.
+    pub name: String,
+    /// What the client is.
+    pub role: ClientRole,
+}
+
+/// Reply of `daemon.status`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusReply {
+    /// The daemon's version.
+    pub version: String,
+    /// The protocol version.
+    pub protocol_version: u32,
+    /// Its process id.
+    pub pid: u32,
+    /// When it started.
+    pub started_at_ms: Timestamp,
+    /// Its socket.
+    pub socket: String,
+    /// Its data folder.
+    pub data_dir: String,
+    /// Configuration files that were read.
+    pub config_files: Vec<String>,
+    /// Configured providers.
+    pub providers: Vec<String>,
+    /// The model used when a session names none.
+    pub main_model: Option<String>,
+    /// Known sessions.
+    pub sessions: u64,
+    /// Of these, running or waiting for a person.
+    pub active_sessions: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// `ok`, or what is wrong with the storage.
+    pub storage: String,
+}
+
+/// `daemon.shutdown`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ShutdownParams {
+    /// Do not wait for running tools.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// `session.create`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CreateParams {
+    /// An id of the caller's choice: the same id with the same parameters returns the same session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// An existing folder, absolute.
+    pub cwd: String,
+    /// Short name; by default the first words of the first prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// `PROVIDER/MODEL`; by default `[models] main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Approval mode; by default `[session] mode`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// For unattended work.
+    #[serde(default)]
+    pub background: bool,
+    /// Serial, and every call asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_mode: Option<bool>,
+    /// Limits of each turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Budgets>,
+    /// Takes the place of the default system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Stands at the end of the system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    /// Makes a repeated call return the first one's reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.create` and `session.get`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionReply {
+    /// The session.
+    pub session: SessionView,
+}
+
+/// Names one session.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SessionParams {
+    /// The session.
+    pub session_id: SessionId,
+}
+
+/// `session.kill` and `session.delete`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EndParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Accepted; ending a session twice is the same as once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// `session.list`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ListParams {
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Sessions a page, 1 to 500; 100 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Only these states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states: Option<Vec<SessionState>>,
+    /// Only sessions of this folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Only sessions whose title, folder or last line contain this text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
+}
+
+/// Reply of `session.list`: newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListReply {
+    /// A page of sessions.
+    pub sessions: Vec<SessionView>,
+    /// Where the next page begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// The input of a submit: a text, or blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SubmitInput {
+    /// Plain text.
+    Text(String),
+    /// Blocks; text blocks only so far.
+    Blocks(Vec<InputBlock>),
+}
+
+/// What a submit does while a turn runs (Q6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenBusy {
+    /// Wait for its end.
+    #[default]
+    Queue,
+    /// Give it to the running turn with the next tool results.
+    Steer,
+    /// Abort the running turn first.
+    Interrupt,
+    /// Answer with the error `busy`.
+    Reject,
+}
+
+/// `session.submit`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SubmitParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// What to do.
+    pub input: SubmitInput,
+    /// While a turn runs.
+    #[serde(default)]
+    pub when_busy: WhenBusy,
+    /// Refuse unless this is the current turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_turn_id: Option<TurnId>,
+    /// The same key with the same input returns the same turn, also after a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// Limits of this turn; by default the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Budgets>,
+}
+
+/// What became of a submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubmitState {
+    /// The turn started.
+    Running,
+    /// It waits for the turn before it.
+    Queued,
+    /// The running turn takes it in.
+    Steered,
+}
+
+/// Reply of `session.submit`: the input is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SubmitReply {
+    /// The turn that answers the input.
+    pub turn_id: TurnId,
+    /// What became of it.
+    pub state: SubmitState,
+    /// Seq of the event that took it in.
+    pub seq: Seq,
+}
+
+/// `session.abort`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AbortParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Only if this is the running turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    /// Only this tool call; the turn goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// Accepted; aborting twice is the same as once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.abort`: the work has stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AbortReply {
+    /// Ids of the turn and tool calls that were stopped; empty if nothing ran.
+    pub stopped: Vec<String>,
+    /// Process ids that could not be stopped.
+    pub survivors: Vec<i32>,
+}
+
+/// `session.approve`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApproveParams {
+    /// The request.
+    pub request_id: PermissionId,
+    /// Allow or deny.
+    pub decision: Decision,
+    /// For how long an allow holds.
+    #[serde(default)]
+    pub scope: Scope,
+    /// The grant to give with scope `session`; by default the narrowest suggestion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// Words for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// The same key returns the same reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.approve`: the answer is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApproveReply {
+    /// The session.
+    pub session_id: SessionId,
+    /// Seq of `permission.resolved`.
+    pub seq: Seq,
+    /// The grant that was given, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+}
+
+/// `session.subscribe`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SubscribeParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Events after this one; 0, the default, for the whole journal.
+    #[serde(default)]
+    pub after_seq: Seq,
+}
+
+/// `session.unsubscribe`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UnsubscribeParams {
+    /// What `session.subscribe` returned.
+    pub subscription: String,
+}
+
+/// `session.events`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EventsParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Events after this one.
+    #[serde(default)]
+    pub after_seq: Seq,
+    /// `next_cursor` of the page before; wins over `after_seq`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Events a page, 1 to 1,000; 500 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `session.events`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventsReply {
+    /// A page of events.
+    pub events: Vec<Envelope>,
+    /// The journal's newest seq.
+    pub last_seq: Seq,
+    /// Where the next page begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// `session.items`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ItemsParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Items a page, 1 to 500; 100 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `session.items`: oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ItemsReply {
+    /// A page of items.
+    pub items: Vec<Item>,
+    /// Where the next page begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// `permission.list`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PermissionListParams {
+    /// Only this session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Requests a page, 1 to 500; 100 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// One pending request with its session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingRequest {
+    /// The session.
+    pub session_id: SessionId,
+    /// When it was asked.
+    pub at_ms: Timestamp,
+    /// The request.
+    #[serde(flatten)]
+    pub request: PermissionRequest,
+}
+
+/// Reply of `permission.list`: oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PermissionListReply {
+    /// A page of pending requests.
+    pub requests: Vec<PendingRequest>,
+    /// Where the next page begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
