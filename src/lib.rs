@@ -4,3 +4,18 @@
 pub mod types;
 
 pub mod api;
+
+pub mod engine;
+pub mod judge;
+
+pub mod model;
+pub mod store;
+pub mod tools;
+pub mod transport;
+pub mod workspace;
+
+pub mod session;
+
+pub mod rpc;
+
+pub mod daemon;
