@@ -149,7 +149,7 @@ impl Reader {
         if self.decoder.may_end() {
             return Ok(self.decoder.reply(out));
         }
-        if self.has_events || self.head.is_empty() {
+        if self.has_events || looks_like_events(&self.head) {
             return Err(fault::cut());
         }
         Err(fault::garbage(format_args!("expected an event stream, got: {}", fault::describe(&self.head))))
@@ -161,4 +161,12 @@ impl Reader {
         self.decoder.whole(&text, out)?;
         Ok(self.decoder.reply(out))
     }
+}
+
+/// Whether these first bytes may be the beginning of an event stream; nothing at all may be, too.
+fn looks_like_events(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
+    [&b"data"[..], b"event", b"id", b"retry", b":"]
+        .iter()
+        .any(|field| head.starts_with(field) || field.starts_with(head))
 }

@@ -25,6 +25,8 @@ mod replay;
 mod request_hash;
 mod settings;
 mod sse;
+#[cfg(test)]
+mod testing;
 mod text;
 
 pub use keys::Key;

@@ -212,11 +212,15 @@ impl Way {
         };
         let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
         let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());
-        let url = Url::parse(&api.endpoint(base)).map_err(|error| bad_url(error.to_string()))?;
+        let url = Url::parse(base).map_err(|error| bad_url(error.to_string()))?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(bad_url("it has a ? or a #".into()));
+        }
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad_url(format!("{:?} is neither http nor https", url.scheme())));
         }
         let Some(host) = url.host_str() else { return Err(bad_url("it names no host".into())) };
+        let endpoint = Url::parse(&api.endpoint(base)).map_err(|error| bad_url(error.to_string()))?;
         let is_direct = url.scheme() == "http" && is_loopback(host);
         let vendor = Url::parse(api.vendor_url()).ok();
         let is_vendor = vendor.is_some_and(|vendor| vendor.host_str() == Some(host));
@@ -234,8 +238,16 @@ impl Way {
             headers.insert(key, parsed);
         }
         let recorder = provider.record.map(|file| Arc::new(Recorder::new(file)));
-        let address =
-            Address { api, url, is_direct, is_vendor, key: provider.key, headers, secrets, recorder };
+        let address = Address {
+            api,
+            url: endpoint,
+            is_direct,
+            is_vendor,
+            key: provider.key,
+            headers,
+            secrets,
+            recorder,
+        };
         Ok(Way::Http(Box::new(address)))
     }
 }
