@@ -2,4 +2,5 @@
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
 pub mod judge;
+pub mod tools;
 pub mod types;
