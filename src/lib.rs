@@ -2,6 +2,8 @@
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
 pub mod model;
+pub mod judge;
+pub mod tools;
 pub mod types;
 
 pub mod api;
