@@ -4,6 +4,7 @@
 pub mod model;
 pub mod judge;
 pub mod tools;
+pub mod transport;
 pub mod types;
 
 pub mod api;
