@@ -1,14 +1,9 @@
 //! agentd: a headless coding-agent daemon. The floors of the house, from the ground up; a floor
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
-pub mod model;
-pub mod judge;
-pub mod tools;
-pub mod transport;
 pub mod types;
 
 pub mod api;
-
 pub mod engine;
 pub mod judge;
 

@@ -84,8 +84,6 @@ pub struct StatusReply {
     pub sessions: u64,
     /// Of these, running or waiting for a person.
     pub active_sessions: u64,
-    /// Open connections.
-    pub connections: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
 }

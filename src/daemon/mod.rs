@@ -54,7 +54,8 @@ impl Clock for SystemClock {
 /// It could not start; nothing was left behind.
 pub async fn run(options: Options) -> Result<(), DaemonError> {
     let began = std::time::Instant::now();
-    let stage = |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
+    let stage =
+        |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     telemetry::start(&config);
@@ -76,8 +77,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         config_files: config.files.iter().map(|file| file.display().to_string()).collect(),
         started_at: clock.now(),
     };
-    let office =
-        Office { registry: registry.clone(), info: Arc::new(info), stop: stop.clone(), hurry: Arc::clone(&hurry) };
+    let office = Office {
+        registry: registry.clone(),
+        info: Arc::new(info),
+        stop: stop.clone(),
+        hurry: Arc::clone(&hurry),
+    };
     let methods = rpc::methods(office).map_err(DaemonError::Bug)?;
     let bound = transport::bind(&places.socket)?;
     let accepting = CancellationToken::new();

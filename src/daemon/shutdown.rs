@@ -48,7 +48,12 @@ pub(super) async fn wait(mut signals: Signals, stop: &CancellationToken) -> Sign
 }
 
 /// Parks the sessions; running tools get a while, unless somebody is in a hurry.
-pub(super) async fn park(registry: &Registry, mut signals: Signals, hurry: &Arc<AtomicBool>, within: Duration) {
+pub(super) async fn park(
+    registry: &Registry,
+    mut signals: Signals,
+    hurry: &Arc<AtomicBool>,
+    within: Duration,
+) {
     let patient = !hurry.load(Ordering::Acquire);
     tokio::select! {
         () = registry.park_all(patient, within) => {}

@@ -15,8 +15,6 @@ pub(super) fn start(config: &Config) {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let _ = match config.daemon.log_format {
         LogFormat::Json => builder.json().try_init(),
-        LogFormat::Human | LogFormat::Auto => {
-            builder.with_ansi(std::io::stderr().is_terminal()).try_init()
-        }
+        LogFormat::Human | LogFormat::Auto => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
     };
 }

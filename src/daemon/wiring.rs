@@ -32,14 +32,13 @@ pub(super) fn house(
         check_model(config, main)?;
     }
     let tools = Toolbox::new(tools::Settings {
-        home: places.home.clone(),
         protected: protected(places),
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
         edit_requires_read: config.tools.edit_requires_read,
         instance: format!("{:032x}", Seed::random().0),
-        ..tools::Settings::default()
+        ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
     let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)

@@ -6,7 +6,6 @@ use sha2::{Digest as _, Sha256};
 use crate::api::{Code, Fault};
 use crate::session::{Keyed, SessionError, StoreError};
 
-
 /// What a client is told.
 pub(super) fn fault(error: SessionError) -> Fault {
     use crate::session::Refusal;
@@ -49,10 +48,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::Conflict(what) => {
             Fault::new(Code::Conflict, format!("{what} was used before with other parameters"))
         }
-        SessionError::CursorAhead { last_seq } => {
-            Fault::new(Code::CursorAhead, format!("after_seq is beyond the journal, which ends at {last_seq}"))
-                .with("last_seq", last_seq)
-        }
+        SessionError::CursorAhead { last_seq } => Fault::new(
+            Code::CursorAhead,
+            format!("after_seq is beyond the journal, which ends at {last_seq}"),
+        )
+        .with("last_seq", last_seq),
         SessionError::BadParam(path, why) => {
             Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
         }
@@ -81,7 +81,8 @@ fn settled(event: &str) -> Fault {
     let event: Value = serde_json::from_str(event).unwrap_or_default();
     let by = event["origin"]["client"].as_str().unwrap_or("the daemon").to_string();
     let decision = event["decision"].as_str().unwrap_or_default().to_string();
-    let how = if event["by"] == "abort" { "withdrawn by an abort".into() } else { format!("answered: {decision}") };
+    let how =
+        if event["by"] == "abort" { "withdrawn by an abort".into() } else { format!("answered: {decision}") };
     Fault::new(Code::NotPending, format!("the request was already {how} (by {by})"))
         .with("answered_by", event["origin"].clone())
         .with("decision", decision)

@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::office::Office;
 use super::params::Caller;
-use crate::api::params::{
-    ClientRole, Done, HelloParams, HelloReply, NoParams, ShutdownParams, StatusReply,
-};
+use crate::api::params::{ClientRole, Done, HelloParams, HelloReply, NoParams, ShutdownParams, StatusReply};
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
 
 /// Characters of a client's name that are kept.
@@ -47,7 +45,7 @@ pub(super) async fn hello(_: Arc<Office>, caller: Caller, p: HelloParams) -> Res
     })
 }
 
-pub(super) async fn status(office: Arc<Office>, caller: Caller, _: NoParams) -> Result<StatusReply, Fault> {
+pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
     let house = office.registry.house();
     let counts = house.store.counts().await;
     let storage = match &counts {
@@ -67,7 +65,6 @@ pub(super) async fn status(office: Arc<Office>, caller: Caller, _: NoParams) -> 
         main_model: house.settings.main_model.clone(),
         sessions,
         active_sessions,
-        connections: caller.connection.peers() as u64,
         storage,
     })
 }

@@ -20,11 +20,7 @@ pub(super) struct Caller {
 
 impl Caller {
     pub fn origin(&self) -> Origin {
-        Origin {
-            client: self.connection.name(),
-            uid: self.connection.uid(),
-            pid: self.connection.pid(),
-        }
+        Origin { client: self.connection.name(), uid: self.connection.uid(), pid: self.connection.pid() }
     }
 }
 
@@ -70,17 +66,22 @@ fn parse<P: DeserializeOwned>(method: &methods::Method, raw: Option<&str>) -> Re
         return Err(Fault::new(Code::InvalidParams, why));
     }
     if !method.unbuilt.is_empty() {
-        let object: serde_json::Map<String, Value> = serde_json::from_str(raw)
-            .map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
-        let given = method.unbuilt.iter().find(|name| object.get(**name).is_some_and(|value| !value.is_null()));
+        let object: serde_json::Map<String, Value> =
+            serde_json::from_str(raw).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
+        let given =
+            method.unbuilt.iter().find(|name| object.get(**name).is_some_and(|value| !value.is_null()));
         if let Some(name) = given {
             return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
         }
-        for (index, block) in object.get("input").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (index, block) in object.get("input").and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
             let kind = block["type"].as_str().unwrap_or_default();
             if UNBUILT_BLOCKS.contains(&kind) {
                 let path = format!("input[{index}].type");
-                return Err(unsupported(&path, &format!("{path}: {kind} blocks are not built yet; send text")));
+                return Err(unsupported(
+                    &path,
+                    &format!("{path}: {kind} blocks are not built yet; send text"),
+                ));
             }
         }
     }

@@ -24,11 +24,7 @@ pub(super) async fn subscribe(
         .map_err(|why| Fault::new(Code::Overloaded, why.to_string()))
 }
 
-pub(super) async fn unsubscribe(
-    _: Arc<Office>,
-    caller: Caller,
-    p: UnsubscribeParams,
-) -> Result<bool, Fault> {
+pub(super) async fn unsubscribe(_: Arc<Office>, caller: Caller, p: UnsubscribeParams) -> Result<bool, Fault> {
     Ok(caller.connection.unsubscribe(&p.subscription))
 }
 

@@ -313,7 +313,10 @@ impl Actor {
     }
 
     async fn advance(&mut self, input: Input, idempotency: Option<Idempotency>) -> Result<(), SessionError> {
-        let keep = !matches!(input, Input::Submit(_) | Input::Answer { .. } | Input::Abort { .. } | Input::Kill { .. });
+        let keep = !matches!(
+            input,
+            Input::Submit(_) | Input::Answer { .. } | Input::Abort { .. } | Input::Kill { .. }
+        );
         if let Input::ToolDone { outcome, .. } = &input {
             self.note_survivors(outcome.detail.as_ref());
         }
@@ -519,8 +522,7 @@ fn date(at: crate::types::time::Timestamp) -> String {
     let days = at.0.div_euclid(86_400_000) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_index = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_index + 2) / 5 + 1;

@@ -91,7 +91,8 @@ impl Follower {
         let rows = self.store.events_after(self.key, self.cursor, PAGE).await?;
         if rows.len() < PAGE as usize {
             // Committed events are published a moment later: the feed must hold the rest by then.
-            self.is_live = matches!(self.feed.after(rows.last().map_or(self.cursor, |row| row.seq)), Look::Lines(_));
+            self.is_live =
+                matches!(self.feed.after(rows.last().map_or(self.cursor, |row| row.seq)), Look::Lines(_));
         }
         // Never ahead of what was published: the feed is what clients may know.
         let last = self.feed.last_seq();
@@ -139,9 +140,10 @@ fn rest_of(item: &Item, index: u32, sent: usize) -> Option<Event> {
     // An interrupted message keeps its text as one block, whatever its blocks were.
     let block = item.content.get(index as usize).or_else(|| item.content.last())?;
     match block {
-        Block::Text { text } => {
-            text.get(sent..).filter(|rest| !rest.is_empty()).map(|rest| Event::MessageTextDelta { index, text: rest.into() })
-        }
+        Block::Text { text } => text
+            .get(sent..)
+            .filter(|rest| !rest.is_empty())
+            .map(|rest| Event::MessageTextDelta { index, text: rest.into() }),
         Block::Thinking { text, .. } => text
             .get(sent..)
             .filter(|rest| !rest.is_empty())
@@ -155,10 +157,9 @@ fn step(open: Option<Open>, line: &Line) -> Option<Open> {
     match line.shape {
         Shape::MessageStarted => Some(Open { first_seq: line.seq, block: None }),
         Shape::BlockStarted(index) => open.map(|open| Open { block: Some((index, 0)), ..open }),
-        Shape::Streamed(bytes) => open.map(|open| Open {
-            block: open.block.map(|(index, sent)| (index, sent + bytes)),
-            ..open
-        }),
+        Shape::Streamed(bytes) => {
+            open.map(|open| Open { block: open.block.map(|(index, sent)| (index, sent + bytes)), ..open })
+        }
         Shape::MessageCompleted => None,
         Shape::Other => open,
     }
@@ -203,9 +204,8 @@ struct Measured {
 }
 
 fn line(row: JournalRow) -> Line {
-    let measured = || {
-        serde_json::from_str::<Measured>(&row.body).unwrap_or(Measured { index: 0, text: String::new() })
-    };
+    let measured =
+        || serde_json::from_str::<Measured>(&row.body).unwrap_or(Measured { index: 0, text: String::new() });
     let shape = match row.kind.as_str() {
         "message.started" => Shape::MessageStarted,
         "message.block_started" => Shape::BlockStarted(measured().index),

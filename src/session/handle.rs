@@ -108,11 +108,25 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 pub(super) enum Command {
     Submit(Box<Submission>, Reply<Submitted>),
     Answer(Box<Answer>, Reply<Answered>),
-    Abort { turn_id: Option<TurnId>, call_id: Option<CallId>, origin: Origin, reply: Reply<Aborted> },
-    Kill { origin: Origin, reply: Reply<Aborted> },
-    Attach { origin: Origin, reply: Reply<()> },
+    Abort {
+        turn_id: Option<TurnId>,
+        call_id: Option<CallId>,
+        origin: Origin,
+        reply: Reply<Aborted>,
+    },
+    Kill {
+        origin: Origin,
+        reply: Reply<Aborted>,
+    },
+    Attach {
+        origin: Origin,
+        reply: Reply<()>,
+    },
     /// Stop working and leave; `patient` gives running tools a while to end by themselves.
-    Park { patient: bool, reply: oneshot::Sender<()> },
+    Park {
+        patient: bool,
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// A handle on a living session. Cheap to clone.

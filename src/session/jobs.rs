@@ -71,14 +71,7 @@ impl Surroundings {
 impl Jobs {
     pub fn new(house: Arc<House>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
-        Self {
-            house,
-            running: JoinSet::new(),
-            reports,
-            report,
-            others: Vec::new(),
-            tools: HashMap::new(),
-        }
+        Self { house, running: JoinSet::new(), reports, report, others: Vec::new(), tools: HashMap::new() }
     }
 
     pub fn are_idle(&self) -> bool {
@@ -190,7 +183,10 @@ impl Jobs {
             }
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
-                Err(ModelFault::new(FaultKind::Garbage, "the adapter failed on this answer; see the daemon's log"))
+                Err(ModelFault::new(
+                    FaultKind::Garbage,
+                    "the adapter failed on this answer; see the daemon's log",
+                ))
             });
             Some(match result {
                 Ok(reply) => {

@@ -13,7 +13,9 @@ mod registry;
 
 pub use error::SessionError;
 pub use follow::Follower;
-pub use handle::{Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs};
+pub use handle::{
+    Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+};
 pub use house::{House, Settings};
 pub use registry::{NewSessionRequest, Registry};
 

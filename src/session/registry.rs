@@ -185,7 +185,10 @@ impl Registry {
             Ok(cwd) if cwd.is_dir() => cwd,
             Ok(_) => return Err(SessionError::BadParam("cwd", format!("{} is not a folder", request.cwd))),
             Err(error) => {
-                return Err(SessionError::BadParam("cwd", format!("could not open {}: {error}", request.cwd)));
+                return Err(SessionError::BadParam(
+                    "cwd",
+                    format!("could not open {}: {error}", request.cwd),
+                ));
             }
         };
         let Some(cwd) = cwd.to_str().map(String::from) else {

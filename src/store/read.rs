@@ -76,13 +76,14 @@ impl Store {
         after: Seq,
         limit: u32,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        let rows =
-            sqlx::query("select seq, kind, body from event where session = ? and seq > ? order by seq limit ?")
-                .bind(key.0)
-                .bind(integer(after))
-                .bind(limit)
-                .fetch_all(&self.readers)
-                .await?;
+        let rows = sqlx::query(
+            "select seq, kind, body from event where session = ? and seq > ? order by seq limit ?",
+        )
+        .bind(key.0)
+        .bind(integer(after))
+        .bind(limit)
+        .fetch_all(&self.readers)
+        .await?;
         rows.iter()
             .map(|row| {
                 Ok(JournalRow {
@@ -138,11 +139,7 @@ impl Store {
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn message_around(
-        &self,
-        key: SessionKey,
-        seq: Seq,
-    ) -> Result<Option<StoredItem>, StoreError> {
+    pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
         let row = sqlx::query(
             "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
              join event a on a.session = i.session and a.seq = i.first_seq \

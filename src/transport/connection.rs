@@ -81,6 +81,16 @@ impl Connection {
         *lock(&self.shared.name) = name;
     }
 
+    /// Marks the peer as one that only looks, or takes the mark back. Methods are to respect it.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.shared.read_only.store(read_only, Ordering::Relaxed);
+    }
+
+    /// Whether the peer only looks.
+    pub fn is_read_only(&self) -> bool {
+        self.shared.read_only.load(Ordering::Relaxed)
+    }
+
     /// Resolves when the connection is gone. A handler that waits for something long must stop
     /// waiting then: calls are never cut off, and one that stays keeps the connection's place.
     pub fn closed(&self) -> WaitForCancellationFutureOwned {
@@ -213,6 +223,7 @@ pub(super) struct Shared {
     /// A subscription ended.
     pub fewer: Notify,
     name: Mutex<String>,
+    read_only: AtomicBool,
     subscriptions: Mutex<Subscriptions>,
     /// Behind a lock of its own: spawning can drop a task on the spot (when the runtime stops), and
     /// a dropped task takes itself out of `subscriptions`.
@@ -235,6 +246,7 @@ impl Shared {
             closed: CancellationToken::new(),
             fewer: Notify::new(),
             name: Mutex::new(format!("client-{}", peer.id)),
+            read_only: AtomicBool::new(false),
             subscriptions: Mutex::default(),
             pumps: Mutex::default(),
             max_subscriptions,
