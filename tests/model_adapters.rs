@@ -172,8 +172,19 @@ async fn a_conversation_with_tools_is_held_with_either_api() {
         assert_eq!(sent, Some(KEY));
         assert_eq!(requests[0].header("anthropic-version").is_some(), kind == Kind::Anthropic);
         assert!(requests[0].header("user-agent").is_some_and(|agent| agent.starts_with("agentd/")));
-        assert_eq!(server.connections(), 1, "the connection is used again");
     }
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let server = ModelServer::start().await;
+    server.otherwise(|_| Step::text("hi"));
+    let models = models(Kind::Anthropic, &server);
+    models.warm().await;
+    for _ in 0..20 {
+        call(&models, &hello()).await.1.unwrap();
+    }
+    assert!(server.connections() < 20, "{} connections for 20 calls", server.connections());
 }
 
 #[tokio::test]

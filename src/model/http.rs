@@ -23,6 +23,8 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_BODY_BYTES: usize = 32 << 20;
 /// How long the body of an error may take: the status is known already.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
+/// How long a connection may take to end after the answer did, to be kept.
+const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
 /// Longest wait a provider may ask for.
 const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 
@@ -141,9 +143,13 @@ impl Exchange<'_> {
             hand_on(batch, out).await?;
             outcome?;
         }
+        let is_done = reader.is_done();
         let mut batch = Vec::new();
         let outcome = reader.end(&mut batch);
         hand_on(batch, out).await?;
+        if is_done {
+            read_out(&mut response).await;
+        }
         outcome
     }
 
@@ -207,6 +213,13 @@ impl Exchange<'_> {
         );
         ModelFault::new(FaultKind::Unreachable, text)
     }
+}
+
+/// Reads the end of the body, which often comes right behind the end of the answer: only then can
+/// the connection be used again. Not worth a long wait.
+async fn read_out(response: &mut Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = tokio::time::timeout(READ_OUT_LIMIT, rest).await;
 }
 
 /// Hands a batch on; waits while the listener is busy.

@@ -186,6 +186,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_command_that_is_no_longer_waited_for_is_stopped_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let command = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let pid = {
+            let mut key = Box::pin(run(&command));
+            let told = async {
+                loop {
+                    let text = std::fs::read_to_string(&file).unwrap_or_default();
+                    if text.ends_with('\n') {
+                        break text.trim().to_owned();
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                done = &mut key => panic!("ended early: {done:?}"),
+                pid = told => pid,
+            }
+        };
+        let gone = async {
+            // A process that nobody has waited for yet is as dead as one that is not there.
+            let runs = || {
+                let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                !stat.is_empty() && !stat.contains(") Z ")
+            };
+            while runs() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(COMMAND_LIMIT, gone).await.expect("the child was stopped");
+    }
+
+    #[tokio::test]
     async fn no_key_is_a_choice() {
         assert_eq!(Key::None.read("acme", "X").await, Ok(None));
     }
