@@ -9,11 +9,11 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -415,18 +415,19 @@ async fn gone(read: &OwnedReadHalf, shared: &Shared) {
 }
 
 async fn hung_up(socket: &UnixStream) {
-    // The socket's own registration cannot wait for this: it is ready for reading and writing all the
-    // time. A second one that asks for nothing is woken only by the hang-up.
     const AGAIN: Duration = Duration::from_secs(1);
     loop {
-        let watch = socket
-            .as_fd()
-            .try_clone_to_owned()
-            .and_then(|copy| AsyncFd::with_interest(copy, Interest::PRIORITY));
-        if let Ok(watch) = watch
-            && watch.ready(Interest::PRIORITY).await.is_ok()
-        {
-            return;
+        let copy = socket.as_fd().try_clone_to_owned().map(StdStream::from).and_then(UnixStream::from_std);
+        if let Ok(copy) = copy {
+            // The copy has a readiness of its own, which we may wipe: the writer's is not touched.
+            // "Writable" comes again whenever the peer has read; "closed for writing" only when it
+            // has hung up, for a peer that merely stops sending goes on reading.
+            while let Ok(ready) = copy.ready(Interest::WRITABLE).await {
+                if ready.is_write_closed() {
+                    return;
+                }
+                let _ = copy.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
         }
         // No descriptor free just now.
         sleep(AGAIN).await;
