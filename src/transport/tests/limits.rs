@@ -136,8 +136,8 @@ async fn one_connection_too_many_is_told_so() {
 #[tokio::test]
 async fn the_silent_and_the_slow_are_sent_away() {
     let house = House::with(Limits {
-        first_byte_timeout: Duration::from_millis(50),
-        half_frame_timeout: Duration::from_millis(50),
+        first_byte_timeout: Duration::from_millis(300),
+        half_frame_timeout: Duration::from_millis(300),
         ..Limits::default()
     });
     let mut silent = house.connect().await;
@@ -161,7 +161,7 @@ async fn the_silent_and_the_slow_are_sent_away() {
     // Silence between messages is nobody's fault.
     let mut client = house.connect().await;
     client.call("echo", json!([])).await;
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(client.call("echo", json!([])).await["id"], 1);
 }
 

@@ -178,6 +178,17 @@ async fn a_peer_that_goes_while_all_is_quiet_is_noticed() {
     drop(client);
     until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 2).await;
     until("it to be gone", || house.serving.connections() == 0).await;
+    // We do not read, because a batch waits for room.
+    let house = House::with(Limits { max_in_flight: 3, ..Limits::default() });
+    let mut client = house.connect().await;
+    client.begin(0, "until_closed", json!([])).await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"until_closed"}"#;
+    client.send(format!("[{call},{call},{call}]\n")).await;
+    until("the call", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    drop(client);
+    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
+    until("it to be gone", || house.serving.connections() == 0).await;
+    assert_eq!(house.record.begun.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
