@@ -4,3 +4,5 @@
 pub mod types;
 
 pub mod api;
+
+pub mod client;
