@@ -61,13 +61,14 @@ impl From<io::Error> for CallError {
 }
 
 type Outcome = Result<Box<RawValue>, WireFault>;
+type Calls = HashMap<u64, oneshot::Sender<Outcome>>;
 
 /// Calls that wait for their reply; `None` once the connection has ended.
 #[derive(Clone)]
-struct Pending(Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Outcome>>>>>);
+struct Pending(Arc<Mutex<Option<Calls>>>);
 
 impl Pending {
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, oneshot::Sender<Outcome>>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Calls>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -255,7 +256,7 @@ impl Events {
             match parse(&line) {
                 Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
                 Some(Message::Reply { id: Some(2), .. }) => return Ok(()),
-                Some(Message::Event(event)) => self.early.push_back(event),
+                Some(Message::Event(event)) => self.early.push_back(*event),
                 _ => {}
             }
         }
@@ -272,7 +273,7 @@ impl Events {
                 None => {
                     let line = self.lines.next().await?.ok_or(CallError::Closed)?;
                     let Some(Message::Event(event)) = parse(&line) else { continue };
-                    event
+                    *event
                 }
             };
             self.last_seq = self.last_seq.max(event.seq);

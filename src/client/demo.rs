@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -143,8 +144,9 @@ impl Scratch {
     }
 
     fn make_in(parent: &Path) -> Result<Self, Failure> {
-        // Made with mode 0700.
-        let guard = tempfile::Builder::new().prefix("agentd-demo-").tempdir_in(parent)?;
+        let private = fs::Permissions::from_mode(0o700);
+        let guard =
+            tempfile::Builder::new().prefix("agentd-demo-").permissions(private).tempdir_in(parent)?;
         let root = fs::canonicalize(guard.path())?;
         let scratch = Self { root, guard: Some(guard) };
         private_dir(&scratch.work())?;
@@ -223,7 +225,6 @@ mod tests {
 
     #[test]
     fn the_folder_is_private_and_names_only_itself() {
-        use std::os::unix::fs::PermissionsExt as _;
         let parent = tempfile::tempdir().expect("a folder");
         let scratch = Scratch::make_in(parent.path()).expect("a scratch folder");
         let mode = fs::metadata(&scratch.root).expect("there").permissions().mode() & 0o777;

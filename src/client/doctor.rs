@@ -208,6 +208,7 @@ mod tests {
     fn an_open_socket_folder_fails_with_its_remedy() {
         let dir = tempfile::tempdir().expect("a folder");
         let socket = dir.path().join("s");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("changed");
         assert_eq!(socket_folder(&socket)[0].grade, Grade::Ok);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("changed");
         let finding = &socket_folder(&socket)[0];

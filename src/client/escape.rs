@@ -40,7 +40,7 @@ pub fn exact_line(raw: &str) -> String {
 }
 
 fn escape(raw: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let Some(first) = raw.find(|c| bad(c)) else { return Cow::Borrowed(raw) };
+    let Some(first) = raw.find(&bad) else { return Cow::Borrowed(raw) };
     let mut shown = String::with_capacity(raw.len() + 16);
     shown.push_str(&raw[..first]);
     for c in raw[first..].chars() {

@@ -193,7 +193,8 @@ mod tests {
             ps(&fake.reach(), &args, &mut out).await.expect("listed");
             let listed: Value = serde_json::from_str(&text.text()).expect("json");
             assert_eq!(listed.as_array().expect("an array").len(), expected);
-            assert_eq!(listed[0], two()[0]);
+            let expected: SessionView = serde_json::from_value(two()[0].clone()).expect("a session");
+            assert_eq!(listed[0], json!(expected));
         }
     }
 }

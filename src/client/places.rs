@@ -29,11 +29,8 @@ impl Places {
         let no_home = |e: endpoint::NoHome| Failure::usage(e.to_string());
         let named = || env("AGENTD_CONFIG").filter(|file| !file.is_empty()).map(PathBuf::from);
         let config = config.or_else(named).map(absolute);
-        let config_files = match endpoint::config_files(env, config.clone()) {
-            Ok(files) => files,
-            // Without HOME the explicit places may still be enough.
-            Err(_) => Vec::new(),
-        };
+        // Without HOME the explicit places may still be enough.
+        let config_files = endpoint::config_files(env, config.clone()).unwrap_or_default();
         let mut data_dir = None;
         let mut configured_socket = None;
         for (file, _) in &config_files {

@@ -58,7 +58,7 @@ pub(super) async fn task(
         let short = super::measure::short_id(session);
         out.note(&format!("session {short} · agentctl attach {short}"))?;
     }
-    Watch::new(client, follow, (session, turn), asking, output).to_the_end(out).await
+    Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
 }
 
 fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {

@@ -72,7 +72,7 @@ impl Watch {
     }
 
     /// Prints what happens and answers what is asked until the turn has ended.
-    pub(super) async fn to_the_end(mut self, out: &mut Out) -> Result<Ended, Failure> {
+    pub(super) async fn until_ended(mut self, out: &mut Out) -> Result<Ended, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let ended = self.watch(out, &mut interrupt, &mut terminate).await;

@@ -81,7 +81,7 @@ pub(super) enum Message {
     /// An answer to the call with this id; `None` if the daemon could not tell which.
     Reply { id: Option<u64>, outcome: Result<Box<RawValue>, WireFault> },
     /// An event of a subscription.
-    Event(Received),
+    Event(Box<Received>),
     /// Something this version does not know.
     Other,
 }
@@ -119,7 +119,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Message> {
             return Some(Message::Other);
         }
         let carried: Carried<'_> = serde_json::from_str(incoming.params?.get()).ok()?;
-        return Received::parse(carried.result).ok().map(Message::Event);
+        return Received::parse(carried.result).ok().map(|event| Message::Event(Box::new(event)));
     }
     let id = incoming.id.as_ref().and_then(Value::as_u64);
     let outcome = match (incoming.error, incoming.result) {

@@ -185,10 +185,9 @@ impl App {
             }
             KeyCode::Char('b') if alt => self.editor.left(),
             KeyCode::Char(c) => {
-                if self.editor.is_empty() && self.denying.is_none() && !alt {
-                    if let Some(effect) = self.answer(c) {
-                        return effect;
-                    }
+                let answers = self.editor.is_empty() && self.denying.is_none() && !alt;
+                if let Some(effect) = answers.then(|| self.answer(c)).flatten() {
+                    return effect;
                 }
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
             }
