@@ -4,5 +4,19 @@
 pub mod types;
 
 pub mod api;
+pub mod engine;
+pub mod judge;
+
+pub mod model;
+pub mod store;
+pub mod tools;
+pub mod transport;
+pub mod workspace;
+
+pub mod session;
+
+pub mod rpc;
 
 pub mod client;
+
+pub mod daemon;

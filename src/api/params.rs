@@ -84,8 +84,6 @@ pub struct StatusReply {
     pub sessions: u64,
     /// Of these, running or waiting for a person.
     pub active_sessions: u64,
-    /// Open connections.
-    pub connections: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
 }
@@ -190,13 +188,37 @@ pub struct ListReply {
 }
 
 /// The input of a submit: a text, or blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SubmitInput {
     /// Plain text.
     Text(String),
     /// Blocks; text blocks only so far.
     Blocks(Vec<InputBlock>),
+}
+
+/// By hand, since an untagged enum's errors name neither the block nor what is wrong with it.
+impl<'de> Deserialize<'de> for SubmitInput {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = SubmitInput;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or a list of blocks")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SubmitInput, E> {
+                Ok(SubmitInput::Text(text.into()))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<SubmitInput, A::Error> {
+                let mut blocks = Vec::new();
+                while let Some(block) = list.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(SubmitInput::Blocks(blocks))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// What a submit does while a turn runs (Q6).

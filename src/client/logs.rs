@@ -123,8 +123,8 @@ fn what(event: &Event) -> String {
         Event::SessionContext { system, sources } => {
             format!("{} bytes of system prompt from {}", system.len(), sources.join(", "))
         }
-        Event::TurnQueued { input } | Event::TurnSteered { input } => input_text(input),
-        Event::TurnStarted { model, mode } => format!("{model}, mode {}", mode.name()),
+        Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_text(input),
+        Event::TurnStarted { model, mode, .. } => format!("{model}, mode {}", mode.name()),
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
         Event::MessageStarted { model, step, attempt } => format!("{model}, call {step}, attempt {attempt}"),
         Event::MessageCompleted { item, .. } => {

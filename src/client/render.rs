@@ -157,12 +157,14 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::WorkspaceTrustRequired { parts, .. } => {
             dim(format!("  this folder is not trusted: left out are {}", escape::line(&parts.join(", "))))
         }
-        Event::TurnQueued { input } if echo => dim(format!("  queued: {}", one_line(&input_text(input), 80))),
+        Event::TurnQueued { input, .. } if echo => {
+            dim(format!("  queued: {}", one_line(&input_text(input), 80)))
+        }
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }
         Event::TurnResumed { .. } => dim("  the daemon was restarted; the turn goes on".into()),
-        Event::TurnAborting {} => dim("  aborting…".into()),
+        Event::TurnAborting { .. } => dim("  aborting…".into()),
         Event::TurnCompleted { result } => turn_completed(result),
         Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
             Tone::Warn,

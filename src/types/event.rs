@@ -14,8 +14,8 @@ use super::model::{BlockKind, StopReason};
 use super::permission::{Decision, Mode, Scope};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, TurnResult};
 use super::time::Timestamp;
-use super::tool::{FileChange, ReadRecord, ToolStatus};
-use super::usage::Usage;
+use super::tool::{FileChange, Prepared, ReadRecord, ToolStatus};
+use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -159,6 +159,12 @@ pub enum Event {
     TurnQueued {
         /// The input.
         input: Vec<InputBlock>,
+        /// Whether it goes before the others that wait.
+        #[serde(default)]
+        front: bool,
+        /// Limits of the turn.
+        #[serde(default)]
+        budgets: Budgets,
     },
     /// A turn began.
     #[serde(rename = "turn.started")]
@@ -167,6 +173,9 @@ pub enum Event {
         model: String,
         /// The approval mode.
         mode: Mode,
+        /// Limits of the turn.
+        #[serde(default)]
+        budgets: Budgets,
     },
     /// The turn moved on.
     #[serde(rename = "turn.phase")]
@@ -190,7 +199,11 @@ pub enum Event {
     },
     /// An abort was accepted; everything is being stopped.
     #[serde(rename = "turn.aborting")]
-    TurnAborting {},
+    TurnAborting {
+        /// Whether the session ends with it.
+        #[serde(default)]
+        ending: bool,
+    },
     /// The turn ended.
     #[serde(rename = "turn.completed")]
     TurnCompleted {
@@ -278,6 +291,16 @@ pub enum Event {
         tool: String,
         /// The full arguments.
         input: Value,
+    },
+    /// The call may run, once those before it are done.
+    #[serde(rename = "tool.status")]
+    ToolStatus {
+        /// The call.
+        call_id: CallId,
+        /// What was judged.
+        prepared: Prepared,
+        /// Why it may run.
+        allowed_by: String,
     },
     /// Execution begins. Written, and synced, before anything runs.
     #[serde(rename = "tool.started")]
@@ -414,7 +437,7 @@ impl Event {
             Event::TurnPhase { .. } => "turn.phase",
             Event::TurnResumed { .. } => "turn.resumed",
             Event::TurnSteered { .. } => "turn.steered",
-            Event::TurnAborting {} => "turn.aborting",
+            Event::TurnAborting { .. } => "turn.aborting",
             Event::TurnCompleted { .. } => "turn.completed",
             Event::MessageStarted { .. } => "message.started",
             Event::MessageBlockStarted { .. } => "message.block_started",
@@ -424,6 +447,7 @@ impl Event {
             Event::MessageBlockCompleted { .. } => "message.block_completed",
             Event::MessageCompleted { .. } => "message.completed",
             Event::ToolRequested { .. } => "tool.requested",
+            Event::ToolStatus { .. } => "tool.status",
             Event::ToolStarted { .. } => "tool.started",
             Event::ToolProgress { .. } => "tool.progress",
             Event::ToolCompleted { .. } => "tool.completed",

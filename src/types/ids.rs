@@ -124,13 +124,14 @@ impl Seed {
 pub struct Mint {
     at_ms: u64,
     state: u128,
+    made: u16,
 }
 
 impl Mint {
     /// Ids made here carry the time `at_ms` (milliseconds since the Unix epoch).
     #[must_use]
     pub fn new(at_ms: i64, seed: Seed) -> Self {
-        Self { at_ms: u64::try_from(at_ms).unwrap_or(0), state: seed.0 }
+        Self { at_ms: u64::try_from(at_ms).unwrap_or(0), state: seed.0, made: 0 }
     }
 
     /// 64 pseudo-random bits (SplitMix64 over both halves of the seed).
@@ -146,6 +147,10 @@ impl Mint {
         let mut random = [0u8; 10];
         random[..8].copy_from_slice(&self.random().to_le_bytes());
         random[8..].copy_from_slice(&self.random().to_le_bytes()[..2]);
+        // A counter in `rand_a` (RFC 9562, 6.2, method 1): ids of one mint sort in the order they
+        // were made.
+        random[..2].copy_from_slice(&(self.made & 0x0fff).to_be_bytes());
+        self.made = self.made.wrapping_add(1);
         uuid::Builder::from_unix_timestamp_millis(self.at_ms, &random).into_uuid()
     }
 
@@ -191,6 +196,7 @@ mod tests {
         let first: Vec<_> = (0..1000).map(|_| a.item()).collect();
         let again: Vec<_> = (0..1000).map(|_| b.item()).collect();
         assert_eq!(first, again);
+        assert!(first.is_sorted());
         let distinct: std::collections::HashSet<_> = first.into_iter().collect();
         assert_eq!(distinct.len(), 1000);
     }

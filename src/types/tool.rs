@@ -21,7 +21,7 @@ pub struct ToolCard {
 }
 
 /// What a call would do, found out without doing it. Judged before the call may start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prepared {
     /// What the permission rules judge.
     pub subject: Subject,

@@ -1,0 +1,58 @@
+//! Why the daemon could not start.
+
+use std::fmt;
+
+use super::config::ConfigError;
+use crate::api::endpoint::NoHome;
+use crate::store::StoreError;
+use crate::transport::TransportError;
+
+/// A start that failed; `Display` says what to do.
+#[derive(Debug)]
+pub enum DaemonError {
+    /// The configuration is wrong.
+    Config(ConfigError),
+    /// No place for the state.
+    NoHome(NoHome),
+    /// A folder could not be made or is not private.
+    Folder(String),
+    /// The database.
+    Store(StoreError),
+    /// The socket or the lock.
+    Transport(TransportError),
+    /// The models' settings.
+    Models(String),
+    /// The operating system.
+    Io(std::io::Error),
+    /// A mistake of ours.
+    Bug(String),
+}
+
+impl fmt::Display for DaemonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DaemonError::Config(error) => write!(f, "{error}"),
+            DaemonError::NoHome(error) => write!(f, "{error}"),
+            DaemonError::Folder(error) => write!(f, "{error}"),
+            DaemonError::Store(error) => write!(f, "could not {error}"),
+            DaemonError::Transport(error) => write!(f, "{error}"),
+            DaemonError::Models(error) => write!(f, "{error}"),
+            DaemonError::Io(error) => write!(f, "{error}"),
+            DaemonError::Bug(error) => write!(f, "internal mistake: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DaemonError {}
+
+macro_rules! from {
+    ($($source:ty => $variant:ident),*) => {$(
+        impl From<$source> for DaemonError {
+            fn from(error: $source) -> Self {
+                DaemonError::$variant(error)
+            }
+        }
+    )*};
+}
+
+from!(ConfigError => Config, NoHome => NoHome, StoreError => Store, TransportError => Transport, std::io::Error => Io);

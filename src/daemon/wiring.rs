@@ -1,0 +1,182 @@
+//! The configuration handed out: each floor gets the small settings it asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::config::{Config, ProviderKind};
+use super::error::DaemonError;
+use super::places::Places;
+use crate::engine;
+use crate::judge::Rules;
+use crate::model::{self, Key, Kind, ModelSettings, Models};
+use crate::session::{House, Settings};
+use crate::store::Store;
+use crate::tools::{self, Toolbox};
+use crate::types::ids::Seed;
+use crate::types::model::ModelRef;
+use crate::types::time::Clock;
+use crate::types::usage::Budgets;
+
+/// No byte from a model for this long drops the stream (Q29).
+const IDLE: Duration = Duration::from_secs(90);
+const CONNECT: Duration = Duration::from_secs(15);
+
+pub(super) fn house(
+    config: &Config,
+    places: &Places,
+    store: Store,
+    clock: Arc<dyn Clock>,
+) -> Result<House, DaemonError> {
+    let models = models(config)?;
+    if let Some(main) = &config.models.main {
+        check_model(config, main)?;
+    }
+    let tools = Toolbox::new(tools::Settings {
+        protected: protected(places),
+        env_allow: config.tools.env.clone(),
+        bash_timeout_ms: millis(config.tools.bash_timeout.0),
+        bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
+        edit_requires_read: config.tools.edit_requires_read,
+        instance: format!("{:032x}", Seed::random().0),
+        ..tools::Settings::new(places.home.clone())
+    });
+    let permissions = &config.permissions;
+    let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
+        .map_err(|error| DaemonError::Folder(format!("[permissions]: {error}")))?;
+    let settings = Settings {
+        engine: Arc::new(engine::Settings {
+            retry_attempts: config.retry.attempts.max(1),
+            retry_base_ms: config.retry.base_ms,
+            retry_max_ms: config.retry.max_ms,
+            parallel_tools: config.tools.parallel,
+            tools: tools.cards(),
+            ..engine::Settings::default()
+        }),
+        rules: Arc::new(rules),
+        home: places.home.clone(),
+        user_dir: Some(places.config_dir.clone()),
+        main_model: config.models.main.clone(),
+        mode: config.session.mode,
+        safe_mode: config.session.safe_mode,
+        bypass: bypass(config, nix::unistd::geteuid().is_root()),
+        budgets: budgets(config),
+    };
+    Ok(House { store, models, tools, clock, settings })
+}
+
+fn models(config: &Config) -> Result<Models, DaemonError> {
+    let providers = config
+        .providers
+        .iter()
+        .map(|(name, provider)| {
+            let key = match (&provider.api_key_env, &provider.api_key_file, &provider.api_key_command) {
+                (Some(variable), _, _) => Key::Env(variable.clone()),
+                (None, Some(file), _) => Key::File(file.clone()),
+                (None, None, Some(command)) => Key::Command(command.clone()),
+                (None, None, None) => Key::None,
+            };
+            let kind = match provider.kind {
+                ProviderKind::Anthropic => Kind::Anthropic,
+                ProviderKind::OpenaiResponses => Kind::OpenAiResponses,
+                ProviderKind::OpenaiChat => Kind::OpenAiChat,
+                ProviderKind::Replay => Kind::Replay,
+            };
+            let made = model::Provider {
+                base_url: provider.base_url.clone(),
+                key,
+                headers: provider.headers.clone(),
+                cassette: provider.cassette.clone(),
+                record: provider.record.clone(),
+                ..model::Provider::new(kind)
+            };
+            (name.clone(), made)
+        })
+        .collect();
+    let known = config
+        .model
+        .iter()
+        .map(|(name, given)| {
+            let default = ModelSettings::default();
+            let made = ModelSettings {
+                context_window: given.context_window,
+                max_output_tokens: given.max_output_tokens,
+                tools: given.tools.unwrap_or(default.tools),
+                streaming: given.streaming.unwrap_or(default.streaming),
+                system_role: given.system_role.unwrap_or(default.system_role),
+                price: given.price,
+                thinking: given.thinking.unwrap_or(default.thinking),
+                vision: given.vision.unwrap_or(default.vision),
+            };
+            (name.clone(), made)
+        })
+        .collect();
+    let settings = model::Settings {
+        providers,
+        models: known,
+        user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
+        connect_timeout: CONNECT,
+        idle_timeout: IDLE,
+    };
+    Models::new(settings).map_err(|error| DaemonError::Models(error.to_string()))
+}
+
+fn check_model(config: &Config, text: &str) -> Result<(), DaemonError> {
+    let wrong = |why: String| DaemonError::Models(format!("[models] main = {text:?}: {why}"));
+    let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
+    if config.providers.contains_key(&model.provider) {
+        return Ok(());
+    }
+    let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
+    Err(wrong(format!("there is no [providers.{}]; configured: {}", model.provider, known.join(", "))))
+}
+
+fn protected(places: &Places) -> Vec<std::path::PathBuf> {
+    let mut protected = vec![places.config_dir.clone(), places.data_dir.clone()];
+    if let Some(folder) = places.socket.parent() {
+        protected.push(folder.to_path_buf());
+    }
+    // As files are judged: by the object, not by the spelling.
+    protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+}
+
+fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
+    if !config.permissions.allow_bypass {
+        return Err("bypass is not allowed here: set [permissions] allow_bypass = true".into());
+    }
+    if is_root && !config.permissions.allow_bypass_as_root {
+        return Err("bypass is not allowed for root without a sandbox: set [permissions] \
+                    allow_bypass_as_root = true if you mean it"
+            .into());
+    }
+    Ok(())
+}
+
+fn budgets(config: &Config) -> Budgets {
+    let given = &config.session.budgets;
+    Budgets {
+        usd_micros: given.usd.map(|usd| (usd.max(0.0) * 1e6).round() as u64),
+        model_calls: given.model_calls,
+        output_tokens: given.output_tokens,
+        wall_time_ms: given.wall_time.map(|span| millis(span.0)),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bypass_needs_the_configuration_and_root_needs_it_twice() {
+        let mut config = Config::default();
+        assert!(bypass(&config, false).is_err());
+        config.permissions.allow_bypass = true;
+        assert!(bypass(&config, false).is_ok());
+        assert!(bypass(&config, true).is_err());
+        config.permissions.allow_bypass_as_root = true;
+        assert!(bypass(&config, true).is_ok());
+    }
+}

@@ -1,0 +1,206 @@
+//! Everything that can happen to a session.
+
+use crate::types::event::Origin;
+use crate::types::ids::{CallId, Mint, PermissionId, Seed, Seq, TurnId};
+use crate::types::message::InputBlock;
+use crate::types::model::{Delta, ModelFault, ModelReply};
+use crate::types::permission::{Decision, Scope, Verdict};
+use crate::types::time::Timestamp;
+use crate::types::tool::{Prepared, Progress, ToolOutcome};
+use crate::types::usage::Budgets;
+
+/// Time and randomness of one decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// The time.
+    pub at: Timestamp,
+    /// The randomness.
+    pub seed: Seed,
+}
+
+impl Now {
+    pub(super) fn mint(&self) -> Mint {
+        Mint::new(self.at.0, self.seed)
+    }
+}
+
+/// A submit.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// What to do.
+    pub input: Vec<InputBlock>,
+    /// What to do with it while a turn runs.
+    pub when_busy: Busy,
+    /// Refuse unless this is the current turn.
+    pub expected_turn: Option<TurnId>,
+    /// Limits of the turn, if not the session's.
+    pub budgets: Option<Budgets>,
+    /// Who submits.
+    pub origin: Option<Origin>,
+}
+
+/// What a submit does while a turn runs (Q6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Busy {
+    /// Wait.
+    #[default]
+    Queue,
+    /// Join the running turn.
+    Steer,
+    /// Abort the running turn first.
+    Interrupt,
+    /// Refuse.
+    Reject,
+}
+
+/// A prepared call and what the rules say of it; or why it cannot run at all.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The call.
+    pub call_id: CallId,
+    /// What it would do and whether it may.
+    pub result: Result<(Prepared, Verdict), ToolOutcome>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Somebody wants something done.
+    Submit(Submit),
+    /// The system prompt is put together.
+    ContextReady {
+        /// The whole of it.
+        system: String,
+        /// Where its parts came from.
+        sources: Vec<String>,
+        /// Parts of the workspace that wait for trust.
+        withheld: Vec<String>,
+    },
+    /// The model said more. `token` is the one of the effect that asked it.
+    Deltas {
+        /// Of [`super::Effect::CallModel`].
+        token: Seq,
+        /// In order.
+        deltas: Vec<Delta>,
+    },
+    /// The model's answer is whole.
+    ModelDone {
+        /// Of [`super::Effect::CallModel`].
+        token: Seq,
+        /// The answer.
+        reply: Box<ModelReply>,
+        /// What it cost, if the price is known.
+        cost_usd_micros: Option<u64>,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// The model call failed.
+    ModelFailed {
+        /// Of [`super::Effect::CallModel`].
+        token: Seq,
+        /// Why.
+        fault: ModelFault,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// A wait is over.
+    TimerFired {
+        /// Of [`super::Effect::Sleep`].
+        token: Seq,
+    },
+    /// All calls of a message were looked at and judged.
+    Prepared {
+        /// The turn.
+        turn_id: TurnId,
+        /// In call order.
+        calls: Vec<Judged>,
+    },
+    /// A running tool said something.
+    Progress {
+        /// The call.
+        call_id: CallId,
+        /// What.
+        progress: Progress,
+    },
+    /// A tool ended.
+    ToolDone {
+        /// The call.
+        call_id: CallId,
+        /// How.
+        outcome: Box<ToolOutcome>,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// A person answered a permission request.
+    Answer {
+        /// The request.
+        request_id: PermissionId,
+        /// Allow or deny.
+        decision: Decision,
+        /// For how long.
+        scope: Scope,
+        /// The grant to remember, with scope `session`.
+        grant: Option<String>,
+        /// Words for the model.
+        feedback: Option<String>,
+        /// Who answered.
+        origin: Option<Origin>,
+    },
+    /// Stop the turn, or one call of it.
+    Abort {
+        /// Only if this is the current turn.
+        turn_id: Option<TurnId>,
+        /// Only this call.
+        call_id: Option<CallId>,
+        /// Who wants it.
+        origin: Option<Origin>,
+    },
+    /// Stop the turn and end the session.
+    Kill {
+        /// Who wants it.
+        origin: Option<Origin>,
+    },
+    /// After an abort: nothing of the turn runs any more.
+    Stopped,
+    /// A client attached; `clients` are there now.
+    Attached {
+        /// How many.
+        clients: u32,
+        /// Who.
+        origin: Option<Origin>,
+    },
+    /// A client detached; `clients` are there now.
+    Detached {
+        /// How many.
+        clients: u32,
+        /// Who.
+        origin: Option<Origin>,
+    },
+    /// The session was loaded after a restart; nothing of it runs.
+    Recovered,
+}
+
+/// Why an input is refused; it leaves no trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is nothing in the input.
+    EmptyInput,
+    /// A turn runs and the caller does not want to wait.
+    Busy {
+        /// The turn.
+        turn_id: TurnId,
+    },
+    /// Another turn is current, or none.
+    StaleTurn {
+        /// The current one.
+        current: Option<TurnId>,
+    },
+    /// The request is not pending.
+    NotPending,
+    /// There is no such unfinished call.
+    NoSuchCall,
+    /// The session was killed.
+    Ended,
+    /// A grant was wanted, and none can be derived from the request.
+    NoGrant,
+}

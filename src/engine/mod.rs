@@ -1,0 +1,23 @@
+//! Floor 1: the turn as a pure machine. State and input give facts and effects; nothing here waits,
+//! asks a clock, or touches the world. The session (floor 3) performs what is decided, in the order
+//! decide → write → remember → tell → act.
+
+mod answer;
+mod apply;
+mod input;
+mod model;
+mod plan;
+mod prompt;
+mod retry;
+mod state;
+mod stop;
+mod submit;
+mod tools;
+mod words;
+
+#[cfg(test)]
+mod laws;
+
+pub use input::{Busy, Input, Judged, Now, Refusal, Submit};
+pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
+pub use state::{Engine, Settings, Snapshot};

@@ -1,0 +1,301 @@
+//! The model's answer: streaming it into facts, and what follows when it is whole.
+
+use super::input::Now;
+use super::plan::{Draft, Effect, Entry, Plan};
+use super::state::{Activity, Engine, Partial};
+use crate::types::event::{Envelope, Event, Phase};
+use crate::types::ids::{ItemId, Seq};
+use crate::types::message::{Block, Role, ToolCall};
+use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock, StopReason};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+
+/// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
+const DELTA_BYTES: usize = 8 * 1024;
+
+impl Engine {
+    /// Deltas become rows; neighbours of the same block that arrived together join into one.
+    pub(super) fn stream(&self, token: Seq, deltas: Vec<Delta>, now: Now) -> Plan {
+        let Some(turn) = &self.state.turn else { return Plan::default() };
+        let Activity::Calling { token: expected, partial } = &turn.activity else { return Plan::default() };
+        if *expected != token || turn.aborting || deltas.is_empty() {
+            return Plan::default();
+        }
+        let mut plan = Plan::default();
+        let mut next_seq = self.state.next_seq;
+        let mut push = |plan: &mut Plan, item_id: ItemId, fold: Option<Seq>, event: Event| {
+            let envelope = Envelope {
+                seq: next_seq,
+                session_id: self.state.session_id,
+                turn_id: Some(turn.id),
+                item_id: Some(item_id),
+                at_ms: now.at,
+                origin: None,
+                event,
+            };
+            plan.facts.push(Entry { envelope, fold });
+            next_seq += 1;
+            next_seq - 1
+        };
+        let (item_id, first_seq) = match partial {
+            Some(partial) => (partial.item_id, partial.first_seq),
+            None => {
+                let item_id = now.mint().item();
+                let started = Event::MessageStarted {
+                    model: turn.model.clone(),
+                    step: turn.step,
+                    attempt: turn.failures + 1,
+                };
+                let seq = push(&mut plan, item_id, None, started);
+                plan.items.push(super::plan::ItemChange {
+                    first_seq: seq,
+                    last_seq: seq,
+                    kind: ItemKind::AssistantMessage,
+                    status: ItemStatus::Running,
+                });
+                (item_id, seq)
+            }
+        };
+        for event in join(deltas) {
+            let fold = event.is_foldable().then_some(first_seq);
+            push(&mut plan, item_id, fold, event);
+        }
+        plan
+    }
+}
+
+/// Deltas → events, neighbours of the same kind and block joined up to [`DELTA_BYTES`].
+fn join(deltas: Vec<Delta>) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::with_capacity(deltas.len().min(16));
+    for delta in deltas {
+        match delta {
+            Delta::BlockStarted { index, kind } => {
+                events.push(Event::MessageBlockStarted { index, block: kind });
+            }
+            Delta::BlockCompleted { index } => events.push(Event::MessageBlockCompleted { index }),
+            Delta::Text { index, text } => match events.last_mut() {
+                Some(Event::MessageTextDelta { index: last, text: sum })
+                    if *last == index && sum.len() + text.len() <= DELTA_BYTES =>
+                {
+                    sum.push_str(&text);
+                }
+                _ => events
+                    .extend(pieces(text).into_iter().map(|text| Event::MessageTextDelta { index, text })),
+            },
+            Delta::Thinking { index, text } => match events.last_mut() {
+                Some(Event::MessageThinkingDelta { index: last, text: sum })
+                    if *last == index && sum.len() + text.len() <= DELTA_BYTES =>
+                {
+                    sum.push_str(&text);
+                }
+                _ => events
+                    .extend(pieces(text).into_iter().map(|text| Event::MessageThinkingDelta { index, text })),
+            },
+            Delta::ToolInput { index, json } => match events.last_mut() {
+                Some(Event::MessageToolInputDelta { index: last, json: sum })
+                    if *last == index && sum.len() + json.len() <= DELTA_BYTES =>
+                {
+                    sum.push_str(&json);
+                }
+                _ => events.extend(
+                    pieces(json).into_iter().map(|json| Event::MessageToolInputDelta { index, json }),
+                ),
+            },
+        }
+    }
+    events
+}
+
+/// Cuts a text into parts of at most [`DELTA_BYTES`], never inside a character.
+pub(super) fn pieces(text: String) -> Vec<String> {
+    if text.len() <= DELTA_BYTES {
+        return vec![text];
+    }
+    let mut parts = Vec::new();
+    let mut rest = text.as_str();
+    while rest.len() > DELTA_BYTES {
+        let (part, tail) = rest.split_at(rest.floor_char_boundary(DELTA_BYTES));
+        parts.push(part.to_string());
+        rest = tail;
+    }
+    parts.push(rest.to_string());
+    parts
+}
+
+impl Draft<'_> {
+    /// The partial message of the call `token`, or `None` if that call is not awaited any more.
+    fn awaited(&self, token: Seq) -> Option<Option<Partial>> {
+        let turn = self.state.turn.as_ref()?;
+        match &turn.activity {
+            Activity::Calling { token: expected, partial } if *expected == token && !turn.aborting => {
+                Some(partial.clone())
+            }
+            _ => None,
+        }
+    }
+
+    pub fn model_done(
+        &mut self,
+        token: Seq,
+        reply: ModelReply,
+        cost_usd_micros: Option<u64>,
+        duration_ms: u64,
+    ) {
+        let Some(partial) = self.awaited(token) else { return };
+        let Some(turn) = &self.state.turn else { return };
+        let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.failures + 1);
+        for text in reply.notices {
+            self.push_turn(Event::Notice { kind: "model".into(), text });
+        }
+        let (item_id, first_seq) = match partial {
+            Some(partial) => (partial.item_id, partial.first_seq),
+            None => {
+                let item_id = self.mint.item();
+                let started = Event::MessageStarted { model: model.clone(), step, attempt };
+                (item_id, self.push_item(item_id, started))
+            }
+        };
+        let mut text = String::new();
+        let mut calls = Vec::new();
+        let content: Vec<Block> = reply
+            .content
+            .into_iter()
+            .map(|block| match block {
+                ReplyBlock::Text(part) => {
+                    text.push_str(&part);
+                    Block::Text { text: part }
+                }
+                ReplyBlock::Thinking { text, signature } => Block::Thinking { text, signature },
+                ReplyBlock::RedactedThinking(data) => Block::RedactedThinking { data },
+                ReplyBlock::ToolCall { provider_id, tool, input } => {
+                    let (input, input_error) = match input {
+                        Ok(input) => (input, None),
+                        Err((raw, why)) => (serde_json::Value::String(raw), Some(why)),
+                    };
+                    let call = ToolCall { call_id: self.mint.call(), provider_id, tool, input, input_error };
+                    calls.push(call.clone());
+                    Block::ToolCall(call)
+                }
+            })
+            .collect();
+        let seq = self.state.next_seq;
+        let item = Item {
+            item_id,
+            turn_id,
+            kind: ItemKind::AssistantMessage,
+            status: ItemStatus::Completed,
+            first_seq,
+            last_seq: seq,
+            text: Some(text),
+            role: Some(Role::Assistant),
+            content,
+            call: None,
+        };
+        self.push_item(
+            item_id,
+            Event::MessageCompleted {
+                item,
+                model: Some(model),
+                stop_reason: Some(reply.stop_reason),
+                usage: Some(reply.usage),
+                cost_usd_micros,
+                duration_ms: Some(duration_ms),
+                response_id: reply.response_id,
+            },
+        );
+        // Complete calls run whatever the reason says (M7).
+        if !calls.is_empty() {
+            self.request_tools(calls);
+        } else if self.deliver_steered() || reply.stop_reason == StopReason::Pause {
+            self.call_model();
+        } else if reply.stop_reason == StopReason::MaxTokens {
+            let message = "the answer reached the model's output limit".into();
+            self.finish(
+                Subtype::MaxOutputTokens,
+                vec![TurnError { kind: "max_output_tokens".into(), message }],
+            );
+        } else {
+            self.finish(Subtype::Success, Vec::new());
+        }
+    }
+
+    fn request_tools(&mut self, calls: Vec<ToolCall>) {
+        let step = self.state.turn.as_ref().map_or(0, |turn| turn.step);
+        for call in calls {
+            let item_id = self.mint.item();
+            self.push_item(
+                item_id,
+                Event::ToolRequested { call_id: call.call_id, tool: call.tool, input: call.input },
+            );
+        }
+        self.push_turn(Event::TurnPhase { phase: Phase::ToolExecution, step });
+        self.prepare_open_calls();
+    }
+
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, _duration_ms: u64) {
+        let Some(partial) = self.awaited(token) else { return };
+        if let Some(partial) = partial {
+            self.interrupt_message(&partial);
+        }
+        let failures = self.state.turn.as_ref().map_or(0, |turn| turn.failures);
+        match self.engine.settings.retry(fault, failures, self.mint.random()) {
+            Some((max, delay_ms)) => {
+                let token = self.push_turn(Event::Retry {
+                    attempt: failures + 1,
+                    max,
+                    delay_ms,
+                    reason: fault.message.clone(),
+                });
+                self.effect(Effect::Sleep { token, delay_ms });
+            }
+            None => {
+                let error = TurnError { kind: fault.kind.name().into(), message: fault.message.clone() };
+                self.finish(Subtype::LlmError, vec![error]);
+            }
+        }
+    }
+
+    /// Closes a message that will not be whole: kept, marked, and never sent to a model (S3).
+    pub fn interrupt_message(&mut self, partial: &Partial) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        let seq = self.state.next_seq;
+        let content = if partial.text.is_empty() {
+            Vec::new()
+        } else {
+            vec![Block::Text { text: partial.text.clone() }]
+        };
+        let item = Item {
+            item_id: partial.item_id,
+            turn_id,
+            kind: ItemKind::AssistantMessage,
+            status: ItemStatus::Interrupted,
+            first_seq: partial.first_seq,
+            last_seq: seq,
+            text: Some(partial.text.clone()),
+            role: Some(Role::Assistant),
+            content,
+            call: None,
+        };
+        let model = Some(self.turn_model());
+        self.push_item(
+            partial.item_id,
+            Event::MessageCompleted {
+                item,
+                model,
+                stop_reason: None,
+                usage: None,
+                cost_usd_micros: None,
+                duration_ms: None,
+                response_id: None,
+            },
+        );
+    }
+
+    pub fn timer_fired(&mut self, token: Seq) {
+        let Some(turn) = &self.state.turn else { return };
+        if turn.aborting || turn.activity != (Activity::Waiting { token }) {
+            return;
+        }
+        let step = turn.step;
+        self.call_model_step(step);
+    }
+}

@@ -1,0 +1,373 @@
+//! What a session remembers between inputs. Everything here folds from the journal.
+//!
+//! The big parts sit behind `Arc`, so that a decision can work on a cheap copy.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::types::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::message::{InputBlock, Message, ToolCall};
+use crate::types::model::StopReason;
+use crate::types::permission::Mode;
+use crate::types::session::{Denial, Requires, SessionSpec, SessionState, TurnError};
+use crate::types::time::Timestamp;
+use crate::types::tool::{Prepared, ReadRecord, ToolCard};
+use crate::types::usage::{Budgets, Usage};
+
+/// What the engine is told from outside, once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Attempts at one model call, the first included (Q26).
+    pub retry_attempts: u32,
+    /// First wait, in milliseconds.
+    pub retry_base_ms: u64,
+    /// Longest wait, in milliseconds.
+    pub retry_max_ms: u64,
+    /// Tools that run beside each other at most (Q22).
+    pub parallel_tools: usize,
+    /// How often a turn is resumed after restarts (S7).
+    pub max_resumes: u32,
+    /// Tools on offer.
+    pub tools: Arc<[ToolCard]>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retry_attempts: 10,
+            retry_base_ms: 500,
+            retry_max_ms: 32_000,
+            parallel_tools: 10,
+            max_resumes: 3,
+            tools: Arc::from([]),
+        }
+    }
+}
+
+/// One session's engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(super) settings: Arc<Settings>,
+    pub(super) state: State,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct State {
+    pub session_id: SessionId,
+    pub spec: SessionSpec,
+    pub next_seq: Seq,
+    pub status: SessionState,
+    pub requires: Option<Requires>,
+    pub system: Option<Arc<str>>,
+    pub transcript: Arc<Vec<Arc<Message>>>,
+    pub turn: Option<Turn>,
+    pub queue: VecDeque<Queued>,
+    pub grants: Arc<Vec<String>>,
+    pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    pub cwd: PathBuf,
+    pub usage: Usage,
+    pub cost_usd_micros: Option<u64>,
+    pub last_line: String,
+    pub updated_at: Timestamp,
+}
+
+/// An input that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Queued {
+    pub turn_id: TurnId,
+    pub input: Vec<InputBlock>,
+    pub budgets: Budgets,
+}
+
+/// The running turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Turn {
+    pub id: TurnId,
+    pub model: String,
+    pub budgets: Budgets,
+    pub started_at: Timestamp,
+    /// Number of the model call, from 1; 0 before the first.
+    pub step: u64,
+    /// Failed attempts at this model call.
+    pub failures: u32,
+    pub resumes: u32,
+    pub activity: Activity,
+    pub aborting: bool,
+    pub ending: bool,
+    pub steered: VecDeque<Vec<InputBlock>>,
+    pub usage: Usage,
+    pub usage_by_model: BTreeMap<String, Usage>,
+    pub cost_usd_micros: Option<u64>,
+    pub model_ms: u64,
+    pub tools_ms: u64,
+    pub permission_ms: u64,
+    pub model_calls: u64,
+    pub waiting_since: Option<Timestamp>,
+    pub denials: Vec<Denial>,
+    pub errors: Vec<TurnError>,
+    pub last_text: String,
+    pub stop_reason: Option<StopReason>,
+}
+
+/// What a turn is doing.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Activity {
+    /// Just begun, or waiting for the system prompt.
+    Context,
+    /// Waiting for the model; `token` names the call.
+    Calling { token: Seq, partial: Option<Partial> },
+    /// Waiting for a retry.
+    Waiting { token: Seq },
+    /// Tools are looked at, asked for, run.
+    Tools { calls: Vec<Call> },
+}
+
+/// A message that is still streaming.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Partial {
+    pub item_id: ItemId,
+    pub first_seq: Seq,
+    pub text: String,
+}
+
+/// One tool call of the current message.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    pub call: Arc<ToolCall>,
+    pub item_id: ItemId,
+    pub first_seq: Seq,
+    pub stage: Stage,
+}
+
+/// Where a call stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stage {
+    /// Asked for by the model; not looked at yet.
+    Requested,
+    /// Waits for a person.
+    Awaiting { request_id: PermissionId, prepared: Arc<Prepared>, suggestions: Vec<String> },
+    /// May run once those before it are done.
+    Ready { prepared: Arc<Prepared>, allowed_by: String },
+    /// Runs. `started_seq` names its progress rows.
+    Running { prepared: Arc<Prepared>, started_seq: Seq },
+    /// Has its result.
+    Done { output: String, is_error: bool },
+}
+
+impl Call {
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done { .. })
+    }
+}
+
+/// What the rest of the house may know of the state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Short name.
+    pub title: String,
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// Approval mode.
+    pub mode: Mode,
+    /// State.
+    pub state: SessionState,
+    /// What it waits for.
+    pub requires: Option<Requires>,
+    /// The running turn.
+    pub turn_id: Option<TurnId>,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// Cost so far.
+    pub cost_usd_micros: Option<u64>,
+    /// Last line that was said.
+    pub last_line: String,
+    /// Time of the newest permanent event.
+    pub updated_at: Timestamp,
+}
+
+impl Engine {
+    /// A session that has seen nothing yet; its first fact is `session.created`.
+    #[must_use]
+    pub fn new(session_id: SessionId, settings: Arc<Settings>) -> Self {
+        Self { settings, state: State::new(session_id) }
+    }
+
+    /// The next event's number.
+    #[must_use]
+    pub fn next_seq(&self) -> Seq {
+        self.state.next_seq
+    }
+
+    /// Makes sure that numbers that were given out and folded away are not given out again.
+    pub fn skip_to(&mut self, next_seq: Seq) {
+        self.state.next_seq = self.state.next_seq.max(next_seq);
+    }
+
+    /// How the session was made.
+    #[must_use]
+    pub fn spec(&self) -> &SessionSpec {
+        &self.state.spec
+    }
+
+    /// Whether the session was killed.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.state.status == SessionState::Ended
+    }
+
+    /// Whether an abort is under way.
+    #[must_use]
+    pub fn is_aborting(&self) -> bool {
+        self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
+    }
+
+    /// The running turn.
+    #[must_use]
+    pub fn turn_id(&self) -> Option<TurnId> {
+        self.state.turn.as_ref().map(|turn| turn.id)
+    }
+
+    /// Calls of the running turn that have no result yet.
+    #[must_use]
+    pub fn open_calls(&self) -> Vec<CallId> {
+        match self.state.turn.as_ref().map(|turn| &turn.activity) {
+            Some(Activity::Tools { calls }) => {
+                calls.iter().filter(|call| !call.is_done()).map(|call| call.call.call_id).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Grants given in this session.
+    #[must_use]
+    pub fn grants(&self) -> &[String] {
+        &self.state.grants
+    }
+
+    /// What the model has seen of files.
+    #[must_use]
+    pub fn reads(&self) -> Arc<HashMap<PathBuf, ReadRecord>> {
+        Arc::clone(&self.state.reads)
+    }
+
+    /// Where commands run.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.state.cwd
+    }
+
+    /// Pending permission requests with what was judged.
+    #[must_use]
+    pub fn pending(&self) -> Vec<(PermissionId, Arc<ToolCall>, Arc<Prepared>)> {
+        match self.state.turn.as_ref().map(|turn| &turn.activity) {
+            Some(Activity::Tools { calls }) => calls
+                .iter()
+                .filter_map(|call| match &call.stage {
+                    Stage::Awaiting { request_id, prepared, .. } => {
+                        Some((*request_id, Arc::clone(&call.call), Arc::clone(prepared)))
+                    }
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What `session.list` shows.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let state = &self.state;
+        Snapshot {
+            title: state.spec.title.clone(),
+            model: state.spec.model.clone(),
+            mode: state.spec.mode,
+            state: state.status,
+            requires: state.requires,
+            turn_id: self.turn_id(),
+            usage: state.usage,
+            cost_usd_micros: state.cost_usd_micros,
+            last_line: state.last_line.clone(),
+            updated_at: state.updated_at,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn same_as(&self, other: &Engine) -> bool {
+        self.state == other.state
+    }
+}
+
+impl State {
+    fn new(session_id: SessionId) -> Self {
+        Self {
+            session_id,
+            spec: SessionSpec {
+                cwd: String::new(),
+                title: String::new(),
+                model: String::new(),
+                mode: Mode::Default,
+                background: false,
+                safe_mode: false,
+                budgets: Budgets::default(),
+                system_prompt: None,
+                append_system_prompt: None,
+            },
+            next_seq: 1,
+            status: SessionState::Idle,
+            requires: None,
+            system: None,
+            transcript: Arc::default(),
+            turn: None,
+            queue: VecDeque::new(),
+            grants: Arc::default(),
+            reads: Arc::default(),
+            cwd: PathBuf::new(),
+            usage: Usage::default(),
+            cost_usd_micros: Some(0),
+            last_line: String::new(),
+            updated_at: Timestamp(0),
+        }
+    }
+
+    pub fn calls(&self) -> &[Call] {
+        match self.turn.as_ref().map(|turn| &turn.activity) {
+            Some(Activity::Tools { calls }) => calls,
+            _ => &[],
+        }
+    }
+
+    pub fn call(&self, call_id: CallId) -> Option<&Call> {
+        self.calls().iter().find(|call| call.call.call_id == call_id)
+    }
+}
+
+impl Turn {
+    pub fn new(id: TurnId, model: String, budgets: Budgets, at: Timestamp) -> Self {
+        Self {
+            id,
+            model,
+            budgets,
+            started_at: at,
+            step: 0,
+            failures: 0,
+            resumes: 0,
+            activity: Activity::Context,
+            aborting: false,
+            ending: false,
+            steered: VecDeque::new(),
+            usage: Usage::default(),
+            usage_by_model: BTreeMap::new(),
+            cost_usd_micros: Some(0),
+            model_ms: 0,
+            tools_ms: 0,
+            permission_ms: 0,
+            model_calls: 0,
+            waiting_since: None,
+            denials: Vec::new(),
+            errors: Vec::new(),
+            last_text: String::new(),
+            stop_reason: None,
+        }
+    }
+}

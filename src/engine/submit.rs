@@ -1,0 +1,242 @@
+//! Submitting, beginning a turn, and ending it.
+
+use std::sync::Arc;
+
+use super::input::{Busy, Refusal, Submit};
+use super::plan::{Draft, Effect};
+use super::state::Activity;
+use crate::types::event::{Event, Phase};
+use crate::types::ids::{Seq, TurnId};
+use crate::types::message::{Block, InputBlock, Role, input_text};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
+use crate::types::usage::Budgets;
+
+/// Characters of a title made from the first prompt.
+const TITLE: usize = 60;
+
+impl Draft<'_> {
+    pub fn submit(&mut self, submit: Submit) -> Result<(), Refusal> {
+        if self.state.status == crate::types::session::SessionState::Ended {
+            return Err(Refusal::Ended);
+        }
+        if input_text(&submit.input).trim().is_empty() {
+            return Err(Refusal::EmptyInput);
+        }
+        let current = self.state.turn.as_ref().map(|turn| turn.id);
+        if submit.expected_turn.is_some() && submit.expected_turn != current {
+            return Err(Refusal::StaleTurn { current });
+        }
+        self.origin = submit.origin;
+        let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
+        let Some(running) = current else {
+            let turn_id = self.mint.turn();
+            self.begin_turn(turn_id, submit.input, budgets);
+            return Ok(());
+        };
+        match submit.when_busy {
+            Busy::Reject => return Err(Refusal::Busy { turn_id: running }),
+            Busy::Steer if !self.is_aborting() => {
+                self.push_turn(Event::TurnSteered { input: submit.input });
+            }
+            Busy::Queue | Busy::Steer => {
+                let turn_id = self.mint.turn();
+                self.push(
+                    None,
+                    Some(turn_id),
+                    Event::TurnQueued { input: submit.input, front: false, budgets },
+                );
+            }
+            Busy::Interrupt => {
+                let turn_id = self.mint.turn();
+                self.push(
+                    None,
+                    Some(turn_id),
+                    Event::TurnQueued { input: submit.input, front: true, budgets },
+                );
+                if !self.is_aborting() {
+                    self.push_turn(Event::TurnAborting { ending: false });
+                    self.effect(Effect::StopAll);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn is_aborting(&self) -> bool {
+        self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
+    }
+
+    fn begin_turn(&mut self, turn_id: TurnId, input: Vec<InputBlock>, budgets: Budgets) {
+        let spec = &self.state.spec;
+        let started = Event::TurnStarted { model: spec.model.clone(), mode: spec.mode, budgets };
+        let untitled = spec.title.is_empty();
+        self.push(None, Some(turn_id), started);
+        let text = input_text(&input);
+        if untitled {
+            let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let title = line.trim().chars().take(TITLE).collect();
+            self.push_session(Event::SessionUpdated { title: Some(title), model: None, mode: None });
+        }
+        self.user_message(text);
+        if self.state.system.is_some() {
+            self.call_model();
+        } else {
+            self.push_turn(Event::TurnPhase { phase: Phase::Context, step: 0 });
+            self.effect(Effect::GatherContext);
+        }
+    }
+
+    /// The item of what a person said; it enters the transcript here.
+    fn user_message(&mut self, text: String) {
+        let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        let item_id = self.mint.item();
+        let seq: Seq = self.state.next_seq;
+        let item = Item {
+            item_id,
+            turn_id,
+            kind: ItemKind::UserMessage,
+            status: ItemStatus::Completed,
+            first_seq: seq,
+            last_seq: seq,
+            text: Some(text.clone()),
+            role: Some(Role::User),
+            content: vec![Block::Text { text }],
+            call: None,
+        };
+        self.push_item(
+            item_id,
+            Event::MessageCompleted {
+                item,
+                model: None,
+                stop_reason: None,
+                usage: None,
+                cost_usd_micros: None,
+                duration_ms: None,
+                response_id: None,
+            },
+        );
+    }
+
+    pub fn context_ready(&mut self, system: String, sources: Vec<String>, withheld: Vec<String>) {
+        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+        if self.state.system.is_some() || !waits || self.is_aborting() {
+            return;
+        }
+        self.push_session(Event::SessionContext { system, sources });
+        if !withheld.is_empty() {
+            let text = format!(
+                "this folder is not trusted, so these parts are left out: {}. AGENTS.md text is read, as data",
+                withheld.join(", ")
+            );
+            let cwd = self.state.spec.cwd.clone();
+            self.push_session(Event::WorkspaceTrustRequired { cwd, parts: withheld });
+            self.push_session(Event::Notice { kind: "workspace_untrusted".into(), text });
+        }
+        self.call_model();
+    }
+
+    /// Hands steered inputs over to the model with the next call.
+    pub fn deliver_steered(&mut self) -> bool {
+        let mut delivered = false;
+        while let Some(input) =
+            self.state.turn.as_ref().and_then(|turn| turn.steered.front()).map(|i| input_text(i))
+        {
+            self.user_message(input);
+            delivered = true;
+        }
+        delivered
+    }
+
+    /// Asks the model, unless a budget says stop.
+    pub fn call_model(&mut self) {
+        if let Some((subtype, message)) = self.over_budget() {
+            self.finish(subtype, vec![TurnError { kind: "budget".into(), message }]);
+            return;
+        }
+        let step = self.state.turn.as_ref().map_or(1, |turn| turn.step + 1);
+        self.call_model_step(step);
+    }
+
+    /// Asks the model for this step (again).
+    pub fn call_model_step(&mut self, step: u64) {
+        let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
+        match self.request() {
+            Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
+            Err(message) => {
+                let kind = "unconfigured".into();
+                self.finish(Subtype::LlmError, vec![TurnError { kind, message: message.into() }]);
+            }
+        }
+    }
+
+    fn over_budget(&self) -> Option<(Subtype, String)> {
+        let turn = self.state.turn.as_ref()?;
+        let budgets = turn.budgets;
+        let spent = turn.cost_usd_micros.unwrap_or(0);
+        if let Some(limit) = budgets.model_calls.filter(|limit| turn.model_calls >= *limit) {
+            return Some((Subtype::ErrorMaxTurns, format!("the limit of {limit} model calls was reached")));
+        }
+        if let Some(limit) = budgets.usd_micros.filter(|limit| spent >= *limit) {
+            return Some((
+                Subtype::ErrorMaxBudgetUsd,
+                format!("the budget of {limit} micro-dollars is used up"),
+            ));
+        }
+        if let Some(limit) = budgets.output_tokens.filter(|limit| turn.usage.output_tokens >= *limit) {
+            return Some((
+                Subtype::ErrorMaxTokens,
+                format!("the limit of {limit} output tokens was reached"),
+            ));
+        }
+        let elapsed = self.now.at.since(turn.started_at);
+        if let Some(limit) = budgets.wall_time_ms.filter(|limit| elapsed >= *limit) {
+            return Some((Subtype::ErrorMaxTime, format!("the limit of {limit} ms was reached")));
+        }
+        None
+    }
+
+    /// Ends the turn and begins the next that waits.
+    pub fn finish(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
+        // Nothing that a person said is lost: the next turn's request will hold it.
+        self.deliver_steered();
+        for error in errors {
+            self.push_turn(Event::Error { kind: error.kind, message: error.message });
+        }
+        let Some(turn) = &self.state.turn else { return };
+        let result = TurnResult {
+            subtype,
+            text: turn.last_text.clone(),
+            stop_reason: turn.stop_reason,
+            usage: turn.usage,
+            usage_by_model: turn.usage_by_model.clone(),
+            cost_usd_micros: turn.cost_usd_micros,
+            duration_ms: self.now.at.since(turn.started_at),
+            model_ms: turn.model_ms,
+            tools_ms: turn.tools_ms,
+            permission_ms: turn.permission_ms,
+            model_calls: turn.model_calls,
+            permission_denials: turn.denials.clone(),
+            errors: turn.errors.clone(),
+        };
+        let (ending, step) = (turn.ending, turn.step);
+        self.push_turn(Event::TurnPhase { phase: Phase::Result, step });
+        self.push_turn(Event::TurnCompleted { result });
+        if ending {
+            self.push_session(Event::SessionEnded { reason: "killed".into() });
+            return;
+        }
+        // What waits was asked for by somebody else than who ended this turn.
+        self.origin = None;
+        if let Some(next) = self.state.queue.front().cloned() {
+            self.begin_turn(next.turn_id, next.input, next.budgets);
+        }
+    }
+
+    pub(super) fn turn_model(&self) -> String {
+        self.state.turn.as_ref().map_or_else(|| self.state.spec.model.clone(), |turn| turn.model.clone())
+    }
+
+    pub(super) fn system(&self) -> Arc<str> {
+        self.state.system.clone().unwrap_or_else(|| Arc::from(""))
+    }
+}

@@ -1,0 +1,29 @@
+//! Fixed words for the model (Q25): the same thing is always said the same way.
+
+/// A person said no.
+pub const DENIED: &str =
+    "The user denied this call. It was not run. Do not repeat it; try another way or ask.";
+
+/// A rule said no.
+pub fn denied_by_rule(reason: &str) -> String {
+    format!("This call is not permitted here: {reason}. It was not run. Try another way.")
+}
+
+/// A person said no and why.
+pub fn denied_with_feedback(feedback: &str) -> String {
+    format!("The user denied this call and says: {feedback}\nIt was not run. Take this into account.")
+}
+
+/// The turn was aborted before or while the call ran.
+pub const ABORTED: &str = "The user stopped this call. It may have had part of its effect.";
+
+/// The turn was aborted before the call began.
+pub const ABORTED_UNSTARTED: &str = "The user stopped the turn before this call began. It was not run.";
+
+/// The daemon stopped while the call may have been running.
+pub const UNKNOWN: &str = "The daemon stopped while this call may have been running. Its outcome is unknown: \
+it may have happened, in part or as a whole, or not at all. Check before you repeat it.";
+
+/// The daemon stopped before the call began.
+pub const NOT_RUN_RESTART: &str =
+    "This call was not run: the daemon restarted and the turn ended before it began.";

@@ -1,0 +1,339 @@
+//! The judgement: rules first (deny, ask, allow), then the mode.
+
+use std::path::Path;
+
+use super::command::Found;
+use super::rule::{Pattern, Rule, Rules};
+use super::suggest;
+use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::tool::{PathCare, ResolvedPath, Subject};
+
+/// Everything a judgement depends on, beside the call itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy<'a> {
+    /// The session's mode.
+    pub mode: Mode,
+    /// Rules of every lasting scope.
+    pub rules: &'a Rules,
+    /// What people granted for this session: allow rules.
+    pub grants: &'a [Rule],
+    /// The session's workspace, absolute and free of links. Relative patterns start here.
+    pub workspace: &'a Path,
+    /// The home folder, absolute and free of links. `~/` in patterns.
+    pub home: &'a Path,
+    /// Everything that is not denied asks.
+    pub safe_mode: bool,
+}
+
+/// Judges one call of `tool` on `subject`. Total and pure. An `Ask` carries the grants that
+/// would have let this very call pass, narrowest first; `dont_ask` turns it into a `Deny`.
+#[must_use]
+pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
+    let verdict = weigh(policy, tool, subject, None);
+    match (verdict.verdict, policy.mode) {
+        (VerdictKind::Ask, Mode::DontAsk) => Verdict {
+            verdict: VerdictKind::Deny,
+            reason: format!("{}; this session never asks, and no rule allows it", verdict.reason),
+            ..verdict
+        },
+        (VerdictKind::Ask, _) => {
+            let suggestions = suggest::candidates(policy.workspace, policy.home, subject)
+                .into_iter()
+                .filter(|rule| weigh(policy, tool, subject, Some(rule)).verdict == VerdictKind::Allow)
+                .map(|rule| rule.to_string())
+                .collect();
+            Verdict { suggestions, ..verdict }
+        }
+        _ => verdict,
+    }
+}
+
+fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
+    Verdict {
+        verdict: kind,
+        rule: rule.map(ToString::to_string),
+        reason: reason.into(),
+        suggestions: Vec::new(),
+    }
+}
+
+/// The judgement without suggestions, as if `extra` had been granted as well.
+fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule>) -> Verdict {
+    use VerdictKind::{Allow, Ask, Deny};
+
+    if let Subject::Bash { command } = subject {
+        if command.contains('\0') {
+            return verdict(Deny, None, "the command holds a NUL");
+        }
+        if command.trim().is_empty() {
+            return verdict(Deny, None, "the command is empty");
+        }
+    }
+    let (denied, perhaps_denied) = search(policy, &policy.rules.deny, tool, subject);
+    if let Some(rule) = denied {
+        return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
+    }
+    if let Subject::Edit { path: ResolvedPath { care: PathCare::Protected, path, .. } } = subject {
+        let reason = format!("{} is protected: nothing allows writing there", path.display());
+        return verdict(Deny, None, reason);
+    }
+    if policy.mode == Mode::Plan && matches!(subject, Subject::Edit { .. }) {
+        return verdict(Deny, None, "plan mode changes no files until a plan is approved");
+    }
+    if policy.safe_mode {
+        return verdict(Ask, None, "safe mode asks before every call");
+    }
+    let (asked, perhaps_asked) = search(policy, &policy.rules.ask, tool, subject);
+    if let Some(rule) = asked {
+        return verdict(Ask, Some(rule), format!("the rule {rule} asks"));
+    }
+    let granted = policy
+        .rules
+        .allow
+        .iter()
+        .chain(policy.grants)
+        .chain(extra)
+        .filter(|rule| rule.speaks_of(tool, subject))
+        .find(|rule| grants(policy, rule, subject));
+    if let Some(rule) = granted
+        && (policy.mode != Mode::Plan || is_read(subject))
+    {
+        return verdict(Allow, Some(rule), format!("allowed by the rule {rule}"));
+    }
+    let perhaps = perhaps_denied.or(perhaps_asked);
+    by_mode(policy.mode, perhaps, subject)
+}
+
+fn is_read(subject: &Subject) -> bool {
+    matches!(subject, Subject::Read { .. })
+}
+
+/// What the mode says of a call that no rule decides. `perhaps` is a deny or ask rule whose
+/// command may hide in the text.
+fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
+    use VerdictKind::{Allow, Ask};
+    if mode == Mode::Bypass {
+        return match perhaps {
+            Some(rule) => {
+                verdict(Ask, Some(rule), format!("a command of the rule {rule} may hide in this text"))
+            }
+            None => verdict(Allow, None, "the session runs everything that no rule denies"),
+        };
+    }
+    match subject {
+        Subject::Read { path } => match (path.in_workspace, path.care) {
+            (_, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (true, _) => verdict(Allow, None, "reading inside the workspace"),
+            (false, _) => verdict(Ask, None, "the path lies outside the workspace"),
+        },
+        Subject::Edit { path } => match (mode, path.in_workspace, path.care) {
+            (_, _, PathCare::AutoExecuted) => verdict(Ask, None, "the file is run or obeyed automatically"),
+            (_, _, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (Mode::AcceptEdits, true, PathCare::Ordinary) => {
+                verdict(Allow, None, "edits inside the workspace are accepted")
+            }
+            (_, false, _) => verdict(Ask, None, "the path lies outside the workspace"),
+            (_, true, _) => verdict(Ask, None, "the call changes a file"),
+        },
+        Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
+        Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
+    }
+}
+
+/// The first rule that applies, and the first one of which that cannot be excluded.
+fn search<'r>(
+    policy: &Policy<'_>,
+    rules: &'r [Rule],
+    tool: &str,
+    subject: &Subject,
+) -> (Option<&'r Rule>, Option<&'r Rule>) {
+    let mut perhaps = None;
+    for rule in rules.iter().filter(|rule| rule.speaks_of(tool, subject)) {
+        let found = match (&rule.pattern, subject) {
+            (Pattern::All, _) => Found::Yes,
+            (Pattern::Command(pattern), Subject::Bash { command }) => pattern.finds(command),
+            (Pattern::Path(pattern), Subject::Read { path } | Subject::Edit { path }) => {
+                if pattern.matches(&path.path, policy.workspace, policy.home) {
+                    Found::Yes
+                } else {
+                    Found::No
+                }
+            }
+            _ => Found::No,
+        };
+        match found {
+            Found::Yes => return (Some(rule), perhaps),
+            Found::Perhaps => perhaps = perhaps.or(Some(rule)),
+            Found::No => {}
+        }
+    }
+    (None, perhaps)
+}
+
+/// Whether an allow rule covers the call. Files that need care are covered only by a rule that
+/// names exactly that file.
+fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
+    match (&rule.pattern, subject) {
+        (Pattern::Command(pattern), Subject::Bash { command }) => pattern.grants(command),
+        (pattern, Subject::Read { path } | Subject::Edit { path }) => {
+            let careful = match path.care {
+                PathCare::Ordinary => false,
+                PathCare::Secret => true,
+                PathCare::AutoExecuted | PathCare::Protected => !is_read(subject),
+            };
+            match pattern {
+                Pattern::Path(pattern) if careful => {
+                    pattern.names_exactly(&path.path, policy.workspace, policy.home)
+                }
+                Pattern::Path(pattern) => pattern.matches(&path.path, policy.workspace, policy.home),
+                Pattern::All => !careful,
+                Pattern::Command(_) => false,
+            }
+        }
+        (Pattern::All, _) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use VerdictKind::{Allow, Ask, Deny};
+
+    fn path(text: &str, care: PathCare) -> ResolvedPath {
+        ResolvedPath { path: PathBuf::from(text), in_workspace: Path::new(text).starts_with("/w/proj"), care }
+    }
+
+    fn read(text: &str, care: PathCare) -> Subject {
+        Subject::Read { path: path(text, care) }
+    }
+
+    fn edit(text: &str, care: PathCare) -> Subject {
+        Subject::Edit { path: path(text, care) }
+    }
+
+    fn bash(command: &str) -> Subject {
+        Subject::Bash { command: command.into() }
+    }
+
+    /// Rules are written `+Rule` (allow), `?Rule` (ask), `-Rule` (deny).
+    fn check(mode: Mode, rules: &[&str], tool: &str, subject: &Subject, expected: VerdictKind) -> Verdict {
+        let of = |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
+        let parsed = Rules::parse(&of('+'), &of('?'), &of('-')).unwrap();
+        let policy = Policy {
+            mode,
+            rules: &parsed,
+            grants: &[],
+            workspace: Path::new("/w/proj"),
+            home: Path::new("/home/u"),
+            safe_mode: false,
+        };
+        let got = judge(&policy, tool, subject);
+        assert_eq!(got.verdict, expected, "{mode:?} {rules:?} {tool} {subject:?}: {got:?}");
+        got
+    }
+
+    #[test]
+    fn modes_decide_what_no_rule_names() {
+        use Mode::{AcceptEdits, Bypass, Default, DontAsk, Plan};
+        use PathCare::{AutoExecuted, Ordinary, Protected, Secret};
+        let inside = "/w/proj/src/a.rs";
+        let outside = "/etc/hosts";
+        for (subject, tool, expected) in [
+            // default, accept_edits, dont_ask, bypass, plan
+            (read(inside, Ordinary), "Read", [Allow, Allow, Allow, Allow, Allow]),
+            (read(outside, Ordinary), "Read", [Ask, Ask, Deny, Allow, Ask]),
+            (read("/w/proj/.env", Secret), "Read", [Ask, Ask, Deny, Allow, Ask]),
+            (read("/w/proj/AGENTS.md", AutoExecuted), "Read", [Allow, Allow, Allow, Allow, Allow]),
+            (edit(inside, Ordinary), "Edit", [Ask, Allow, Deny, Allow, Deny]),
+            (edit(outside, Ordinary), "Write", [Ask, Ask, Deny, Allow, Deny]),
+            (edit("/w/proj/.envrc", AutoExecuted), "Write", [Ask, Ask, Deny, Allow, Deny]),
+            (edit("/w/proj/.git/config", Protected), "Edit", [Deny, Deny, Deny, Deny, Deny]),
+            (bash("ls"), "Bash", [Ask, Ask, Deny, Allow, Ask]),
+            (Subject::Tool { name: "mcp__a__b".into() }, "mcp__a__b", [Ask, Ask, Deny, Allow, Ask]),
+        ] {
+            for (mode, expected) in [Default, AcceptEdits, DontAsk, Bypass, Plan].into_iter().zip(expected) {
+                check(mode, &[], tool, &subject, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn deny_wins_over_ask_wins_over_allow() {
+        let all = ["+Bash", "?Bash(cargo publish:*)", "-Bash(rm:*)"];
+        for mode in [Mode::Default, Mode::Bypass] {
+            check(mode, &all, "Bash", &bash("cargo build"), Allow);
+            check(mode, &all, "Bash", &bash("cargo publish"), Ask);
+            let denied = check(mode, &all, "Bash", &bash("rm x"), Deny);
+            assert_eq!(denied.rule.as_deref(), Some("Bash(rm:*)"));
+            check(mode, &all, "Bash", &bash("ls; rm x"), Deny);
+        }
+    }
+
+    #[test]
+    fn bypass_asks_where_a_denied_program_may_hide() {
+        check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("x=r; ${x}m a"), Ask);
+        check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("cargo build && ls | wc"), Allow);
+        check(Mode::Bypass, &[], "Bash", &bash("x=r; ${x}m a"), Allow);
+    }
+
+    #[test]
+    fn file_rules_cover_their_family() {
+        let (inside, outside) = ("/w/proj/src/a.rs", "/data/x/a.txt");
+        let ordinary = PathCare::Ordinary;
+        check(Mode::Default, &["+Edit(src/**)"], "Write", &edit(inside, ordinary), Allow);
+        check(Mode::Default, &["+Write(src/**)"], "Edit", &edit(inside, ordinary), Ask);
+        check(Mode::Default, &["+Read(/data/**)"], "Grep", &read(outside, ordinary), Allow);
+        check(Mode::Default, &["-Read(src/**)"], "LS", &read(inside, ordinary), Deny);
+        check(Mode::Default, &["+Edit"], "Edit", &edit(outside, ordinary), Allow);
+        check(Mode::Default, &["+Read"], "Edit", &edit(outside, ordinary), Ask);
+        check(Mode::Default, &["+mcp__a"], "x", &Subject::Tool { name: "mcp__a__b".into() }, Allow);
+        check(Mode::Default, &["+mcp__a"], "x", &Subject::Tool { name: "mcp__ab__b".into() }, Ask);
+    }
+
+    #[test]
+    fn files_that_need_care_pass_only_by_their_own_name() {
+        use PathCare::{AutoExecuted, Protected, Secret};
+        let (rc, key) = ("/home/u/.bashrc", "/home/u/.ssh/id_rsa");
+        check(Mode::Default, &["+Edit(~/**)"], "Write", &edit(rc, AutoExecuted), Ask);
+        check(Mode::Default, &["+Edit(~/.bashrc)"], "Write", &edit(rc, AutoExecuted), Allow);
+        check(Mode::Default, &["+Read(~/**)"], "Read", &read(key, Secret), Ask);
+        check(Mode::Default, &["+Read(~/.ssh/id_rsa)"], "Read", &read(key, Secret), Allow);
+        check(Mode::Default, &["+Read"], "Read", &read(key, Secret), Ask);
+        let hooks = "/w/proj/.git/hooks/pre-commit";
+        check(Mode::Bypass, &["+Edit(.git/hooks/pre-commit)"], "Write", &edit(hooks, Protected), Deny);
+    }
+
+    #[test]
+    fn a_reason_for_people_says_that_an_unattended_session_never_asks() {
+        let denied = check(Mode::DontAsk, &[], "Bash", &bash("ls"), Deny);
+        assert!(denied.reason.contains("never asks"), "{denied:?}");
+        assert!(denied.suggestions.is_empty());
+    }
+
+    #[test]
+    fn safe_mode_asks_whatever_is_allowed() {
+        let rules = Rules::parse(&["Bash", "Read"], &[], &["Bash(rm:*)"]).unwrap();
+        let policy = Policy {
+            mode: Mode::Bypass,
+            rules: &rules,
+            grants: &[],
+            workspace: Path::new("/w/proj"),
+            home: Path::new("/home/u"),
+            safe_mode: true,
+        };
+        let of = |subject: Subject| judge(&policy, "Bash", &subject).verdict;
+        assert_eq!(of(bash("ls")), Ask);
+        assert_eq!(of(read("/w/proj/a", PathCare::Ordinary)), Ask);
+        assert_eq!(of(bash("rm a")), Deny);
+        assert_eq!(of(edit("/w/proj/.git/config", PathCare::Protected)), Deny);
+    }
+
+    #[test]
+    fn an_empty_command_and_a_nul_are_denied() {
+        check(Mode::Bypass, &["+Bash"], "Bash", &bash("  "), Deny);
+        check(Mode::Bypass, &["+Bash"], "Bash", &bash("ls\0"), Deny);
+    }
+}

@@ -1,0 +1,197 @@
+//! Path patterns of rules: gitignore-style globs, relative to the workspace unless they begin
+//! with `/` or `~/`.
+//!
+//! As in a `.gitignore`: a pattern without an inner `/` matches at any depth, `*` stops at `/`,
+//! `**` does not, and a pattern that matches a folder covers all that is in it. `dir/**` covers
+//! `dir` itself as well, so that listing it goes by the same rule.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// One pattern, ready to match resolved paths.
+#[derive(Clone)]
+pub(super) struct PathPattern {
+    base: Base,
+    glob: GlobMatcher,
+    /// The one path it names, relative to the base, if it holds no wildcard and is anchored.
+    exact: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Base {
+    Root,
+    Home,
+    Workspace,
+}
+
+impl PathPattern {
+    /// The error says what is wrong, as a fragment.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text.starts_with('!') {
+            return Err("a pattern cannot be negated; write a deny rule".into());
+        }
+        let (base, rest) = if text == "~" {
+            (Base::Home, "")
+        } else if let Some(rest) = text.strip_prefix("~/") {
+            (Base::Home, rest)
+        } else if let Some(rest) = text.strip_prefix('/') {
+            (Base::Root, rest)
+        } else {
+            (Base::Workspace, text)
+        };
+        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if parts.contains(&"..") {
+            return Err("a pattern cannot hold `..`; write the path it means".into());
+        }
+        let anchored = !matches!(base, Base::Workspace) || parts.len() > 1 || text.starts_with("./");
+        let mut body = parts.join("/");
+        let exact = if anchored { literal(&body) } else { None };
+        while let Some(shorter) = body.strip_suffix("/**") {
+            body.truncate(shorter.len());
+        }
+        if body == "**" {
+            body.clear();
+        }
+        let pattern = match (body.is_empty(), anchored) {
+            (true, _) => "**".to_owned(),
+            (false, true) => body,
+            (false, false) => format!("**/{body}"),
+        };
+        let glob = GlobBuilder::new(&pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .build()
+            .map_err(|e| format!("not a valid glob ({})", e.kind()))?
+            .compile_matcher();
+        Ok(Self { base, glob, exact })
+    }
+
+    fn relative<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
+        match self.base {
+            Base::Root => path.strip_prefix("/").ok(),
+            Base::Home => path.strip_prefix(home).ok(),
+            Base::Workspace => path.strip_prefix(workspace).ok(),
+        }
+    }
+
+    /// Whether `path` (absolute, resolved) or a folder above it matches.
+    pub(super) fn matches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
+        let Some(relative) = self.relative(path, workspace, home) else { return false };
+        relative.ancestors().any(|part| self.glob.is_match(part))
+    }
+
+    /// Whether the pattern is the name of exactly this file: no wildcard, no folder above it.
+    pub(super) fn names_exactly(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
+        let Some(exact) = &self.exact else { return false };
+        self.relative(path, workspace, home).is_some_and(|relative| relative == Path::new(exact))
+    }
+}
+
+/// The text without its escapes, if it holds no wildcard.
+fn literal(pattern: &str) -> Option<String> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(c) = letters.next() {
+        match c {
+            '*' | '?' | '[' | ']' | '{' | '}' => return None,
+            '\\' => out.push(letters.next()?),
+            c => out.push(c),
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// `path` as a pattern that matches only itself (and, for a folder, what is in it).
+pub(super) fn escape(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for (at, c) in path.char_indices() {
+        let special = matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
+        if special || (at == 0 && matches!(c, '!' | '~')) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pattern: &str, path: &str, expected: bool) {
+        let pattern_parsed = PathPattern::parse(pattern).unwrap();
+        let got = pattern_parsed.matches(Path::new(path), Path::new("/w/proj"), Path::new("/home/u"));
+        assert_eq!(got, expected, "{pattern} on {path}");
+    }
+
+    #[test]
+    fn patterns_match_as_in_a_gitignore() {
+        for (pattern, path, expected) in [
+            ("src/**", "/w/proj/src/a/b.rs", true),
+            ("src/**", "/w/proj/src", true),
+            ("src/**", "/w/proj/src2/a.rs", false),
+            ("src/**", "/w/proj/x/src/a.rs", false),
+            ("src/*.rs", "/w/proj/src/a.rs", true),
+            ("src/*.rs", "/w/proj/src/a/b.rs", false),
+            ("./src/*.rs", "/w/proj/src/a.rs", true),
+            ("*.md", "/w/proj/docs/a.md", true),
+            ("*.md", "/w/other/a.md", false),
+            (".env", "/w/proj/.env", true),
+            (".env", "/w/proj/a/.env", true),
+            (".env", "/w/proj/a/.envrc", false),
+            ("node_modules", "/w/proj/a/node_modules/x.js", true),
+            ("build/", "/w/proj/build/x", true),
+            ("/abs/**", "/abs/x/y", true),
+            ("/abs/**", "/absolute", false),
+            ("/abs/lib/**", "/abs/lib2/a", false),
+            ("~/notes/*.md", "/home/u/notes/a.md", true),
+            ("~/notes/*.md", "/home/u/notes/b/a.md", false),
+            ("~/**", "/home/u/x", true),
+            ("~/**", "/home/u2/x", false),
+            ("**", "/w/proj/a", true),
+            ("**", "/etc/passwd", false),
+            ("**/x/**/y", "/w/proj/a/x/b/c/y", true),
+            ("*.{ts,tsx}", "/w/proj/a.tsx", true),
+            ("src/\\[id\\].ts", "/w/proj/src/[id].ts", true),
+            ("src/\\[id\\].ts", "/w/proj/src/i.ts", false),
+            ("\\~/x", "/w/proj/~/x", true),
+            ("..config/x", "/w/proj/..config/x", true),
+        ] {
+            check(pattern, path, expected);
+        }
+    }
+
+    #[test]
+    fn only_a_pattern_without_wildcards_names_a_file_exactly() {
+        let named = |pattern: &str, path: &str| {
+            PathPattern::parse(pattern).unwrap().names_exactly(
+                Path::new(path),
+                Path::new("/w/proj"),
+                Path::new("/home/u"),
+            )
+        };
+        assert!(named("/w/proj/.envrc", "/w/proj/.envrc"));
+        assert!(named("./.envrc", "/w/proj/.envrc"));
+        assert!(named("~/.bashrc", "/home/u/.bashrc"));
+        assert!(!named("/w/proj/**", "/w/proj/.envrc"));
+        assert!(!named("/w/proj", "/w/proj/.envrc"));
+        assert!(!named(".envrc", "/w/proj/.envrc"));
+        assert!(!named("/w/proj/.env*", "/w/proj/.envrc"));
+    }
+
+    #[test]
+    fn an_escaped_name_matches_itself_only() {
+        for name in ["a*b", "a?b", "[a]", "{a,b}", "a\\b", "!x", "~", "#x", "a b", "(a)"] {
+            let pattern = PathPattern::parse(&escape(&format!("/d/{name}"))).unwrap();
+            let at = |path: &str| pattern.matches(Path::new(path), Path::new("/w"), Path::new("/h"));
+            assert!(at(&format!("/d/{name}")), "{name}");
+            assert!(!at("/d/axb") && !at("/d/a") && !at("/d/b"), "{name}");
+        }
+        assert!(PathPattern::parse(&escape("~/x")).unwrap().matches(
+            Path::new("/w/~/x"),
+            Path::new("/w"),
+            Path::new("/h")
+        ));
+    }
+}

@@ -1,0 +1,16 @@
+//! Floor 1: may this call run? Rules as people write them, and the judgement over them. Pure: no
+//! I/O, no clock; whoever asks has resolved paths before (`tools::jail`).
+//!
+//! Deny beats ask beats allow, whatever the scope. What no rule names is left to the mode.
+
+mod command;
+mod decide;
+mod glob;
+mod rule;
+mod suggest;
+
+#[cfg(test)]
+mod laws;
+
+pub use decide::{Policy, judge};
+pub use rule::{BadRule, Rule, Rules};

@@ -1,0 +1,220 @@
+//! A permission rule as it is written: `Tool` or `Tool(pattern)`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::command::CommandPattern;
+use super::glob::PathPattern;
+use crate::types::tool::Subject;
+
+/// Why a text is no rule. Prints the text and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRule {
+    /// The text as given.
+    pub text: String,
+    /// What is wrong, a fragment.
+    pub problem: String,
+}
+
+impl fmt::Display for BadRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bad permission rule {:?}: {}", self.text, self.problem)
+    }
+}
+
+impl std::error::Error for BadRule {}
+
+/// One rule. Prints as it was written; two rules are equal if they are written the same.
+#[derive(Clone)]
+pub struct Rule {
+    text: String,
+    pub(super) tool: String,
+    pub(super) pattern: Pattern,
+}
+
+/// What a rule says beyond the tool's name.
+#[derive(Clone)]
+pub(super) enum Pattern {
+    /// Every call of the tool.
+    All,
+    /// Commands.
+    Command(CommandPattern),
+    /// Files.
+    Path(PathPattern),
+}
+
+/// Which object a rule speaks of, by the tool it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    Bash,
+    Read,
+    Edit,
+    Other,
+}
+
+pub(super) fn family(tool: &str) -> Family {
+    match tool {
+        "Bash" => Family::Bash,
+        "Read" | "Glob" | "Grep" | "LS" => Family::Read,
+        "Edit" | "Write" | "MultiEdit" | "ApplyPatch" | "NotebookEdit" => Family::Edit,
+        _ => Family::Other,
+    }
+}
+
+impl Rule {
+    /// The tool that is named.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The rule as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether this rule speaks of calls of `tool` on `subject` at all, before its pattern is
+    /// looked at. `Read` and `Edit` stand for every tool that reads or changes files.
+    pub(super) fn speaks_of(&self, tool: &str, subject: &Subject) -> bool {
+        match subject {
+            Subject::Bash { .. } => self.tool == "Bash",
+            Subject::Read { .. } => self.tool == "Read" || self.tool == tool,
+            Subject::Edit { .. } => self.tool == "Edit" || self.tool == tool,
+            Subject::Tool { name } => {
+                self.tool == *name
+                    || (self.tool.starts_with("mcp__")
+                        && name.strip_prefix(&self.tool).is_some_and(|rest| rest.starts_with("__")))
+            }
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = BadRule;
+
+    fn from_str(text: &str) -> Result<Self, BadRule> {
+        let text = text.trim();
+        let bad = |problem: String| BadRule { text: text.to_owned(), problem };
+        let (tool, inner) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => match rest.strip_suffix(')') {
+                Some(inner) => (tool, Some(inner)),
+                None => return Err(bad("the closing `)` at the end is missing".into())),
+            },
+        };
+        let mut letters = tool.chars();
+        if !letters.next().is_some_and(|c| c.is_ascii_alphabetic())
+            || !letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        {
+            return Err(
+                bad("expected a tool name, or a tool name and a pattern like Bash(npm run:*)".into()),
+            );
+        }
+        let pattern = match (family(tool), inner) {
+            (_, None) => Pattern::All,
+            (_, Some("")) => return Err(bad(format!("the pattern is empty; write {tool} for every call"))),
+            (Family::Bash, Some(inner)) => {
+                Pattern::Command(CommandPattern::parse(inner).map_err(|problem| bad(problem.into()))?)
+            }
+            (Family::Read | Family::Edit, Some(inner)) => {
+                Pattern::Path(PathPattern::parse(inner).map_err(bad)?)
+            }
+            (Family::Other, Some(_)) => {
+                return Err(bad(format!("{tool} takes no pattern (only Bash and file tools do so far)")));
+            }
+        };
+        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rule {}
+
+/// The rules of all scopes together. The scope does not matter to the judgement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Pass without asking.
+    pub allow: Vec<Rule>,
+    /// Always ask.
+    pub ask: Vec<Rule>,
+    /// Never pass.
+    pub deny: Vec<Rule>,
+}
+
+impl Rules {
+    /// Parses three lists. The error names the first rule that cannot be understood.
+    pub fn parse<S: AsRef<str>>(allow: &[S], ask: &[S], deny: &[S]) -> Result<Self, BadRule> {
+        let all = |list: &[S]| list.iter().map(|text| text.as_ref().parse()).collect::<Result<Vec<_>, _>>();
+        Ok(Self { allow: all(allow)?, ask: all(ask)?, deny: all(deny)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<(), &str>) {
+        match (text.parse::<Rule>(), expected) {
+            (Ok(rule), Ok(())) => assert_eq!(rule.to_string(), text.trim()),
+            (Err(bad), Err(word)) => assert!(bad.to_string().contains(word), "{bad} lacks {word:?}"),
+            (got, _) => panic!("{text:?}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn rules_print_as_written_and_errors_say_what_is_wrong() {
+        for good in [
+            "Bash",
+            "Bash(npm run test)",
+            "Bash(npm:*)",
+            "Bash(echo \"a (b)\")",
+            "Bash(a $x | b; c)",
+            "Read(src/**)",
+            "Edit(/abs/**)",
+            "Edit(~/notes/*.md)",
+            "Edit(/a/\\[x\\].rs)",
+            "Write",
+            "mcp__server",
+            "mcp__server__tool",
+            "  Read(.env) ",
+        ] {
+            check(good, Ok(()));
+        }
+        check("", Err("tool name"));
+        check("(x)", Err("tool name"));
+        check("Bash(npm", Err("closing"));
+        check("Bash()", Err("empty"));
+        check("Bash(:*)", Err("Bash alone"));
+        check("Bash(*)", Err("Bash alone"));
+        check("Bash(npm \"run\":*)", Err("plain"));
+        check("Read(!src)", Err("deny rule"));
+        check("Read(a/../b)", Err(".."));
+        check("Read([a)", Err("glob"));
+        check("WebFetch(domain:example.org)", Err("no pattern"));
+        check("Ba sh", Err("tool name"));
+    }
+
+    #[test]
+    fn a_list_with_a_bad_rule_is_refused_and_the_rule_is_named() {
+        let bad = Rules::parse(&["Read", "Bash("], &[], &[]).unwrap_err();
+        assert_eq!(bad.text, "Bash(");
+    }
+}

@@ -1,0 +1,388 @@
+//! Grants a person could give for a call like this one, narrowest first.
+//!
+//! These are candidates only; `judge` keeps those that would really let the call pass.
+
+use std::path::Path;
+
+use super::command::{is_plain, words};
+use super::glob::escape;
+use super::rule::Rule;
+use crate::types::tool::{PathCare, Subject};
+
+/// An exact rule longer than this is not offered: nobody can review it.
+const LONGEST_EXACT: usize = 500;
+
+/// Programs of which the first word says nothing about what will happen. Never a prefix.
+const NEVER_A_PREFIX: &[&str] = &[
+    // They run what they are given.
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "busybox",
+    "python",
+    "pypy",
+    "perl",
+    "ruby",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "php",
+    "lua",
+    "luajit",
+    "tclsh",
+    "wish",
+    "expect",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "ed",
+    "ex",
+    "vi",
+    "vim",
+    "nvim",
+    "emacs",
+    "nano",
+    "osascript",
+    "pwsh",
+    "powershell",
+    "rscript",
+    "r",
+    "julia",
+    "ghci",
+    "scala",
+    "groovy",
+    "java",
+    "jshell",
+    "npx",
+    "bunx",
+    "uvx",
+    "uv",
+    "pipx",
+    "eval",
+    "exec",
+    "source",
+    "command",
+    "builtin",
+    "env",
+    "xargs",
+    "parallel",
+    "find",
+    "fd",
+    "nice",
+    "ionice",
+    "nohup",
+    "setsid",
+    "timeout",
+    "time",
+    "stdbuf",
+    "watch",
+    "entr",
+    "script",
+    "strace",
+    "ltrace",
+    "gdb",
+    "lldb",
+    "valgrind",
+    "perf",
+    "flock",
+    "make",
+    "gmake",
+    "ninja",
+    "just",
+    "task",
+    "tmux",
+    "screen",
+    "trap",
+    "alias",
+    "export",
+    "set",
+    "unset",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "enable",
+    "hash",
+    "shopt",
+    "test",
+    "ssh",
+    "scp",
+    "sftp",
+    "rsync",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "telnet",
+    "ftp",
+    "curl",
+    "wget",
+    "http",
+    "xh",
+    "aria",
+    // They act as somebody else, or on the machine.
+    "sudo",
+    "doas",
+    "su",
+    "runuser",
+    "pkexec",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "bwrap",
+    "systemctl",
+    "systemd-run",
+    "service",
+    "crontab",
+    "at",
+    "batch",
+    "mount",
+    "umount",
+    "dd",
+    "mkfs",
+    "fdisk",
+    "parted",
+    "kill",
+    "pkill",
+    "killall",
+    "reboot",
+    "shutdown",
+    "halt",
+    "poweroff",
+    "iptables",
+    "nft",
+    "ip",
+    "chmod",
+    "chown",
+    "chgrp",
+    "chattr",
+    "setfacl",
+    "passwd",
+    "useradd",
+    "usermod",
+    "visudo",
+    "apt",
+    "apt-get",
+    "dpkg",
+    "yum",
+    "dnf",
+    "rpm",
+    "pacman",
+    "apk",
+    "brew",
+    "snap",
+    "flatpak",
+    "gpg",
+    "openssl",
+    "op",
+    "pass",
+    "vault",
+    // They remove, move or unpack.
+    "rm",
+    "rmdir",
+    "unlink",
+    "shred",
+    "truncate",
+    "mv",
+    "cp",
+    "ln",
+    "install",
+    "tee",
+    "tar",
+    "zip",
+    "unzip",
+    "gzip",
+    "gunzip",
+    "cpio",
+    "ar",
+    "split",
+    "patch",
+    "sort",
+    "rg",
+    "ag",
+    "less",
+    "more",
+    "man",
+    // They speak to the daemon.
+    "agentd",
+    "agentctl",
+];
+
+/// Programs whose second word is a verb, with the verbs that are no better than the program alone.
+const VERBS: &[(&str, &[&str])] = &[
+    (
+        "git",
+        &[
+            "config",
+            "submodule",
+            "bisect",
+            "filter-branch",
+            "rebase",
+            "difftool",
+            "mergetool",
+            "grep",
+            "hook",
+        ],
+    ),
+    ("cargo", &["run", "install", "login", "config"]),
+    ("npm", &["exec", "x", "config", "set", "login", "token", "explore"]),
+    ("pnpm", &["exec", "dlx", "config", "x"]),
+    ("yarn", &["exec", "dlx", "config", "node"]),
+    ("go", &["run", "generate", "tool", "env"]),
+    ("pip", &["config"]),
+    ("poetry", &["run", "config", "shell"]),
+    ("docker", &["run", "exec", "cp", "build", "compose", "context", "login", "container", "buildx"]),
+    ("podman", &["run", "exec", "cp", "build", "unshare", "login", "container"]),
+    ("kubectl", &["exec", "run", "cp", "config", "debug", "apply", "delete", "proxy", "edit"]),
+    ("gh", &["api", "auth", "alias", "extension", "secret", "config", "codespace"]),
+    ("rustup", &["run", "override", "self"]),
+    ("terraform", &["apply", "destroy", "console"]),
+    ("helm", &["plugin", "install", "upgrade"]),
+    ("gradle", &[]),
+    ("mvn", &["exec"]),
+    ("bundle", &["exec", "config"]),
+    ("composer", &["exec", "config", "global"]),
+    ("dotnet", &["run", "exec", "tool"]),
+    ("swift", &["run"]),
+    ("zig", &["run"]),
+    ("mix", &["run", "cmd"]),
+];
+
+/// Rules that may cover the call, narrowest first. Each parses back to itself.
+pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Vec<Rule> {
+    let texts = match subject {
+        Subject::Bash { command } => for_command(command),
+        Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.care),
+        Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.care),
+        Subject::Tool { name } => vec![name.clone()],
+    };
+    texts
+        .into_iter()
+        .filter_map(|text| text.parse::<Rule>().ok().filter(|rule| rule.as_str() == text))
+        .collect()
+}
+
+fn for_command(command: &str) -> Vec<String> {
+    let command = command.trim();
+    let mut texts = Vec::new();
+    if command.len() <= LONGEST_EXACT && !command.ends_with(":*") && command.chars().all(is_visible) {
+        texts.push(format!("Bash({command})"));
+    }
+    if is_plain(command)
+        && let Some(prefix) = safe_prefix(&words(command))
+    {
+        texts.push(format!("Bash({prefix}:*)"));
+    }
+    texts
+}
+
+/// Whether a person sees the character where it stands.
+fn is_visible(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        && (c == ' ' || !c.is_whitespace())
+}
+
+/// One word, or two where the second is the verb; only where that says what will happen.
+fn safe_prefix(words: &[&str]) -> Option<String> {
+    let program = *words.first()?;
+    let is_name = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+    };
+    // `python3.11` and `python3` are python.
+    let stem = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if !is_name(program) || NEVER_A_PREFIX.contains(&program) || NEVER_A_PREFIX.contains(&stem) {
+        return None;
+    }
+    match VERBS.iter().find(|(name, _)| *name == program || *name == stem) {
+        None => Some(program.to_owned()),
+        Some((_, unsafe_verbs)) => {
+            let verb = words.get(1)?;
+            (is_name(verb) && !unsafe_verbs.contains(verb)).then(|| format!("{program} {verb}"))
+        }
+    }
+}
+
+fn for_path(tool: &str, workspace: &Path, home: &Path, path: &Path, care: PathCare) -> Vec<String> {
+    let Some(text) = path.to_str() else { return Vec::new() };
+    let mut texts = vec![format!("{tool}({})", escape(text))];
+    let Some(folder) = path.parent().filter(|_| care == PathCare::Ordinary) else { return texts };
+    if let Ok(relative) = folder.strip_prefix(workspace) {
+        match relative.to_str() {
+            Some("") => texts.push(format!("{tool}(**)")),
+            Some(relative) => texts.push(format!("{tool}({}/**)", escape(relative))),
+            None => {}
+        }
+    } else if folder != Path::new("/")
+        && !home.starts_with(folder)
+        && let Some(folder) = folder.to_str()
+    {
+        texts.push(format!("{tool}({}/**)", escape(folder)));
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::types::tool::ResolvedPath;
+
+    fn check(subject: &Subject, expected: &[&str]) {
+        let got: Vec<String> = candidates(Path::new("/w/proj"), Path::new("/home/u"), subject)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(got, expected, "{subject:?}");
+    }
+
+    #[test]
+    fn commands_offer_themselves_and_a_prefix_that_says_what_happens() {
+        for (command, expected) in [
+            ("npm run build", &["Bash(npm run build)", "Bash(npm run:*)"][..]),
+            ("cargo test --lib x", &["Bash(cargo test --lib x)", "Bash(cargo test:*)"]),
+            ("ls -la", &["Bash(ls -la)", "Bash(ls:*)"]),
+            ("git status", &["Bash(git status)", "Bash(git status:*)"]),
+            ("git", &["Bash(git)"]),
+            ("git -C x status", &["Bash(git -C x status)"]),
+            ("git config x y", &["Bash(git config x y)"]),
+            ("python3 x.py", &["Bash(python3 x.py)"]),
+            ("python3.11 x.py", &["Bash(python3.11 x.py)"]),
+            ("sudo ls", &["Bash(sudo ls)"]),
+            ("rm x", &["Bash(rm x)"]),
+            ("./run.sh", &["Bash(./run.sh)"]),
+            ("A=b ls", &["Bash(A=b ls)"]),
+            ("ls | wc -l", &["Bash(ls | wc -l)"]),
+            ("echo x:*", &[]),
+            ("a\nb", &[]),
+            ("a \u{202e}b", &[]),
+        ] {
+            check(&Subject::Bash { command: command.into() }, expected);
+        }
+    }
+
+    #[test]
+    fn files_offer_themselves_and_their_folder() {
+        let edit = |path: &str, care| Subject::Edit {
+            path: ResolvedPath { path: PathBuf::from(path), in_workspace: path.starts_with("/w/proj"), care },
+        };
+        let ordinary = PathCare::Ordinary;
+        check(&edit("/w/proj/src/a.rs", ordinary), &["Edit(/w/proj/src/a.rs)", "Edit(src/**)"]);
+        check(&edit("/w/proj/a.rs", ordinary), &["Edit(/w/proj/a.rs)", "Edit(**)"]);
+        check(&edit("/w/proj/[x]/a*.rs", ordinary), &["Edit(/w/proj/\\[x\\]/a\\*.rs)", "Edit(\\[x\\]/**)"]);
+        check(&edit("/opt/x/a", ordinary), &["Edit(/opt/x/a)", "Edit(/opt/x/**)"]);
+        check(&edit("/home/u/a", ordinary), &["Edit(/home/u/a)"]);
+        check(&edit("/w/proj/.envrc", PathCare::AutoExecuted), &["Edit(/w/proj/.envrc)"]);
+    }
+}

@@ -1,0 +1,9 @@
+//! Anthropic Messages: how a request is written and what its events mean.
+
+mod request;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub(super) use request::body;
+pub(super) use stream::Decoder;

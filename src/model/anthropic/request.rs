@@ -1,0 +1,200 @@
+//! A request in the words of Anthropic Messages.
+//!
+//! Written straight from the shared transcript, nothing is copied. Same transcript, same bytes:
+//! only the cache breakpoint moves, and that is not part of what the provider hashes.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::types::model::ModelRequest;
+
+use super::super::settings::ModelSettings;
+
+/// The provider demands a limit; this one every model of it can do.
+const DEFAULT_MAX_TOKENS: u32 = 8192;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Part<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Turn<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Breakpoint>,
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+struct Part<'a> {
+    #[serde(flatten)]
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Breakpoint>,
+}
+
+/// Everything up to here is to be kept in the provider's prompt cache.
+#[derive(Clone, Copy, Serialize)]
+struct Breakpoint {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+const BREAKPOINT: Breakpoint = Breakpoint { kind: "ephemeral" };
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Cow<'a, Value>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+/// The body of a request as JSON.
+pub(in super::super) fn body(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut system = Vec::new();
+    if !request.system.trim().is_empty() {
+        system.push(Part::from(Content::Text { text: &request.system }).marked());
+    }
+    let mut tools: Vec<Tool> = Vec::new();
+    if settings.tools {
+        tools.extend(request.tools.iter().map(|card| Tool {
+            name: &card.name,
+            description: &card.description,
+            input_schema: &card.input_schema,
+            cache_control: None,
+        }));
+    }
+    // Tools stand before the system prompt, so its breakpoint covers them; without one they need
+    // their own.
+    if let (true, Some(last)) = (system.is_empty(), tools.last_mut()) {
+        last.cache_control = Some(BREAKPOINT);
+    }
+    let mut messages: Vec<Turn> = request.messages.iter().map(|message| turn(message)).collect();
+    if let Some(last) = messages.last_mut().and_then(|turn| turn.content.last_mut())
+        && !matches!(last.content, Content::Thinking { .. } | Content::RedactedThinking { .. })
+    {
+        last.cache_control = Some(BREAKPOINT);
+    }
+    serde_json::to_vec(&Body {
+        model: &request.model.model,
+        max_tokens: request.max_output_tokens.or(settings.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS),
+        stream: settings.streaming,
+        system,
+        tools,
+        messages,
+    })
+}
+
+impl<'a> From<Content<'a>> for Part<'a> {
+    fn from(content: Content<'a>) -> Self {
+        Self { content, cache_control: None }
+    }
+}
+
+impl Part<'_> {
+    fn marked(mut self) -> Self {
+        self.cache_control = Some(BREAKPOINT);
+        self
+    }
+}
+
+fn turn(message: &Message) -> Turn<'_> {
+    let mut content: Vec<Part> = Vec::with_capacity(message.content.len());
+    // The provider wants results before anything else in a message.
+    let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
+    content.extend(message.content.iter().filter(is_result).filter_map(part));
+    content.extend(message.content.iter().filter(|block| !is_result(block)).filter_map(part));
+    if content.is_empty() {
+        // Unsigned reasoning alone: the roles must go on alternating.
+        content.push(Content::Text { text: "(no content)" }.into());
+    }
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    Turn { role, content }
+}
+
+/// A block, unless the provider would refuse it.
+fn part(block: &Block) -> Option<Part<'_>> {
+    let content = match block {
+        Block::Text { text } if text.trim().is_empty() => return None,
+        Block::Text { text } => Content::Text { text },
+        Block::Thinking { text, signature: Some(signature) } => {
+            Content::Thinking { thinking: text, signature }
+        }
+        // Reasoning of another provider.
+        Block::Thinking { signature: None, .. } => return None,
+        Block::RedactedThinking { data } => Content::RedactedThinking { data },
+        Block::ToolCall(call) => Content::ToolUse {
+            id: wire_id(&call.provider_id, &call.call_id),
+            name: &call.tool,
+            input: wire_input(call),
+        },
+        Block::ToolResult { call_id, provider_id, content, is_error } => Content::ToolResult {
+            tool_use_id: wire_id(provider_id, call_id),
+            content: if content.is_empty() { "(no output)" } else { content },
+            is_error: *is_error,
+        },
+    };
+    Some(content.into())
+}
+
+/// The id the provider knows, or ours where another provider's would be refused here.
+fn wire_id<'a>(provider_id: &'a str, call_id: &crate::types::CallId) -> Cow<'a, str> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if !provider_id.is_empty() && provider_id.bytes().all(fits) {
+        provider_id.into()
+    } else {
+        call_id.to_string().into()
+    }
+}
+
+/// The arguments; the provider takes objects only.
+fn wire_input(call: &ToolCall) -> Cow<'_, Value> {
+    if call.input.is_object() {
+        Cow::Borrowed(&call.input)
+    } else {
+        Cow::Owned(serde_json::json!({ "unreadable_input": call.input }))
+    }
+}

@@ -1,0 +1,268 @@
+//! What the events of Anthropic Messages mean.
+//!
+//! The `type` inside the data repeats the name of the event, so the data alone is read, into one
+//! flat struct that borrows from the chunk.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
+use crate::types::usage::Usage;
+
+use super::super::api::Decode;
+use super::super::assembly::{Assembly, CallIds};
+use super::super::fault::{WireError, garbage};
+use super::super::text::Text;
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    delta: Option<Piece<'a>>,
+    #[serde(borrow)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+    usage: Option<Counts>,
+    error: Option<WireError>,
+}
+
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default)]
+    partial_json: Text<'a>,
+    #[serde(borrow, default)]
+    stop_reason: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    content: Vec<Block<'a>>,
+    #[serde(borrow, default)]
+    stop_reason: Text<'a>,
+    usage: Option<Counts>,
+}
+
+/// Running totals; a later event may repeat only some.
+#[derive(Clone, Copy, Deserialize)]
+struct Counts {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+}
+
+/// Reads the events of one answer.
+pub(in super::super) struct Decoder {
+    answer: Assembly,
+    usage: Usage,
+    response_id: Option<String>,
+    stop_reason: Option<String>,
+    /// What the open call brought along as input, used if no piece follows.
+    ready_input: Option<String>,
+    /// The open block is of a kind we do not know.
+    skipping: bool,
+    is_done: bool,
+}
+
+impl Decoder {
+    pub(in super::super) fn new(ids: CallIds) -> Self {
+        Self {
+            answer: Assembly::new(ids),
+            usage: Usage::default(),
+            response_id: None,
+            stop_reason: None,
+            ready_input: None,
+            skipping: false,
+            is_done: false,
+        }
+    }
+
+    fn count(&mut self, counts: Option<Counts>) {
+        let Some(counts) = counts else { return };
+        let set = |total: &mut u64, count: Option<u64>| *total = count.unwrap_or(*total);
+        set(&mut self.usage.input_tokens, counts.input_tokens);
+        set(&mut self.usage.output_tokens, counts.output_tokens);
+        set(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
+        set(&mut self.usage.cache_write_tokens, counts.cache_creation_input_tokens);
+    }
+
+    fn begin(&mut self, message: &Message<'_>) {
+        self.count(message.usage);
+        if !message.id.is_empty() {
+            self.response_id = Some(message.id.to_string());
+        }
+        if !message.stop_reason.is_empty() {
+            self.stop_reason = Some(message.stop_reason.to_string());
+        }
+    }
+
+    fn open_block(&mut self, block: &Block<'_>, out: &mut Vec<Delta>) {
+        self.close_block(out);
+        match &*block.kind {
+            "text" => self.answer.text(&block.text, out),
+            "thinking" => {
+                self.answer.thinking(&block.thinking, out);
+                self.answer.signature(&block.signature, out);
+            }
+            "redacted_thinking" => self.answer.redacted(&block.data, out),
+            "tool_use" => {
+                self.answer.call(&block.id, &block.name, out);
+                self.ready_input = block.input.map(|input| input.get().to_owned());
+            }
+            other => {
+                self.skipping = true;
+                self.answer.notice(format!("a block of the unknown kind {other:?} was left out"));
+            }
+        }
+    }
+
+    fn close_block(&mut self, out: &mut Vec<Delta>) {
+        self.skipping = false;
+        if let Some(input) = self.ready_input.take()
+            && self.answer.call_is_bare()
+            && !matches!(input.as_str(), "{}" | "null" | "\"\"")
+        {
+            self.answer.call_input(&input, out);
+        }
+        self.answer.close(out);
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) {
+        if self.skipping {
+            return;
+        }
+        match &*piece.kind {
+            "text_delta" => self.answer.text(&piece.text, out),
+            "thinking_delta" => self.answer.thinking(&piece.thinking, out),
+            "signature_delta" => self.answer.signature(&piece.signature, out),
+            "input_json_delta" => self.answer.call_input(&piece.partial_json, out),
+            // Citations and what else may come.
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self) -> StopReason {
+        match self.stop_reason.take().as_deref() {
+            None if self.answer.has_calls() => StopReason::ToolUse,
+            None | Some("end_turn") => StopReason::EndTurn,
+            Some("tool_use") => StopReason::ToolUse,
+            Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
+            Some("stop_sequence") => StopReason::StopSequence,
+            Some("refusal") => StopReason::Refusal,
+            Some("pause_turn") => StopReason::Pause,
+            Some(other) => {
+                let notice = format!("the answer ended for the unknown reason {other:?}");
+                self.answer.notice(notice);
+                StopReason::EndTurn
+            }
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        let event: Event<'_> = serde_json::from_str(data)
+            .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
+        match &*event.kind {
+            "content_block_delta" => {
+                if let Some(piece) = &event.delta {
+                    self.piece(piece, out);
+                }
+            }
+            "content_block_start" => {
+                if let Some(block) = &event.content_block {
+                    self.open_block(block, out);
+                }
+            }
+            "content_block_stop" => self.close_block(out),
+            "message_start" => {
+                if let Some(message) = &event.message {
+                    self.begin(message);
+                }
+            }
+            "message_delta" => {
+                self.count(event.usage);
+                if let Some(piece) = event.delta.filter(|piece| !piece.stop_reason.is_empty()) {
+                    self.stop_reason = Some(piece.stop_reason.to_string());
+                }
+            }
+            "message_stop" => {
+                self.close_block(out);
+                self.is_done = true;
+            }
+            "error" => return Err(in_stream(event.error)),
+            // `ping`, and what is invented later.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn may_end(&self) -> bool {
+        self.is_done
+    }
+
+    fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        let probe: Event<'_> = serde_json::from_str(body)
+            .map_err(|error| garbage(format_args!("the body is not the JSON it should be ({error})")))?;
+        match &*probe.kind {
+            "error" => return Err(in_stream(probe.error)),
+            "message" => {}
+            other => return Err(garbage(format_args!("expected a message, got type {other:?}"))),
+        }
+        let message: Message<'_> = serde_json::from_str(body)
+            .map_err(|error| garbage(format_args!("the message is not as it should be ({error})")))?;
+        self.begin(&message);
+        for block in &message.content {
+            self.open_block(block, out);
+        }
+        self.close_block(out);
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn reply(mut self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply {
+        let stop = self.stop();
+        self.answer.reply(stop, self.usage, self.response_id, out)
+    }
+}
+
+fn in_stream(error: Option<WireError>) -> ModelFault {
+    error.unwrap_or(WireError::Text("no reason given".into())).in_stream()
+}

@@ -1,0 +1,378 @@
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::types::ids::{Mint, Seed};
+use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::types::model::{BlockKind, Delta, FaultKind, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::tool::ToolCard;
+use crate::types::usage::Usage;
+
+use super::super::api::Api;
+use super::super::settings::ModelSettings;
+use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+
+fn sse(events: &[Value]) -> String {
+    events.iter().fold(String::new(), |mut stream, event| {
+        let kind = event["type"].as_str().unwrap();
+        write!(stream, "event: {kind}\ndata: {event}\n\n").unwrap();
+        stream
+    })
+}
+
+fn start() -> Value {
+    json!({"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],
+        "stop_reason":null,"usage":{"input_tokens":25,"cache_creation_input_tokens":3,
+        "cache_read_input_tokens":7,"output_tokens":1}}})
+}
+
+fn end(reason: &str) -> [Value; 2] {
+    [
+        json!({"type":"message_delta","delta":{"stop_reason":reason,"stop_sequence":null},
+            "usage":{"output_tokens":15}}),
+        json!({"type":"message_stop"}),
+    ]
+}
+
+fn block(index: u32, block: Value, deltas: Vec<Value>) -> Vec<Value> {
+    let mut events = vec![json!({"type":"content_block_start","index":index,"content_block":block})];
+    for delta in deltas {
+        events.push(json!({"type":"content_block_delta","index":index,"delta":delta}));
+    }
+    events.push(json!({"type":"content_block_stop","index":index}));
+    events
+}
+
+fn text(index: u32, pieces: &[&str]) -> Vec<Value> {
+    let deltas = pieces.iter().map(|piece| json!({"type":"text_delta","text":piece})).collect();
+    block(index, json!({"type":"text","text":""}), deltas)
+}
+
+fn call(index: u32, id: &str, pieces: &[&str]) -> Vec<Value> {
+    let deltas = pieces.iter().map(|piece| json!({"type":"input_json_delta","partial_json":piece})).collect();
+    block(index, json!({"type":"tool_use","id":id,"name":"Read","input":{}}), deltas)
+}
+
+fn answer(blocks: &[Vec<Value>], reason: &str) -> String {
+    let mut events = vec![start(), json!({"type":"ping"})];
+    events.extend(blocks.iter().flatten().cloned());
+    events.extend(end(reason));
+    sse(&events)
+}
+
+#[test]
+fn an_answer_with_everything_in_it_is_read() {
+    let thinking = block(
+        0,
+        json!({"type":"thinking","thinking":"","signature":""}),
+        vec![
+            json!({"type":"thinking_delta","thinking":"Let me "}),
+            json!({"type":"thinking_delta","thinking":"see."}),
+            json!({"type":"signature_delta","signature":"EqQB"}),
+        ],
+    );
+    let redacted = block(1, json!({"type":"redacted_thinking","data":"opaque"}), vec![]);
+    let stream = answer(
+        &[
+            thinking,
+            redacted,
+            text(2, &["Grü", "ße 🦀", ""]),
+            text(3, &[]),
+            call(4, "toolu_1", &["", "{\"file_path\":", " \"a\"}"]),
+            call(5, "toolu_2", &[]),
+        ],
+        "tool_use",
+    );
+    let (deltas, reply) = read(Api::Anthropic, &stream);
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    let called = |id: &str, input: Value| ReplyBlock::ToolCall {
+        provider_id: id.into(),
+        tool: "Read".into(),
+        input: Ok(input),
+    };
+    assert_eq!(
+        reply,
+        ModelReply {
+            content: vec![
+                ReplyBlock::Thinking { text: "Let me see.".into(), signature: Some("EqQB".into()) },
+                ReplyBlock::RedactedThinking("opaque".into()),
+                ReplyBlock::Text("Grüße 🦀".into()),
+                called("toolu_1", json!({"file_path":"a"})),
+                called("toolu_2", json!({})),
+            ],
+            stop_reason: StopReason::ToolUse,
+            usage: Usage {
+                input_tokens: 25,
+                output_tokens: 15,
+                cache_read_tokens: 7,
+                cache_write_tokens: 3,
+                reasoning_tokens: 0,
+            },
+            response_id: Some("msg_1".into()),
+            notices: vec![],
+        }
+    );
+    let tool = BlockKind::ToolCall { tool: "Read".into() };
+    assert!(deltas.contains(&Delta::BlockStarted { index: 3, kind: tool }));
+}
+
+#[test]
+fn reasons_to_end_are_mapped() {
+    for (reason, expected, notices) in [
+        ("end_turn", StopReason::EndTurn, 0),
+        ("tool_use", StopReason::ToolUse, 0),
+        ("max_tokens", StopReason::MaxTokens, 0),
+        ("stop_sequence", StopReason::StopSequence, 0),
+        ("refusal", StopReason::Refusal, 0),
+        ("pause_turn", StopReason::Pause, 0),
+        ("boredom", StopReason::EndTurn, 1),
+    ] {
+        let reply = read(Api::Anthropic, &answer(&[text(0, &["x"])], reason)).1.unwrap();
+        assert_eq!((reply.stop_reason, reply.notices.len()), (expected, notices), "{reason}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_left_out() {
+    let strange =
+        block(0, json!({"type":"hologram","beam":1}), vec![json!({"type":"text_delta","text":"not ours"})]);
+    let stream = format!(
+        "event: news\ndata: {{\"type\":\"news\"}}\n\n{}",
+        answer(&[strange, text(1, &["x"])], "end_turn")
+    );
+    let reply = read(Api::Anthropic, &stream).1.unwrap();
+    assert_eq!(reply.content, [ReplyBlock::Text("x".into())]);
+    assert!(reply.notices[0].contains("hologram"));
+}
+
+#[test]
+fn arguments_that_are_not_json_are_kept_as_they_came() {
+    let reply = read(Api::Anthropic, &answer(&[call(0, "t", &["{\"a\":"])], "max_tokens")).1.unwrap();
+    match &reply.content[0] {
+        ReplyBlock::ToolCall { input: Err((raw, why)), .. } => {
+            assert_eq!(raw, "{\"a\":");
+            assert!(why.contains("EOF"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn input_that_comes_with_the_start_of_the_call_counts() {
+    let at_once = block(0, json!({"type":"tool_use","id":"t","name":"Read","input":{"a":1}}), vec![]);
+    let (deltas, reply) = read(Api::Anthropic, &answer(&[at_once], "tool_use"));
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    assert!(
+        matches!(&reply.content[0], ReplyBlock::ToolCall { input: Ok(input), .. } if input == &json!({"a":1}))
+    );
+}
+
+#[test]
+fn a_stream_without_its_end_is_interrupted() {
+    let whole = answer(&[text(0, &["one ", "two"])], "end_turn");
+    let stop = whole.find("event: message_stop").unwrap();
+    for cut in [1, whole.find("two").unwrap() + 1, stop, stop + 30] {
+        let (_, outcome) = read(Api::Anthropic, &whole[..cut]);
+        assert_eq!(outcome.unwrap_err().kind, FaultKind::Interrupted, "cut at {cut}");
+    }
+    // Without the last blank line the answer is whole all the same.
+    assert!(read(Api::Anthropic, whole.trim_end()).1.is_ok());
+}
+
+#[test]
+fn errors_inside_the_stream_end_it() {
+    for (word, expected) in [
+        ("overloaded_error", FaultKind::Overloaded),
+        ("rate_limit_error", FaultKind::RateLimited),
+        ("api_error", FaultKind::Server),
+        ("something_new", FaultKind::Server),
+    ] {
+        let mut events = vec![start()];
+        events.extend(text(0, &["partial"]));
+        events.push(json!({"type":"error","error":{"type":word,"message":"why not"}}));
+        let (deltas, outcome) = read(Api::Anthropic, &sse(&events));
+        let fault = outcome.unwrap_err();
+        assert_eq!(fault.kind, expected);
+        assert!(fault.message.contains("why not"));
+        assert!(deltas.contains(&Delta::Text { index: 0, text: "partial".into() }));
+    }
+}
+
+#[test]
+fn what_is_no_event_stream_is_garbage() {
+    for body in ["<html>hello</html>", "data: {nope\n\n", "data: [1]\n\n", "just words"] {
+        let fault = read(Api::Anthropic, body).1.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Garbage, "{body}: {fault:?}");
+    }
+    assert_eq!(read(Api::Anthropic, "").1.unwrap_err().kind, FaultKind::Interrupted);
+}
+
+#[test]
+fn an_answer_in_one_piece_gives_the_same_reply_as_a_stream() {
+    let stream = answer(&[text(0, &["Hello"]), call(1, "t1", &["{\"a\":", "1}"])], "tool_use");
+    let body = json!({"id":"msg_1","type":"message","role":"assistant","model":"m",
+        "content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"t1","name":"Read","input":{"a":1}}],
+        "stop_reason":"tool_use","stop_sequence":null,
+        "usage":{"input_tokens":25,"cache_creation_input_tokens":3,"cache_read_input_tokens":7,"output_tokens":15}});
+    let (deltas, reply) = read_whole(Api::Anthropic, &body.to_string());
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    assert_eq!(reply, read(Api::Anthropic, &stream).1.unwrap());
+
+    let error = json!({"type":"error","error":{"type":"overloaded_error","message":"m"}});
+    assert_eq!(read_whole(Api::Anthropic, &error.to_string()).1.unwrap_err().kind, FaultKind::Overloaded);
+    assert_eq!(read_whole(Api::Anthropic, "{}").1.unwrap_err().kind, FaultKind::Garbage);
+}
+
+proptest! {
+    #[test]
+    fn any_split_reads_alike(
+        pieces in prop::collection::vec("[a-zäß🦀\\n\" ]{0,6}", 0..8),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..16),
+        is_cut in any::<bool>(),
+    ) {
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+        let quoted = serde_json::to_string(&pieces.concat()).unwrap();
+        let (head, tail) = quoted.split_at(1);
+        let blocks = [text(0, &pieces), call(1, "t", &["{\"s\":", head, tail, "}"]), text(2, &pieces)];
+        let mut stream = answer(&blocks, "tool_use");
+        if is_cut {
+            stream.truncate(stream.floor_char_boundary(stream.len() * 2 / 3));
+        }
+        assert_any_split_reads_alike(Api::Anthropic, &stream, &cuts);
+    }
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest {
+        model: "anthropic/claude-test".parse().unwrap(),
+        system: "Be brief.".into(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: [ToolCard {
+            name: "Read".into(),
+            description: "Reads a file.".into(),
+            input_schema: json!({"type":"object","properties":{}}),
+            read_only: true,
+        }]
+        .into(),
+        max_output_tokens: None,
+    }
+}
+
+fn body(request: &ModelRequest, settings: &ModelSettings) -> Value {
+    serde_json::from_slice(&super::body(request, settings).unwrap()).unwrap()
+}
+
+#[test]
+fn a_request_is_written_in_the_providers_words() {
+    let call_id = Mint::new(1, Seed(1)).call();
+    let tool_call = |provider_id: &str, input: Value| {
+        Block::ToolCall(ToolCall {
+            call_id,
+            provider_id: provider_id.into(),
+            tool: "Read".into(),
+            input,
+            input_error: None,
+        })
+    };
+    let result = |provider_id: &str, content: &str, is_error| Block::ToolResult {
+        call_id,
+        provider_id: provider_id.into(),
+        content: content.into(),
+        is_error,
+    };
+    let words = |text: &str| Block::Text { text: text.into() };
+    let request = request(vec![
+        Message::user("hi"),
+        Message {
+            role: Role::Assistant,
+            content: vec![
+                Block::Thinking { text: "signed".into(), signature: Some("sig".into()) },
+                Block::Thinking { text: "foreign".into(), signature: None },
+                Block::RedactedThinking { data: "opaque".into() },
+                words("\n"),
+                tool_call("toolu_1", json!({"file_path":"a"})),
+                tool_call("not/allowed", json!("{\"cut")),
+            ],
+        },
+        Message {
+            role: Role::User,
+            content: vec![
+                words("and then?"),
+                result("toolu_1", "content", false),
+                result("not/allowed", "", true),
+            ],
+        },
+    ]);
+    let mark = json!({"type":"ephemeral"});
+    assert_eq!(
+        body(&request, &ModelSettings::default()),
+        json!({
+            "model": "claude-test",
+            "max_tokens": 8192,
+            "stream": true,
+            "system": [{"type":"text","text":"Be brief.","cache_control":mark}],
+            "tools": [{"name":"Read","description":"Reads a file.",
+                "input_schema":{"type":"object","properties":{}}}],
+            "messages": [
+                {"role":"user","content":[{"type":"text","text":"hi"}]},
+                {"role":"assistant","content":[
+                    {"type":"thinking","thinking":"signed","signature":"sig"},
+                    {"type":"redacted_thinking","data":"opaque"},
+                    {"type":"tool_use","id":"toolu_1","name":"Read","input":{"file_path":"a"}},
+                    {"type":"tool_use","id":call_id.to_string(),"name":"Read",
+                        "input":{"unreadable_input":"{\"cut"}},
+                ]},
+                {"role":"user","content":[
+                    {"type":"tool_result","tool_use_id":"toolu_1","content":"content"},
+                    {"type":"tool_result","tool_use_id":call_id.to_string(),"content":"(no output)","is_error":true},
+                    {"type":"text","text":"and then?","cache_control":mark},
+                ]},
+            ],
+        })
+    );
+}
+
+#[test]
+fn limits_and_abilities_shape_the_request() {
+    let mut asked = request(vec![Message::user("hi")]);
+    asked.system = "".into();
+    let settings = ModelSettings { max_output_tokens: Some(64_000), ..ModelSettings::default() };
+    let written = body(&asked, &settings);
+    assert_eq!(written["max_tokens"], 64_000);
+    assert_eq!(written.get("system"), None);
+    // Without a system prompt the tools carry the breakpoint.
+    assert_eq!(written["tools"][0]["cache_control"]["type"], "ephemeral");
+
+    asked.max_output_tokens = Some(100);
+    let settings = ModelSettings { tools: false, streaming: false, ..settings };
+    let written = body(&asked, &settings);
+    assert_eq!((&written["max_tokens"], &written["stream"]), (&json!(100), &json!(false)));
+    assert_eq!(written.get("tools"), None);
+}
+
+#[test]
+fn what_was_sent_stays_the_same_bytes_when_the_conversation_grows() {
+    let mut messages = vec![Message::user("one")];
+    let mut earlier: Option<Vec<Value>> = None;
+    for step in 0..5 {
+        let mut written = body(&request(messages.clone()), &ModelSettings::default());
+        for message in written["messages"].as_array_mut().unwrap() {
+            for part in message["content"].as_array_mut().unwrap() {
+                part.as_object_mut().unwrap().remove("cache_control");
+            }
+        }
+        let now = written["messages"].as_array().unwrap().clone();
+        if let Some(earlier) = earlier {
+            assert_eq!(now[..earlier.len()], earlier[..]);
+        }
+        earlier = Some(now);
+        let said = vec![Block::Text { text: format!("answer {step}") }];
+        messages.push(Message { role: Role::Assistant, content: said });
+        messages.push(Message::user("more"));
+    }
+}

@@ -1,0 +1,172 @@
+//! The APIs we speak over HTTP, and the one reader for what any of them answers.
+
+use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
+
+use super::assembly::CallIds;
+use super::settings::ModelSettings;
+use super::sse::Parser;
+use super::{anthropic, fault, openai_chat};
+
+/// An API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Api {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions.
+    OpenAiChat,
+}
+
+impl Api {
+    /// Its name in a cassette.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Api::Anthropic => "anthropic",
+            Api::OpenAiChat => "openai_chat",
+        }
+    }
+
+    /// The API of this name.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Api::Anthropic, Api::OpenAiChat].into_iter().find(|api| api.name() == name)
+    }
+
+    /// The vendor's own address.
+    pub(super) const fn vendor_url(self) -> &'static str {
+        match self {
+            Api::Anthropic => "https://api.anthropic.com",
+            Api::OpenAiChat => "https://api.openai.com/v1",
+        }
+    }
+
+    /// Where the vendor's users usually keep their key.
+    pub(super) const fn key_variable(self) -> &'static str {
+        match self {
+            Api::Anthropic => "ANTHROPIC_API_KEY",
+            Api::OpenAiChat => "OPENAI_API_KEY",
+        }
+    }
+
+    /// Where requests go, below `base_url`.
+    pub(super) fn endpoint(self, base_url: &str) -> String {
+        let base = base_url.trim_end_matches('/');
+        match self {
+            // Many write the version into the address, as for other providers.
+            Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
+            Api::OpenAiChat => format!("{base}/chat/completions"),
+        }
+    }
+
+    /// The body of a request. `vendor` says whether it goes to the vendor itself.
+    pub(super) fn body(
+        self,
+        request: &ModelRequest,
+        settings: &ModelSettings,
+        vendor: bool,
+    ) -> Result<Vec<u8>, ModelFault> {
+        match self {
+            Api::Anthropic => anthropic::body(request, settings),
+            Api::OpenAiChat => openai_chat::body(request, settings, vendor),
+        }
+        .map_err(|error| fault::garbage(format_args!("the request could not be written ({error})")))
+    }
+}
+
+/// What a provider's events mean.
+pub(super) trait Decode: Send {
+    /// The data of one event.
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
+    /// The provider said that nothing more comes.
+    fn is_done(&self) -> bool;
+    /// If the stream ended here, would the answer be whole?
+    fn may_end(&self) -> bool;
+    /// A body that holds the answer in one piece.
+    fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
+    /// The reply. Only after the answer may end.
+    fn reply(self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply;
+}
+
+/// Reads one answer of either API from its bytes.
+pub(super) struct Reader {
+    parser: Parser,
+    decoder: Box<dyn Decode>,
+    /// Something arrived that was an event.
+    has_events: bool,
+    /// The first bytes, to say what came instead of events.
+    head: Vec<u8>,
+}
+
+impl Reader {
+    const HEAD: usize = 512;
+
+    pub(super) fn new(api: Api, ids: CallIds) -> Self {
+        let decoder: Box<dyn Decode> = match api {
+            Api::Anthropic => Box::new(anthropic::Decoder::new(ids)),
+            Api::OpenAiChat => Box::new(openai_chat::Decoder::new(ids)),
+        };
+        Self { parser: Parser::default(), decoder, has_events: false, head: Vec::new() }
+    }
+
+    /// Takes the next bytes of an event stream. What they tell is put into `out` even if they end
+    /// in a fault.
+    pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        if !self.has_events {
+            let room = Self::HEAD - self.head.len();
+            self.head.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        }
+        let (decoder, has_events) = (&mut self.decoder, &mut self.has_events);
+        self.parser.feed(chunk, |event| {
+            *has_events = true;
+            if decoder.is_done() {
+                return Ok(());
+            }
+            decoder.event(&String::from_utf8_lossy(event.data), out)
+        })
+    }
+
+    /// The answer is complete and nothing more is to be read.
+    pub(super) fn is_done(&self) -> bool {
+        self.decoder.is_done()
+    }
+
+    /// The answer is complete; what may follow (counts of tokens) is welcome but not needed.
+    pub(super) fn may_end(&self) -> bool {
+        self.decoder.may_end()
+    }
+
+    /// The stream has ended.
+    pub(super) fn end(mut self, out: &mut Vec<Delta>) -> Result<ModelReply, ModelFault> {
+        if !self.decoder.is_done() {
+            let decoder = &mut self.decoder;
+            let mut had_tail = false;
+            // An event without its blank line may be whole or cut. What cannot be read was cut.
+            self.parser.finish(|event| {
+                had_tail = true;
+                let _ = decoder.event(&String::from_utf8_lossy(event.data), out);
+                Ok::<_, ModelFault>(())
+            })?;
+            self.has_events |= had_tail;
+        }
+        if self.decoder.may_end() {
+            return Ok(self.decoder.reply(out));
+        }
+        if self.has_events || looks_like_events(&self.head) {
+            return Err(fault::cut());
+        }
+        Err(fault::garbage(format_args!("expected an event stream, got: {}", fault::describe(&self.head))))
+    }
+
+    /// Reads a body that is the whole answer.
+    pub(super) fn whole(mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<ModelReply, ModelFault> {
+        let text = String::from_utf8_lossy(body);
+        self.decoder.whole(&text, out)?;
+        Ok(self.decoder.reply(out))
+    }
+}
+
+/// Whether these first bytes may be the beginning of an event stream; nothing at all may be, too.
+fn looks_like_events(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
+    [&b"data"[..], b"event", b"id", b"retry", b":"]
+        .iter()
+        .any(|field| head.starts_with(field) || field.starts_with(head))
+}

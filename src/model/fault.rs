@@ -1,0 +1,280 @@
+//! From what went wrong to a [`ModelFault`] that says so, and what to check, without secrets.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::types::model::{FaultKind, ModelFault};
+
+use super::sse::{MAX_EVENT_BYTES, TooLong};
+
+/// Longest text we take over from a provider, in characters.
+const MAX_TEXT: usize = 500;
+
+/// What kind of failure an HTTP status is. Only for statuses that are not a success.
+pub(super) fn kind_of_status(status: u16) -> FaultKind {
+    match status {
+        401 => FaultKind::Unauthorized,
+        403 => FaultKind::Forbidden,
+        404 => FaultKind::NotFound,
+        408 | 409 => FaultKind::Server,
+        429 => FaultKind::RateLimited,
+        529 => FaultKind::Overloaded,
+        500..=599 => FaultKind::Server,
+        _ => FaultKind::BadRequest,
+    }
+}
+
+/// What kind of failure the provider's own word for it is.
+fn kind_of_word(word: &str) -> Option<FaultKind> {
+    Some(match word {
+        "overloaded_error" | "overloaded" | "engine_overloaded" => FaultKind::Overloaded,
+        "rate_limit_error" | "rate_limit_exceeded" | "rate_limited" => FaultKind::RateLimited,
+        "api_error" | "server_error" | "internal_server_error" | "timeout_error" => FaultKind::Server,
+        "authentication_error" | "invalid_api_key" => FaultKind::Unauthorized,
+        "permission_error" | "billing_error" => FaultKind::Forbidden,
+        "not_found_error" | "model_not_found" => FaultKind::NotFound,
+        "invalid_request_error" | "request_too_large" | "context_length_exceeded" => FaultKind::BadRequest,
+        _ => return None,
+    })
+}
+
+/// An error as providers write it. All of them put it under `error`, which may be a bare text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum WireError {
+    /// A text only.
+    Text(String),
+    /// The usual form.
+    Full {
+        /// For people.
+        #[serde(default)]
+        message: Option<String>,
+        /// A word.
+        #[serde(default, rename = "type")]
+        kind: Option<String>,
+        /// A status or another word.
+        #[serde(default)]
+        code: Option<Value>,
+    },
+}
+
+impl WireError {
+    /// The provider's text, cleaned and short.
+    fn text(&self) -> Option<String> {
+        match self {
+            WireError::Text(text) => Some(clean(text)),
+            WireError::Full { message, kind, .. } => {
+                message.as_deref().or(kind.as_deref()).filter(|text| !text.is_empty()).map(clean)
+            }
+        }
+    }
+
+    /// What the error itself says of its kind.
+    fn kind(&self) -> Option<FaultKind> {
+        let WireError::Full { kind, code, .. } = self else { return None };
+        let by_code = || match code.as_ref()? {
+            Value::String(word) => kind_of_word(word),
+            Value::Number(number) => {
+                number.as_u64().filter(|n| (400..600).contains(n)).map(|n| kind_of_status(n as u16))
+            }
+            _ => None,
+        };
+        kind.as_deref().and_then(kind_of_word).or_else(by_code)
+    }
+
+    /// An error that came inside an answer which had begun well.
+    pub(super) fn in_stream(&self) -> ModelFault {
+        let kind = self.kind().unwrap_or(FaultKind::Server);
+        let text = self.text().unwrap_or_else(|| "no reason given".into());
+        ModelFault::new(kind, format!("the provider broke the answer off: {text}"))
+    }
+}
+
+/// The answer with an error status. `body` may be cut.
+pub(super) fn from_status(
+    provider: &str,
+    status: u16,
+    retry_after_ms: Option<u64>,
+    body: &[u8],
+) -> ModelFault {
+    let (word, text) = read_error_body(body);
+    let kind = match (kind_of_status(status), word) {
+        // An overload is one whatever status carries it; otherwise the status is the truth.
+        (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
+        (kind, _) => kind,
+    };
+    let check = match kind {
+        FaultKind::Unauthorized => format!("; check the key of [providers.{provider}]"),
+        FaultKind::Forbidden => format!("; check what the key of [providers.{provider}] may use"),
+        FaultKind::NotFound => {
+            format!("; check the model's name and base_url of [providers.{provider}]")
+        }
+        FaultKind::BadRequest if (300..400).contains(&status) => {
+            format!("; redirects are not followed, correct base_url of [providers.{provider}]")
+        }
+        _ => String::new(),
+    };
+    ModelFault { kind, message: format!("{provider} answered {status}: {text}{check}"), retry_after_ms }
+}
+
+/// What the body of an error says: its kind, if it names one, and its text.
+fn read_error_body(body: &[u8]) -> (Option<FaultKind>, String) {
+    #[derive(Deserialize)]
+    struct Body {
+        error: Option<WireError>,
+        message: Option<String>,
+        detail: Option<Value>,
+    }
+    if let Ok(body) = serde_json::from_slice::<Body>(body) {
+        let kind = body.error.as_ref().and_then(WireError::kind);
+        let text = body
+            .error
+            .as_ref()
+            .and_then(WireError::text)
+            .or_else(|| body.message.as_deref().map(clean))
+            .or_else(|| body.detail.as_ref().map(|d| clean(d.as_str().unwrap_or(&d.to_string()))));
+        if let Some(text) = text {
+            return (kind, text);
+        }
+    }
+    (None, describe(body))
+}
+
+/// A body that is not what it should be, in a few words.
+pub(super) fn describe(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_TEXT)]);
+    let text = text.trim();
+    if text.is_empty() {
+        return "an empty body".into();
+    }
+    if text.starts_with('<') {
+        return "a web page instead of an answer".into();
+    }
+    clean(text)
+}
+
+/// One line of at most [`MAX_TEXT`] characters without control characters.
+pub(super) fn clean(text: &str) -> String {
+    let mut line = String::new();
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == MAX_TEXT {
+            line.push('…');
+            break;
+        }
+        line.push(if c.is_control() { ' ' } else { c });
+    }
+    line
+}
+
+/// An answer that is not what the API promises.
+pub(super) fn garbage(why: impl std::fmt::Display) -> ModelFault {
+    ModelFault::new(FaultKind::Garbage, format!("the provider's answer could not be understood: {why}"))
+}
+
+/// The stream ended before the answer did.
+pub(super) fn cut() -> ModelFault {
+    ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
+}
+
+impl From<TooLong> for ModelFault {
+    fn from(_: TooLong) -> Self {
+        garbage(format_args!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20))
+    }
+}
+
+/// Whether a header of this name likely carries a secret.
+pub(super) fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["authorization", "key", "token", "secret", "cookie", "password"].iter().any(|word| name.contains(word))
+}
+
+/// Texts that must not leave this floor.
+#[derive(Clone, Default)]
+pub(super) struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// Nothing shorter than this is a secret: replacing it would only garble texts.
+    const SHORTEST: usize = 4;
+
+    /// Adds one.
+    pub(super) fn add(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.len() >= Self::SHORTEST {
+            self.0.push(secret.to_owned());
+        }
+    }
+
+    /// The text with every secret in it replaced.
+    pub(super) fn scrub(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, secret| {
+            if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text }
+        })
+    }
+
+    /// The fault with every secret in its message replaced.
+    pub(super) fn scrub_fault(&self, mut fault: ModelFault) -> ModelFault {
+        fault.message = self.scrub(fault.message);
+        fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: u16, body: &str, kind: FaultKind, words: &str) {
+        let fault = from_status("x", status, None, body.as_bytes());
+        assert_eq!(fault.kind, kind, "{status} {body}");
+        assert!(fault.message.contains(words), "{:?} lacks {words:?}", fault.message);
+    }
+
+    #[test]
+    fn a_status_becomes_a_kind_and_the_providers_words_are_kept() {
+        let anthropic = r#"{"type":"error","error":{"type":"not_found_error","message":"model: foo"}}"#;
+        check(404, anthropic, FaultKind::NotFound, "model: foo; check the model's name");
+        check(
+            401,
+            r#"{"error":{"message":"bad key"}}"#,
+            FaultKind::Unauthorized,
+            "bad key; check the key of [providers.x]",
+        );
+        check(403, r#"{"error":"no"}"#, FaultKind::Forbidden, "x answered 403: no");
+        check(429, r#"{"message":"slow down"}"#, FaultKind::RateLimited, "slow down");
+        check(422, r#"{"detail":"missing field"}"#, FaultKind::BadRequest, "missing field");
+        check(413, "", FaultKind::BadRequest, "an empty body");
+        check(502, "<html><body>Bad gateway</body></html>", FaultKind::Server, "a web page");
+        check(503, "plain\u{7}words", FaultKind::Server, "plain words");
+        check(529, "{}", FaultKind::Overloaded, "{}");
+        check(408, "", FaultKind::Server, "408");
+        check(409, "", FaultKind::Server, "409");
+        check(307, "", FaultKind::BadRequest, "redirects are not followed");
+        let overload = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+        check(500, overload, FaultKind::Overloaded, "Overloaded");
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let fault = from_status("x", 400, None, "é".repeat(5000).as_bytes());
+        assert!(fault.message.chars().count() < 600, "{}", fault.message.len());
+    }
+
+    #[test]
+    fn errors_inside_a_stream_have_kinds_too() {
+        let kind = |text: &str| serde_json::from_str::<WireError>(text).unwrap().in_stream().kind;
+        assert_eq!(kind(r#"{"type":"overloaded_error","message":"m"}"#), FaultKind::Overloaded);
+        assert_eq!(kind(r#"{"type":"rate_limit_error"}"#), FaultKind::RateLimited);
+        assert_eq!(kind(r#"{"message":"m","code":429}"#), FaultKind::RateLimited);
+        assert_eq!(kind(r#"{"message":"m","code":"rate_limit_exceeded"}"#), FaultKind::RateLimited);
+        assert_eq!(kind(r#"{"message":"m"}"#), FaultKind::Server);
+        assert_eq!(kind(r#""text""#), FaultKind::Server);
+    }
+
+    #[test]
+    fn secrets_are_replaced() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-very-secret\n");
+        secrets.add("a");
+        let fault = ModelFault::new(FaultKind::BadRequest, "key sk-very-secret is bad");
+        assert_eq!(secrets.scrub_fault(fault).message, "key *** is bad");
+    }
+}

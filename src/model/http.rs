@@ -1,0 +1,327 @@
+//! Asking a provider over HTTP: the pooled clients, one exchange, and its faults.
+//!
+//! Clients are built at their first use: reading the system's certificates takes longer than all
+//! the rest of a cold start.
+
+use std::error::Error as _;
+use std::io;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use tokio::sync::{OnceCell, mpsc};
+
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
+
+use super::api::{Api, Reader};
+use super::fault::{self, garbage};
+use super::record::Tape;
+
+/// Most of an error's body that is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Longest answer in one piece.
+const MAX_BODY_BYTES: usize = 32 << 20;
+/// How long the body of an error may take: the status is known already.
+const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
+/// How long a connection may take to end after the answer did, to be kept.
+const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
+/// Longest wait a provider may ask for.
+const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
+
+/// The pooled clients.
+#[derive(Debug)]
+pub(super) struct Clients {
+    user_agent: String,
+    connect_timeout: Duration,
+    /// To this machine: no proxy, no certificates.
+    direct: OnceCell<Client>,
+    /// To everywhere else.
+    outside: OnceCell<Client>,
+}
+
+impl Clients {
+    pub(super) fn new(user_agent: String, connect_timeout: Duration) -> Self {
+        Self { user_agent, connect_timeout, direct: OnceCell::new(), outside: OnceCell::new() }
+    }
+
+    /// The client for an address, built if this is its first use.
+    pub(super) async fn get(&self, is_direct: bool) -> Result<Client, ModelFault> {
+        let cell = if is_direct { &self.direct } else { &self.outside };
+        cell.get_or_try_init(|| self.build(is_direct)).await.cloned()
+    }
+
+    async fn build(&self, is_direct: bool) -> Result<Client, ModelFault> {
+        let (user_agent, connect_timeout) = (self.user_agent.clone(), self.connect_timeout);
+        let build = move || {
+            // Somebody else may have chosen one already; theirs will do.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let builder = Client::builder()
+                .user_agent(user_agent)
+                .connect_timeout(connect_timeout)
+                // A redirect would carry the key and the conversation to another host.
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
+                .tcp_keepalive(Duration::from_secs(30));
+            if is_direct { builder.no_proxy().tls_certs_only([]) } else { builder }.build()
+        };
+        let fault = |why: String| {
+            let text = format!(
+                "could not set up the HTTP client ({why}): are CA certificates installed, is user_agent one line?"
+            );
+            ModelFault::new(FaultKind::Unconfigured, text)
+        };
+        match tokio::task::spawn_blocking(build).await {
+            Ok(built) => built.map_err(|error| fault(deepest(&error))),
+            Err(error) => Err(fault(error.to_string())),
+        }
+    }
+}
+
+/// One request, ready to go.
+pub(super) struct Exchange<'a> {
+    pub client: Client,
+    pub provider: &'a str,
+    pub api: Api,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    /// How long the provider may be silent.
+    pub patience: Duration,
+    pub connect_timeout: Duration,
+}
+
+impl Exchange<'_> {
+    /// Sends it and hands the answer on, batch by batch. Cancel-safe: dropping it closes the
+    /// connection. What was read goes onto the `tape`, also if a fault follows.
+    pub(super) async fn run(
+        mut self,
+        mut reader: Reader,
+        out: &mpsc::Sender<Vec<Delta>>,
+        tape: &mut Option<Tape>,
+    ) -> Result<ModelReply, ModelFault> {
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(std::mem::take(&mut self.headers))
+            .header(CONTENT_TYPE, "application/json")
+            .body(std::mem::take(&mut self.body))
+            .send();
+        let mut response = self.wait(out, request).await?.map_err(|error| self.send_fault(&error))?;
+        let status = response.status().as_u16();
+        if let Some(tape) = tape {
+            tape.begin(self.api, status);
+        }
+        if !response.status().is_success() {
+            let retry_after_ms = retry_after_ms(response.headers());
+            let body = error_body(&mut response).await;
+            if let Some(tape) = tape {
+                tape.write(&body);
+            }
+            return Err(fault::from_status(self.provider, status, retry_after_ms, &body));
+        }
+        if is_json(response.headers()) {
+            let body = self.json_body(&mut response, out, tape).await?;
+            let mut batch = Vec::new();
+            let outcome = reader.whole(&body, &mut batch);
+            hand_on(batch, out).await?;
+            return outcome;
+        }
+        while !reader.is_done() {
+            let chunk = match self.wait(out, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => break,
+                // Some servers never close the stream, or break it, after all was said.
+                Ok(Err(_)) | Err(ModelFault { kind: FaultKind::Idle, .. }) if reader.may_end() => break,
+                Ok(Err(error)) => return Err(broken(&error)),
+                Err(fault) => return Err(fault),
+            };
+            if let Some(tape) = tape {
+                tape.write(&chunk);
+            }
+            let mut batch = Vec::new();
+            let outcome = reader.feed(&chunk, &mut batch);
+            hand_on(batch, out).await?;
+            outcome?;
+        }
+        let is_done = reader.is_done();
+        let mut batch = Vec::new();
+        let outcome = reader.end(&mut batch);
+        hand_on(batch, out).await?;
+        if is_done {
+            read_out(&mut response).await;
+        }
+        outcome
+    }
+
+    async fn json_body(
+        &self,
+        response: &mut Response,
+        out: &mpsc::Sender<Vec<Delta>>,
+        tape: &mut Option<Tape>,
+    ) -> Result<Vec<u8>, ModelFault> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.wait(out, response.chunk()).await?.map_err(|error| broken(&error))? {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
+                return Err(garbage(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
+            }
+            if let Some(tape) = tape {
+                tape.write(&chunk);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// Waits for the provider, but not longer than it may be silent, nor for a listener who left.
+    async fn wait<T>(
+        &self,
+        out: &mpsc::Sender<Vec<Delta>>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ModelFault> {
+        tokio::select! {
+            () = out.closed() => Err(nobody_listens()),
+            done = tokio::time::timeout(self.patience, work) => done.map_err(|_| {
+                let text = format!(
+                    "{} was silent for {} s; raise the idle time-out if the model needs longer",
+                    self.provider,
+                    self.patience.as_secs_f32()
+                );
+                ModelFault::new(FaultKind::Idle, text)
+            }),
+        }
+    }
+
+    fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
+        if error.is_builder() {
+            let text = format!("the request to {} cannot be sent ({})", self.provider, deepest(error));
+            return ModelFault::new(FaultKind::Unconfigured, text);
+        }
+        if !error.is_connect() && !error.is_timeout() {
+            return broken(error);
+        }
+        let why = match io_kind(error) {
+            Some(io::ErrorKind::ConnectionRefused) => "connection refused".into(),
+            _ if error.is_timeout() => {
+                format!("no connection within {} s", self.connect_timeout.as_secs_f32())
+            }
+            _ => deepest(error),
+        };
+        let text = format!(
+            "could not reach {} ({why}): is the server running? See base_url of [providers.{}]",
+            shown(&self.url),
+            self.provider
+        );
+        ModelFault::new(FaultKind::Unreachable, text)
+    }
+}
+
+/// Reads the end of the body, which often comes right behind the end of the answer: only then can
+/// the connection be used again. Not worth a long wait.
+async fn read_out(response: &mut Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = tokio::time::timeout(READ_OUT_LIMIT, rest).await;
+}
+
+/// Hands a batch on; waits while the listener is busy.
+pub(super) async fn hand_on(batch: Vec<Delta>, out: &mpsc::Sender<Vec<Delta>>) -> Result<(), ModelFault> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    out.send(batch).await.map_err(|_| nobody_listens())
+}
+
+/// The caller dropped its end of the channel.
+pub(super) fn nobody_listens() -> ModelFault {
+    ModelFault::new(FaultKind::Interrupted, "the answer was stopped: nobody listens to it any more")
+}
+
+/// Scheme, host and port of an address: nothing secret.
+pub(super) fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn broken(error: &reqwest::Error) -> ModelFault {
+    let text = format!("the connection broke before the answer was complete ({})", deepest(error));
+    ModelFault::new(FaultKind::Interrupted, text)
+}
+
+/// The innermost cause, which is the one that tells something. The outer ones carry the address.
+fn deepest(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    if error.source().is_none() { "no further cause".into() } else { fault::clean(&cause.to_string()) }
+}
+
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            return Some(io.kind());
+        }
+        cause = inner.source();
+    }
+    None
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("application/json"))
+}
+
+/// Seconds, possibly broken, or milliseconds. A date is not understood: it would need a clock.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let number =
+        |value: Option<&reqwest::header::HeaderValue>| value?.to_str().ok()?.trim().parse::<f64>().ok();
+    let ms = number(headers.get("retry-after-ms"))
+        .or_else(|| number(headers.get(RETRY_AFTER)).map(|seconds| seconds * 1000.0))?;
+    (ms >= 0.0).then(|| ms.min(MAX_RETRY_AFTER_MS).ceil() as u64)
+}
+
+/// As much of the body as comes soon and fits.
+async fn error_body(response: &mut Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = MAX_ERROR_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == MAX_ERROR_BYTES {
+                break;
+            }
+        }
+    };
+    // Late is as good as never: what there is says enough.
+    let _ = tokio::time::timeout(ERROR_BODY_LIMIT, read).await;
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wish_to_wait_is_read_in_its_forms() {
+        let check = |name: &'static str, value: &str, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            assert_eq!(retry_after_ms(&headers), expected, "{name}: {value}");
+        };
+        check("retry-after", "7", Some(7_000));
+        check("retry-after", "0.25", Some(250));
+        check("retry-after-ms", "1500", Some(1_500));
+        check("retry-after", "-3", None);
+        check("retry-after", "NaN", None);
+        check("retry-after", "1e99", Some(86_400_000));
+        check("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT", None);
+        check("x-other", "7", None);
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let url = Url::parse("http://me:hush@host:81/v1").unwrap();
+        assert_eq!(shown(&url), "http://host:81");
+    }
+}

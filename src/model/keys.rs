@@ -1,0 +1,232 @@
+//! Keys: where they come from, and a box that does not show them.
+//!
+//! A key is read when a call needs it, so that a changed file or variable takes effect at once. It
+//! never has a `Display` or `Serialize`; faults are scrubbed of its text all the same.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+
+use crate::types::model::{FaultKind, ModelFault};
+
+/// How long a key command may run.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// No key is longer.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
+/// Where a provider's key is found.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Key {
+    /// It needs none.
+    None,
+    /// In this environment variable.
+    Env(String),
+    /// In this file; space around it does not count.
+    File(PathBuf),
+    /// On the output of this command, run by `sh -c` for at most 10 s.
+    Command(String),
+}
+
+impl fmt::Debug for Key {
+    /// A command may hold a secret itself, so it is not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::None => f.write_str("None"),
+            Key::Env(name) => f.debug_tuple("Env").field(name).finish(),
+            Key::File(path) => f.debug_tuple("File").field(path).finish(),
+            Key::Command(_) => f.write_str("Command(***)"),
+        }
+    }
+}
+
+/// The text of a key.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(String);
+
+impl Secret {
+    /// The text itself, for the one header that carries it.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Key {
+    /// Reads the key; `Ok(None)` if there is to be none. `variable` is the vendor's usual
+    /// environment variable, for the advice. Cancel-safe: a running command is killed.
+    pub(super) async fn read(&self, provider: &str, variable: &str) -> Result<Option<Secret>, ModelFault> {
+        let missing = |why: String| {
+            let set = match self {
+                Key::Env(name) => name.as_str(),
+                _ => variable,
+            };
+            ModelFault::new(
+                FaultKind::NoKey,
+                format!(
+                    "no key for {provider}: {why}; set {set}, or api_key_env, api_key_file or \
+                     api_key_command of [providers.{provider}]"
+                ),
+            )
+        };
+        let text = match self {
+            Key::None => return Ok(None),
+            Key::Env(name) => std::env::var(name).map_err(|_| missing(format!("{name} is not set")))?,
+            Key::File(path) => {
+                let file = tokio::fs::File::open(path).await;
+                let mut text = String::new();
+                match file {
+                    Ok(file) => file.take(MAX_KEY_BYTES).read_to_string(&mut text).await,
+                    Err(error) => Err(error),
+                }
+                .map_err(|error| missing(format!("could not read {} ({error})", path.display())))?;
+                text
+            }
+            Key::Command(command) => {
+                run(command).await.map_err(|why| missing(format!("api_key_command {why}")))?
+            }
+        };
+        match text.trim() {
+            "" => Err(missing("it is empty".into())),
+            text => Ok(Some(Secret(text.to_owned()))),
+        }
+    }
+}
+
+/// Ends a command's whole process group when it is no longer waited for.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            // It may be gone already; then there is nothing to do.
+            let _ = killpg(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+/// The output of `sh -c command`. The error completes "api_key_command …" and never quotes output.
+async fn run(command: &str) -> Result<String, String> {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("could not be started ({error})"))?;
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let mut group = Group(pid);
+    let output = child.stdout.take();
+    let work = async {
+        let mut text = String::new();
+        if let Some(output) = output {
+            output
+                .take(MAX_KEY_BYTES)
+                .read_to_string(&mut text)
+                .await
+                .map_err(|error| format!("gave no text ({error})"))?;
+        }
+        let status = child.wait().await.map_err(|error| format!("could not be waited for ({error})"))?;
+        // The group has lost its leader: what it left running (an agent, say) is its own affair.
+        group.0 = None;
+        if status.success() { Ok(text) } else { Err(format!("failed ({status})")) }
+    };
+    match tokio::time::timeout(COMMAND_LIMIT, work).await {
+        Ok(done) => done,
+        Err(_) => Err(format!("took longer than {} s", COMMAND_LIMIT.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(key: Key, expected: Result<&str, &str>) {
+        match (key.read("acme", "ACME_API_KEY").await, expected) {
+            (Ok(Some(secret)), Ok(text)) => assert_eq!(secret.reveal(), text),
+            (Err(fault), Err(words)) => {
+                assert_eq!(fault.kind, FaultKind::NoKey);
+                assert!(fault.message.contains(words), "{:?} lacks {words:?}", fault.message);
+                assert!(fault.message.contains("[providers.acme]"), "{}", fault.message);
+            }
+            (got, wanted) => panic!("{got:?} instead of {wanted:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_come_from_the_environment_a_file_or_a_command() {
+        // Set by cargo for every test: the environment must not be changed here.
+        check(Key::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
+        check(Key::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env")).await;
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        std::fs::write(&file, "  sk-file\n\n").unwrap();
+        check(Key::File(file.clone()), Ok("sk-file")).await;
+        std::fs::write(&file, " \n").unwrap();
+        check(Key::File(file), Err("it is empty")).await;
+        check(Key::File(folder.path().join("absent")), Err("could not read")).await;
+
+        check(Key::Command("printf 'sk-%s\\n' command".into()), Ok("sk-command")).await;
+        check(Key::Command("echo sk-leak; exit 3".into()), Err("api_key_command failed")).await;
+        let fault = Key::Command("echo sk-leak; exit 3".into()).read("acme", "X").await.unwrap_err();
+        assert!(!fault.message.contains("sk-leak"), "{}", fault.message);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_no_longer_waited_for_is_stopped_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let command = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let pid = {
+            let mut key = Box::pin(run(&command));
+            let told = async {
+                loop {
+                    let text = std::fs::read_to_string(&file).unwrap_or_default();
+                    if text.ends_with('\n') {
+                        break text.trim().to_owned();
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::select! {
+                done = &mut key => panic!("ended early: {done:?}"),
+                pid = told => pid,
+            }
+        };
+        let gone = async {
+            // A process that nobody has waited for yet is as dead as one that is not there.
+            let runs = || {
+                let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                !stat.is_empty() && !stat.contains(") Z ")
+            };
+            while runs() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(COMMAND_LIMIT, gone).await.expect("the child was stopped");
+    }
+
+    #[tokio::test]
+    async fn no_key_is_a_choice() {
+        assert_eq!(Key::None.read("acme", "X").await, Ok(None));
+    }
+
+    #[test]
+    fn a_key_does_not_print() {
+        assert_eq!(format!("{:?}", Secret("sk".into())), "***");
+        assert_eq!(format!("{:?}", Key::Command("echo sk".into())), "Command(***)");
+    }
+}

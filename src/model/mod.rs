@@ -1,0 +1,34 @@
+//! Floor 2: talking to model providers.
+//!
+//! One request and one stream of deltas for all of them ([`Models::call`]); what a provider's wire
+//! looks like stays inside its folder. The way of an answer:
+//!
+//! ```text
+//! bytes ─ sse (events) ─ anthropic | openai_chat (what they mean) ─ assembly (deltas + reply)
+//!   ▲ http (a provider)   or   ▲ replay (a cassette)
+//! ```
+//!
+//! Nothing here waits and tries again: a call ends with one reply or one fault, and the engine
+//! decides what follows.
+
+mod anthropic;
+mod api;
+mod assembly;
+mod cassette;
+mod fault;
+mod http;
+mod keys;
+mod models;
+mod openai_chat;
+mod record;
+mod replay;
+mod request_hash;
+mod settings;
+mod sse;
+#[cfg(test)]
+mod testing;
+mod text;
+
+pub use keys::Key;
+pub use models::Models;
+pub use settings::{Kind, ModelError, ModelSettings, Provider, Settings};

@@ -1,0 +1,358 @@
+//! All configured models behind one call.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::mpsc;
+
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest};
+use crate::types::usage::Price;
+
+use super::api::{Api, Reader};
+use super::assembly::CallIds;
+use super::fault::{Secrets, is_secret_header};
+use super::http::{Clients, Exchange};
+use super::keys::Key;
+use super::record::{Recorder, Tape};
+use super::replay::Player;
+use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
+
+/// The version of the Anthropic API that is spoken.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+/// How much longer a model may be silent that answers in one piece.
+const PATIENCE_WITHOUT_STREAM: u32 = 10;
+
+/// All configured models. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Models {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ways: BTreeMap<String, Way>,
+    models: BTreeMap<String, ModelSettings>,
+    unknown: ModelSettings,
+    clients: Clients,
+    connect_timeout: Duration,
+    idle_timeout: Duration,
+}
+
+/// How a provider's answers come about.
+enum Way {
+    Http(Box<Address>),
+    Replay(Player),
+    NotBuilt,
+}
+
+/// A provider on the network, its settings checked.
+struct Address {
+    api: Api,
+    url: Url,
+    is_direct: bool,
+    /// It is the vendor of the API, not somebody who speaks it too.
+    is_vendor: bool,
+    key: Key,
+    headers: HeaderMap,
+    secrets: Secrets,
+    recorder: Option<Arc<Recorder>>,
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Models").field("providers", &self.providers()).finish_non_exhaustive()
+    }
+}
+
+impl Models {
+    /// Checks the settings. Nothing is opened, read or connected to yet.
+    ///
+    /// # Errors
+    /// Settings that cannot work for any call.
+    pub fn new(settings: Settings) -> Result<Models, ModelError> {
+        let mut ways = BTreeMap::new();
+        for (name, provider) in settings.providers {
+            let way = Way::new(&name, provider)?;
+            ways.insert(name, way);
+        }
+        Ok(Models {
+            inner: Arc::new(Inner {
+                ways,
+                models: settings.models,
+                unknown: ModelSettings::default(),
+                clients: Clients::new(settings.user_agent, settings.connect_timeout),
+                connect_timeout: settings.connect_timeout,
+                idle_timeout: settings.idle_timeout,
+            }),
+        })
+    }
+
+    /// Names of the configured providers, sorted.
+    #[must_use]
+    pub fn providers(&self) -> Vec<String> {
+        self.inner.ways.keys().cloned().collect()
+    }
+
+    /// What the model costs; `None` if that is not known.
+    #[must_use]
+    pub fn price(&self, model: &ModelRef) -> Option<Price> {
+        self.model(model).price
+    }
+
+    /// What is known of the model; defaults if nothing is.
+    #[must_use]
+    pub fn model(&self, model: &ModelRef) -> &ModelSettings {
+        self.inner.models.get(&model.to_string()).unwrap_or(&self.inner.unknown)
+    }
+
+    /// Builds the HTTP clients the providers will need, which the first call would do otherwise.
+    /// Problems are left for the call to tell.
+    pub async fn warm(&self) {
+        let mut wanted = [false, false];
+        for way in self.inner.ways.values() {
+            if let Way::Http(address) = way {
+                wanted[usize::from(address.is_direct)] = true;
+            }
+        }
+        for is_direct in [false, true] {
+            if wanted[usize::from(is_direct)] {
+                let _ = self.inner.clients.get(is_direct).await;
+            }
+        }
+    }
+
+    /// Streams one answer. Deltas go to `out` in order, a batch for what one read from the network
+    /// brought; while `out` is full nothing is read. Returns the reply at the proper end of the
+    /// stream, after all its deltas.
+    ///
+    /// Cancel-safe: dropping the future ends the request.
+    ///
+    /// # Errors
+    /// One fault, already free of secrets. Deltas may have come before it. `Interrupted` if `out`
+    /// is closed. Nothing is tried twice here.
+    pub async fn call(
+        &self,
+        request: &ModelRequest,
+        out: &mpsc::Sender<Vec<Delta>>,
+    ) -> Result<ModelReply, ModelFault> {
+        let name = &request.model.provider;
+        match self.inner.ways.get(name) {
+            Some(Way::Http(address)) => self.ask(name, address, request, out).await,
+            Some(Way::Replay(player)) => player.play(name, request, out).await,
+            Some(Way::NotBuilt) => {
+                let text = format!(
+                    "[providers.{name}] is of kind openai_responses, which is not built yet: use kind = \
+                     \"openai_chat\", which the same servers understand"
+                );
+                Err(ModelFault::new(FaultKind::Unconfigured, text))
+            }
+            None => {
+                let known = self.providers().join(", ");
+                let known = if known.is_empty() { "none".into() } else { known };
+                let text = format!(
+                    "no provider {name:?} is configured (there is: {known}): add [providers.{name}] or choose \
+                     another model"
+                );
+                Err(ModelFault::new(FaultKind::Unconfigured, text))
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        name: &str,
+        address: &Address,
+        request: &ModelRequest,
+        out: &mpsc::Sender<Vec<Delta>>,
+    ) -> Result<ModelReply, ModelFault> {
+        let settings = self.model(&request.model);
+        let mut secrets = address.secrets.clone();
+        let headers = address.headers(name, &mut secrets).await?;
+        let idle = self.inner.idle_timeout;
+        let exchange = Exchange {
+            client: self.inner.clients.get(address.is_direct).await?,
+            provider: name,
+            api: address.api,
+            url: address.url.clone(),
+            headers,
+            body: address.api.body(request, settings, address.is_vendor)?,
+            patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
+            connect_timeout: self.inner.connect_timeout,
+        };
+        let mut tape = address.recorder.is_some().then(|| Tape::new(request));
+        let reader = Reader::new(address.api, CallIds::fresh());
+        let mut outcome = exchange.run(reader, out, &mut tape).await;
+        if let (Some(recorder), Some(tape)) = (&address.recorder, tape)
+            && let Err(why) = recorder.append(tape, &secrets).await
+            && let Ok(reply) = &mut outcome
+        {
+            reply.notices.push(why);
+        }
+        outcome.map_err(|fault| secrets.scrub_fault(fault))
+    }
+}
+
+impl Way {
+    fn new(name: &str, provider: Provider) -> Result<Self, ModelError> {
+        let is_replay = provider.kind == Kind::Replay;
+        match provider.cassette {
+            Some(file) if is_replay => return Ok(Way::Replay(Player::new(file))),
+            None if is_replay => return Err(ModelError::NoCassette { provider: name.into() }),
+            Some(_) => return Err(ModelError::MisplacedCassette { provider: name.into() }),
+            None => {}
+        }
+        let api = match provider.kind {
+            Kind::Anthropic => Api::Anthropic,
+            Kind::OpenAiChat => Api::OpenAiChat,
+            Kind::OpenAiResponses | Kind::Replay => return Ok(Way::NotBuilt),
+        };
+        let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
+        let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());
+        let url = Url::parse(base).map_err(|error| bad_url(error.to_string()))?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(bad_url("it has a ? or a #".into()));
+        }
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad_url(format!("{:?} is neither http nor https", url.scheme())));
+        }
+        let Some(host) = url.host_str() else { return Err(bad_url("it names no host".into())) };
+        let endpoint = Url::parse(&api.endpoint(base)).map_err(|error| bad_url(error.to_string()))?;
+        let is_direct = url.scheme() == "http" && is_loopback(host);
+        let vendor = Url::parse(api.vendor_url()).ok();
+        let is_vendor = vendor.is_some_and(|vendor| vendor.host_str() == Some(host));
+        let mut secrets = Secrets::default();
+        secrets.add(url.password().unwrap_or_default());
+        let mut headers = HeaderMap::new();
+        for (header, value) in &provider.headers {
+            let bad = || ModelError::BadHeader { provider: name.into(), header: header.clone() };
+            let key: HeaderName = header.parse().map_err(|_| bad())?;
+            let mut parsed: HeaderValue = value.parse().map_err(|_| bad())?;
+            if is_secret_header(header) {
+                parsed.set_sensitive(true);
+                secrets.add(value);
+            }
+            headers.insert(key, parsed);
+        }
+        let recorder = provider.record.map(|file| Arc::new(Recorder::new(file)));
+        let address = Address {
+            api,
+            url: endpoint,
+            is_direct,
+            is_vendor,
+            key: provider.key,
+            headers,
+            secrets,
+            recorder,
+        };
+        Ok(Way::Http(Box::new(address)))
+    }
+}
+
+impl Address {
+    /// Reads the key and puts the headers together. Headers of the settings win.
+    async fn headers(&self, name: &str, secrets: &mut Secrets) -> Result<HeaderMap, ModelFault> {
+        let variable = self.api.key_variable();
+        let secret = self.key.read(name, variable).await?;
+        let own = match self.api {
+            Api::Anthropic => HeaderName::from_static("x-api-key"),
+            Api::OpenAiChat => reqwest::header::AUTHORIZATION,
+        };
+        if secret.is_none() && self.is_vendor && !self.headers.contains_key(&own) {
+            let text = format!(
+                "no key for {name}: set {variable}, or api_key_env, api_key_file or api_key_command of \
+                 [providers.{name}]"
+            );
+            return Err(ModelFault::new(FaultKind::NoKey, text));
+        }
+        let mut headers = HeaderMap::new();
+        if let Some(secret) = secret {
+            secrets.add(secret.reveal());
+            let text = match self.api {
+                Api::Anthropic => secret.reveal().to_owned(),
+                Api::OpenAiChat => format!("Bearer {}", secret.reveal()),
+            };
+            let mut value = HeaderValue::try_from(text).map_err(|_| {
+                let text = format!(
+                    "the key of [providers.{name}] holds characters that no key has (line breaks?): check where \
+                     it comes from"
+                );
+                ModelFault::new(FaultKind::NoKey, text)
+            })?;
+            value.set_sensitive(true);
+            headers.insert(own, value);
+        }
+        if self.api == Api::Anthropic {
+            headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
+        }
+        headers.extend(self.headers.clone());
+        Ok(headers)
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(provider: Provider) -> Result<Models, ModelError> {
+        Models::new(Settings { providers: [("x".into(), provider)].into(), ..Settings::default() })
+    }
+
+    fn check(change: impl FnOnce(&mut Provider), word: Option<&str>) {
+        let mut provider = Provider::new(Kind::OpenAiChat);
+        change(&mut provider);
+        let got = build(provider).err();
+        assert_eq!(got.as_ref().map(ModelError::word), word, "{got:?}");
+        if let Some(error) = got {
+            assert!(error.to_string().contains("[providers.x]"), "{error}");
+        }
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_with_a_word() {
+        check(|_| {}, None);
+        check(|p| p.base_url = Some("127.0.0.1:11434".into()), Some("bad_base_url"));
+        check(|p| p.base_url = Some("ftp://host".into()), Some("bad_base_url"));
+        check(|p| p.base_url = Some("http://".into()), Some("bad_base_url"));
+        check(|p| drop(p.headers.insert("a b".into(), "x".into())), Some("bad_header"));
+        check(|p| drop(p.headers.insert("a".into(), "x\ny".into())), Some("bad_header"));
+        check(|p| p.cassette = Some("f".into()), Some("misplaced_cassette"));
+        check(|p| p.kind = Kind::Replay, Some("no_cassette"));
+        check(|p| p.kind = Kind::OpenAiResponses, None);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_configured_is_told_with_advice() {
+        let models = build(Provider::new(Kind::OpenAiResponses)).unwrap();
+        let (out, _in) = mpsc::channel(1);
+        for (model, words) in [("x/m", "openai_chat"), ("y/m", "there is: x")] {
+            let request = ModelRequest {
+                model: model.parse().unwrap(),
+                system: "".into(),
+                messages: vec![],
+                tools: [].into(),
+                max_output_tokens: None,
+            };
+            let fault = models.call(&request, &out).await.unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Unconfigured);
+            assert!(fault.message.contains(words), "{}", fault.message);
+        }
+    }
+
+    #[test]
+    fn loopback_addresses_are_known() {
+        for (host, expected) in
+            [("localhost", true), ("127.0.0.2", true), ("[::1]", true), ("10.0.0.1", false), ("a.b", false)]
+        {
+            assert_eq!(is_loopback(host), expected, "{host}");
+        }
+    }
+}

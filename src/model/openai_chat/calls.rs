@@ -1,0 +1,194 @@
+//! Tool calls out of fragments.
+//!
+//! The API numbers parallel calls and cuts each into fragments. Servers differ: some leave out the
+//! numbers or the ids, some give every call the number 0, some send the name late, some mix the
+//! fragments of several calls. Outside, blocks come one after another, so the fragments of a later
+//! call wait until the earlier one is known to be complete.
+
+use crate::types::model::Delta;
+
+use super::super::assembly::Assembly;
+
+/// A part of a call as it came.
+pub(super) struct Fragment<'a> {
+    pub index: Option<u64>,
+    pub id: &'a str,
+    pub tool: &'a str,
+    pub json: &'a str,
+}
+
+/// The calls of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// The first call that is not closed.
+    current: usize,
+}
+
+#[derive(Debug)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    tool: String,
+    /// Its block was opened.
+    has_begun: bool,
+    /// Arguments that were not handed on yet.
+    waiting: String,
+    shape: Shape,
+}
+
+impl Calls {
+    /// Takes a fragment and hands on what is ready.
+    pub(super) fn add(&mut self, fragment: &Fragment<'_>, answer: &mut Assembly, out: &mut Vec<Delta>) {
+        let Some(at) = self.place(fragment) else { return };
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id.push_str(fragment.id);
+        }
+        if call.tool.is_empty() {
+            call.tool.push_str(fragment.tool);
+        }
+        call.shape.follow(fragment.json);
+        if at == self.current && call.has_begun {
+            answer.call_input(fragment.json, out);
+        } else {
+            call.waiting.push_str(fragment.json);
+        }
+        self.advance(false, answer, out);
+    }
+
+    /// No call is open or waiting.
+    pub(super) fn is_idle(&self) -> bool {
+        self.current == self.calls.len()
+    }
+
+    /// Whether every call that is open or waiting has whole arguments.
+    pub(super) fn are_whole(&self) -> bool {
+        self.calls[self.current..].iter().all(|call| call.shape.is_whole())
+    }
+
+    /// Closes all calls: nothing more comes.
+    pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
+        self.advance(true, answer, out);
+    }
+
+    /// Which call the fragment belongs to; a new one if it is none of those known. None for a
+    /// fragment that says nothing.
+    fn place(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
+        let known = match (fragment.index, fragment.id) {
+            // The newest with this number: servers that number every call 0 start anew with an id.
+            (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index)),
+            (None, "") => self.calls.len().checked_sub(1),
+            (None, id) => self.calls.iter().rposition(|call| call.id == id),
+        };
+        if let Some(at) = known {
+            let call = &self.calls[at];
+            let other_id = !fragment.id.is_empty() && !call.id.is_empty() && call.id != fragment.id;
+            // Without an id, a name after whole arguments begins another call.
+            let other_name = fragment.id.is_empty()
+                && !fragment.tool.is_empty()
+                && !call.tool.is_empty()
+                && (call.shape.is_whole() || fragment.index.is_none());
+            if !other_id && !other_name {
+                return (at >= self.current).then_some(at);
+            }
+        }
+        if fragment.id.is_empty() && fragment.tool.is_empty() && fragment.json.trim().is_empty() {
+            return None;
+        }
+        self.calls.push(Call {
+            index: fragment.index,
+            id: String::new(),
+            tool: String::new(),
+            has_begun: false,
+            waiting: String::new(),
+            shape: Shape::default(),
+        });
+        Some(self.calls.len() - 1)
+    }
+
+    fn advance(&mut self, at_end: bool, answer: &mut Assembly, out: &mut Vec<Delta>) {
+        loop {
+            let more_follow = self.current + 1 < self.calls.len();
+            let Some(call) = self.calls.get_mut(self.current) else { return };
+            if !call.has_begun {
+                if call.tool.is_empty() {
+                    if !at_end {
+                        return;
+                    }
+                    // Never named: the engine will tell the model that there is no such tool.
+                    call.tool.push_str("unnamed");
+                }
+                answer.call(&call.id, &call.tool, out);
+                call.has_begun = true;
+            }
+            if !call.waiting.is_empty() {
+                answer.call_input(&std::mem::take(&mut call.waiting), out);
+            }
+            if !(at_end || more_follow && call.shape.is_whole()) {
+                return;
+            }
+            answer.close(out);
+            self.current += 1;
+        }
+    }
+}
+
+/// Follows brackets and strings of a JSON object to know when it is whole, without parsing it at
+/// every fragment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shape {
+    depth: u32,
+    has_opened: bool,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Shape {
+    fn follow(&mut self, json: &str) {
+        for byte in json.bytes() {
+            if self.is_escaped {
+                self.is_escaped = false;
+                continue;
+            }
+            match byte {
+                b'\\' if self.in_string => self.is_escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => {
+                    self.depth += 1;
+                    self.has_opened = true;
+                }
+                b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_whole(self) -> bool {
+        self.has_opened && self.depth == 0 && !self.in_string
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_whole_when_its_brackets_are_closed() {
+        for (json, whole) in [
+            ("", false),
+            ("{", false),
+            ("{}", true),
+            (r#"{"a":"}"#, false),
+            (r#"{"a":"}"}"#, true),
+            (r#"{"a":"\"}"}"#, true),
+            (r#"{"a":[{}]"#, false),
+        ] {
+            let mut shape = Shape::default();
+            for piece in json.split_inclusive(|_| true) {
+                shape.follow(piece);
+            }
+            assert_eq!(shape.is_whole(), whole, "{json}");
+        }
+    }
+}

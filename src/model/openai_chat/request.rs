@@ -1,0 +1,179 @@
+//! A request in the words of Chat Completions.
+//!
+//! Only what every server of the family understands is sent. Reasoning is left out: the family has
+//! no agreed place for it, and most servers refuse or drop it.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::types::model::ModelRequest;
+
+use super::super::settings::ModelSettings;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    /// The name all servers know, except the vendor of the API, who replaced it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Turn<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Turn<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: String,
+    },
+    Assistant {
+        /// Null beside calls, as the API wants it.
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Called<'a>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    name: &'a str,
+    arguments: String,
+}
+
+/// The body of a request as JSON.
+pub(in super::super) fn body(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+    vendor: bool,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    let mut preface = None;
+    if !request.system.trim().is_empty() {
+        if settings.system_role {
+            messages.push(Turn::System { content: &request.system });
+        } else {
+            preface = Some(&*request.system);
+        }
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => user(message, &mut preface, &mut messages),
+            Role::Assistant => messages.push(assistant(message)?),
+        }
+    }
+    let mut tools = Vec::new();
+    if settings.tools {
+        tools.extend(request.tools.iter().map(|card| Tool {
+            kind: "function",
+            function: Function {
+                name: &card.name,
+                description: &card.description,
+                parameters: &card.input_schema,
+            },
+        }));
+    }
+    let limit = request.max_output_tokens.or(settings.max_output_tokens);
+    serde_json::to_vec(&Body {
+        model: &request.model.model,
+        stream: settings.streaming,
+        stream_options: settings.streaming.then_some(StreamOptions { include_usage: true }),
+        max_tokens: limit.filter(|_| !vendor),
+        max_completion_tokens: limit.filter(|_| vendor),
+        tools,
+        messages,
+    })
+}
+
+/// One message becomes a message per result, then one of the text. `preface` opens the first text.
+fn user<'a>(message: &'a Message, preface: &mut Option<&'a str>, turns: &mut Vec<Turn<'a>>) {
+    let mut texts = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::ToolResult { provider_id, content, .. } => turns.push(Turn::Tool {
+                tool_call_id: provider_id,
+                content: if content.is_empty() { "(no output)" } else { content },
+            }),
+            Block::Text { text } if !text.is_empty() => texts.push(text.as_str()),
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolCall(_) => {}
+        }
+    }
+    if !texts.is_empty() {
+        texts.splice(0..0, preface.take());
+        turns.push(Turn::User { content: texts.join("\n\n") });
+    }
+}
+
+fn assistant(message: &Message) -> Result<Turn<'_>, serde_json::Error> {
+    let mut text = String::new();
+    let mut tool_calls = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::Text { text: more } => text.push_str(more),
+            Block::ToolCall(call) => tool_calls.push(Call {
+                id: &call.provider_id,
+                kind: "function",
+                function: Called { name: &call.tool, arguments: arguments(call)? },
+            }),
+            Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolResult { .. } => {}
+        }
+    }
+    let content = match (text.is_empty(), tool_calls.is_empty()) {
+        (false, _) => Some(text),
+        (true, false) => None,
+        (true, true) => Some("(no content)".into()),
+    };
+    Ok(Turn::Assistant { content, tool_calls })
+}
+
+/// The arguments as text. Many servers parse it and fail on anything but an object.
+fn arguments(call: &ToolCall) -> Result<String, serde_json::Error> {
+    if call.input.is_object() {
+        serde_json::to_string(&call.input)
+    } else {
+        serde_json::to_string(&serde_json::json!({ "unreadable_input": call.input }))
+    }
+}

@@ -1,0 +1,278 @@
+//! What the chunks of Chat Completions mean.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
+use crate::types::usage::Usage;
+
+use super::super::api::Decode;
+use super::super::assembly::{Assembly, CallIds};
+use super::super::fault::{WireError, garbage};
+use super::super::text::Text;
+use super::calls::{Calls, Fragment};
+
+/// A chunk of a stream, or a whole answer: they differ only in `delta` and `message`.
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+    usage: Option<Counts>,
+    error: Option<WireError>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<Piece<'a>>,
+    #[serde(borrow)]
+    message: Option<Piece<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    /// DeepSeek, vLLM, llama.cpp …
+    #[serde(borrow, default)]
+    reasoning_content: Text<'a>,
+    /// OpenRouter, Ollama …
+    #[serde(borrow, default)]
+    reasoning: Text<'a>,
+    #[serde(borrow, default)]
+    refusal: Text<'a>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<CallPart<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallPart<'a> {
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    function: Option<FunctionPart<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPart<'a> {
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    /// A text that holds JSON; from some servers the JSON itself.
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptCounts>,
+    completion_tokens_details: Option<CompletionCounts>,
+}
+
+#[derive(Deserialize)]
+struct PromptCounts {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionCounts {
+    reasoning_tokens: Option<u64>,
+}
+
+impl From<Counts> for Usage {
+    fn from(counts: Counts) -> Self {
+        let cached = counts.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0);
+        Usage {
+            // The API counts cached tokens among the input.
+            input_tokens: counts.prompt_tokens.unwrap_or(0).saturating_sub(cached),
+            output_tokens: counts.completion_tokens.unwrap_or(0),
+            cache_read_tokens: cached,
+            cache_write_tokens: 0,
+            reasoning_tokens: counts.completion_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+        }
+    }
+}
+
+/// Reads the chunks of one answer.
+pub(in super::super) struct Decoder {
+    answer: Assembly,
+    calls: Calls,
+    /// Reasoning and text that came while a call was incomplete; they follow after the calls.
+    late: (String, String),
+    usage: Usage,
+    response_id: Option<String>,
+    finish_reason: Option<String>,
+    has_refused: bool,
+    is_done: bool,
+}
+
+impl Decoder {
+    pub(in super::super) fn new(ids: CallIds) -> Self {
+        Self {
+            answer: Assembly::new(ids),
+            calls: Calls::default(),
+            late: (String::new(), String::new()),
+            usage: Usage::default(),
+            response_id: None,
+            finish_reason: None,
+            has_refused: false,
+            is_done: false,
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        if let Some(error) = chunk.error {
+            return Err(error.in_stream());
+        }
+        if self.response_id.is_none() && !chunk.id.is_empty() {
+            self.response_id = Some(chunk.id.to_string());
+        }
+        if let Some(counts) = chunk.usage {
+            self.usage = counts.into();
+        }
+        for choice in chunk.choices.unwrap_or_default() {
+            if choice.index.unwrap_or(0) != 0 {
+                continue;
+            }
+            if let Some(piece) = choice.delta.as_ref().or(choice.message.as_ref()) {
+                self.piece(piece, out)?;
+            }
+            if !choice.finish_reason.is_empty() {
+                self.finish_reason = Some(choice.finish_reason.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        let reasoning =
+            if piece.reasoning_content.is_empty() { &piece.reasoning } else { &piece.reasoning_content };
+        if !reasoning.is_empty() {
+            if self.may_speak(out) {
+                self.answer.thinking(reasoning, out);
+            } else {
+                self.late.0.push_str(reasoning);
+            }
+        }
+        self.has_refused |= !piece.refusal.is_empty();
+        for text in [&piece.content, &piece.refusal] {
+            if text.is_empty() {
+                continue;
+            }
+            if self.may_speak(out) {
+                self.answer.text(text, out);
+            } else {
+                self.late.1.push_str(text);
+            }
+        }
+        for part in piece.tool_calls.iter().flatten() {
+            let function = part.function.as_ref();
+            let json = function.and_then(|f| f.arguments).map_or(Ok(Cow::Borrowed("")), arguments)?;
+            let fragment = Fragment {
+                index: part.index,
+                id: &part.id,
+                tool: function.map_or("", |f| &*f.name),
+                json: &json,
+            };
+            self.calls.add(&fragment, &mut self.answer, out);
+        }
+        Ok(())
+    }
+
+    /// Whether text may follow now: only if no call is half told.
+    fn may_speak(&mut self, out: &mut Vec<Delta>) -> bool {
+        if self.calls.is_idle() {
+            return true;
+        }
+        if !self.calls.are_whole() {
+            return false;
+        }
+        self.calls.finish(&mut self.answer, out);
+        true
+    }
+
+    fn stop(&mut self) -> StopReason {
+        let calls = self.answer.has_calls();
+        match self.finish_reason.take().as_deref() {
+            _ if self.has_refused => StopReason::Refusal,
+            // Many servers say "stop" after calls too.
+            None | Some("stop") if calls => StopReason::ToolUse,
+            None | Some("stop" | "eos") => StopReason::EndTurn,
+            Some("tool_calls" | "function_call") => StopReason::ToolUse,
+            Some("length" | "max_tokens") => StopReason::MaxTokens,
+            Some("content_filter") => StopReason::Refusal,
+            Some(other) => {
+                self.answer.notice(format!("the answer ended for the unknown reason {other:?}"));
+                StopReason::EndTurn
+            }
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        if data.trim() == "[DONE]" {
+            self.is_done = true;
+            return Ok(());
+        }
+        let chunk = serde_json::from_str(data)
+            .map_err(|error| garbage(format_args!("a chunk is not the JSON it should be ({error})")))?;
+        self.chunk(chunk, out)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn may_end(&self) -> bool {
+        self.is_done || self.finish_reason.is_some()
+    }
+
+    fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        let chunk: Chunk<'_> = serde_json::from_str(body)
+            .map_err(|error| garbage(format_args!("the body is not the JSON it should be ({error})")))?;
+        if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
+            return Err(garbage("the body holds no choices"));
+        }
+        self.chunk(chunk, out)?;
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn reply(mut self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply {
+        self.calls.finish(&mut self.answer, out);
+        let (reasoning, text) = std::mem::take(&mut self.late);
+        for (late, is_text) in [(reasoning, false), (text, true)] {
+            match (late.trim().is_empty(), is_text) {
+                (true, _) => {}
+                (false, true) => self.answer.text(&late, out),
+                (false, false) => self.answer.thinking(&late, out),
+            }
+        }
+        let stop = self.stop();
+        self.answer.reply(stop, self.usage, self.response_id, out)
+    }
+}
+
+/// The text of arguments, whichever way they came.
+fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, ModelFault> {
+    let json = raw.get();
+    if json == "null" {
+        return Ok(Cow::Borrowed(""));
+    }
+    if !json.starts_with('"') {
+        return Ok(Cow::Borrowed(json));
+    }
+    serde_json::from_str::<Text<'_>>(json)
+        .map(Text::into_inner)
+        .map_err(|error| garbage(format_args!("arguments of a call are not a text ({error})")))
+}

@@ -1,0 +1,217 @@
+//! What this floor wants to be told: providers, what their models can do, and time limits.
+//! The configuration file is somebody else's concern.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::types::usage::Price;
+
+use super::fault::is_secret_header;
+use super::keys::Key;
+
+/// Everything [`Models`](super::Models) needs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Providers by the name that stands before the slash of a model.
+    pub providers: BTreeMap<String, Provider>,
+    /// What is known of single models, by `provider/model`. Others get the defaults.
+    pub models: BTreeMap<String, ModelSettings>,
+    /// How we introduce ourselves, for example `agentd/0.1.0`.
+    pub user_agent: String,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Duration,
+    /// How long a provider may stay silent, before its answer begins and inside it.
+    pub idle_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            providers: BTreeMap::new(),
+            models: BTreeMap::new(),
+            user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
+            connect_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(90),
+        }
+    }
+}
+
+/// One provider.
+#[derive(Clone)]
+pub struct Provider {
+    /// Which API it speaks.
+    pub kind: Kind,
+    /// Where; absent for the vendor's own address.
+    pub base_url: Option<String>,
+    /// Where its key is found.
+    pub key: Key,
+    /// Further headers of every request.
+    pub headers: BTreeMap<String, String>,
+    /// The cassette of a replay provider.
+    pub cassette: Option<PathBuf>,
+    /// Where to append a recording of every answer.
+    pub record: Option<PathBuf>,
+}
+
+impl Provider {
+    /// A provider of this kind at the vendor's own address, without a key.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, base_url: None, key: Key::None, headers: BTreeMap::new(), cassette: None, record: None }
+    }
+}
+
+impl fmt::Debug for Provider {
+    /// Hides the values of headers that may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: BTreeMap<&str, &str> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), if is_secret_header(name) { "***" } else { value }))
+            .collect();
+        f.debug_struct("Provider")
+            .field("kind", &self.kind)
+            .field("base_url", &self.base_url)
+            .field("key", &self.key)
+            .field("headers", &headers)
+            .field("cassette", &self.cassette)
+            .field("record", &self.record)
+            .finish()
+    }
+}
+
+/// Which API a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Anthropic Messages: `base_url` + `/v1/messages`.
+    Anthropic,
+    /// OpenAI Chat Completions: `base_url` + `/chat/completions`.
+    OpenAiChat,
+    /// OpenAI Responses. Known by name, not built: calls end with an `Unconfigured` fault.
+    OpenAiResponses,
+    /// Answers from a cassette, without a network.
+    Replay,
+}
+
+/// What is known of one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelSettings {
+    /// Tokens that fit in a request and its answer.
+    pub context_window: Option<u32>,
+    /// Tokens of the longest answer.
+    pub max_output_tokens: Option<u32>,
+    /// It can call tools. Without, none are offered.
+    pub tools: bool,
+    /// It can stream. Without, the answer comes in one piece and the deltas all at once.
+    pub streaming: bool,
+    /// It has a place for a system prompt. Without, the prompt opens the first user message.
+    pub system_role: bool,
+    /// What it costs, if known.
+    pub price: Option<Price>,
+    /// It can reason visibly.
+    pub thinking: bool,
+    /// It can see images.
+    pub vision: bool,
+}
+
+impl Default for ModelSettings {
+    /// What can be hoped of an unknown model.
+    fn default() -> Self {
+        Self {
+            context_window: None,
+            max_output_tokens: None,
+            tools: true,
+            streaming: true,
+            system_role: true,
+            price: None,
+            thinking: false,
+            vision: false,
+        }
+    }
+}
+
+/// Settings that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelError {
+    /// The address of a provider is not an http or https URL.
+    BadBaseUrl {
+        /// The provider.
+        provider: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A header cannot be sent.
+    BadHeader {
+        /// The provider.
+        provider: String,
+        /// The header's name.
+        header: String,
+    },
+    /// A replay provider without a cassette.
+    NoCassette {
+        /// The provider.
+        provider: String,
+    },
+    /// A cassette on a provider that asks a network.
+    MisplacedCassette {
+        /// The provider.
+        provider: String,
+    },
+}
+
+impl ModelError {
+    /// A stable word for programs.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            ModelError::BadBaseUrl { .. } => "bad_base_url",
+            ModelError::BadHeader { .. } => "bad_header",
+            ModelError::NoCassette { .. } => "no_cassette",
+            ModelError::MisplacedCassette { .. } => "misplaced_cassette",
+        }
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModelError::BadBaseUrl { provider, why } => write!(
+                f,
+                "base_url of [providers.{provider}] is not usable ({why}): write it like https://host/v1"
+            ),
+            ModelError::BadHeader { provider, header } => write!(
+                f,
+                "header {header:?} of [providers.{provider}] cannot be sent: names are letters, digits and \
+                 dashes, values are one line of visible characters"
+            ),
+            ModelError::NoCassette { provider } => {
+                write!(f, "[providers.{provider}] is of kind replay and needs cassette = \"FILE\"")
+            }
+            ModelError::MisplacedCassette { provider } => write!(
+                f,
+                "[providers.{provider}] has a cassette but is not of kind replay: use record = \"FILE\" to \
+                 write one, or kind = \"replay\" to play it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printing_a_provider_shows_no_secret() {
+        let mut provider = Provider::new(Kind::OpenAiChat);
+        provider.headers.insert("X-Api-Key".into(), "hush-1".into());
+        provider.headers.insert("X-Title".into(), "agentd".into());
+        provider.key = Key::Command("echo hush-2".into());
+        let shown = format!("{provider:?}");
+        assert!(!shown.contains("hush"), "{shown}");
+        assert!(shown.contains("agentd"), "{shown}");
+    }
+}

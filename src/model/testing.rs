@@ -1,0 +1,91 @@
+//! What the tests of both adapters share.
+
+use proptest::prelude::*;
+
+use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
+
+use super::api::{Api, Reader};
+use super::assembly::CallIds;
+
+/// Reads a stream that arrives in these pieces.
+pub(super) fn read_pieces(api: Api, pieces: &[&[u8]]) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
+    let mut reader = Reader::new(api, CallIds::replayed(0));
+    let mut out = Vec::new();
+    for piece in pieces {
+        if let Err(fault) = reader.feed(piece, &mut out) {
+            return (out, Err(fault));
+        }
+    }
+    let outcome = reader.end(&mut out);
+    (out, outcome)
+}
+
+/// Reads a stream that arrives at once.
+pub(super) fn read(api: Api, stream: &str) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
+    read_pieces(api, &[stream.as_bytes()])
+}
+
+/// Reads an answer in one piece.
+pub(super) fn read_whole(api: Api, body: &str) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
+    let mut out = Vec::new();
+    let outcome = Reader::new(api, CallIds::replayed(0)).whole(body.as_bytes(), &mut out);
+    (out, outcome)
+}
+
+/// The promises on deltas: blocks one after another, nothing empty, and in sum the reply.
+pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply) {
+    let mut told: Vec<ReplyBlock> = Vec::new();
+    let mut open: Option<u32> = None;
+    let mut texts: Vec<String> = Vec::new();
+    for delta in deltas {
+        match delta {
+            Delta::BlockStarted { index, .. } => {
+                assert_eq!(open, None, "two blocks are open: {deltas:?}");
+                assert_eq!(*index as usize, texts.len(), "a gap between blocks: {deltas:?}");
+                open = Some(*index);
+                texts.push(String::new());
+            }
+            Delta::Text { index, text: piece }
+            | Delta::Thinking { index, text: piece }
+            | Delta::ToolInput { index, json: piece } => {
+                assert_eq!(open, Some(*index), "a piece outside its block: {deltas:?}");
+                assert!(!piece.is_empty(), "an empty piece: {deltas:?}");
+                texts[*index as usize].push_str(piece);
+            }
+            Delta::BlockCompleted { index } => {
+                assert_eq!(open.take(), Some(*index), "closed twice: {deltas:?}");
+                told.push(reply.content[*index as usize].clone());
+            }
+        }
+    }
+    assert_eq!(open, None, "a block stays open: {deltas:?}");
+    assert_eq!(told, reply.content);
+    for (text, block) in texts.iter().zip(&reply.content) {
+        match block {
+            ReplyBlock::Text(whole) | ReplyBlock::Thinking { text: whole, .. } => assert_eq!(text, whole),
+            ReplyBlock::RedactedThinking(_) => assert_eq!(text, ""),
+            ReplyBlock::ToolCall { input: Ok(input), .. } => {
+                let text = if text.trim().is_empty() { "{}" } else { text };
+                assert_eq!(&serde_json::from_str::<serde_json::Value>(text).unwrap(), input);
+            }
+            ReplyBlock::ToolCall { input: Err((raw, _)), .. } => assert_eq!(text, raw),
+        }
+    }
+}
+
+/// The stream cut at these places gives what it gives whole. One delta may become several, so
+/// deltas are compared by what they tell.
+pub(super) fn assert_any_split_reads_alike(api: Api, stream: &str, cuts: &[prop::sample::Index]) {
+    let bytes = stream.as_bytes();
+    let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    at.extend([0, bytes.len()]);
+    at.sort_unstable();
+    let pieces: Vec<&[u8]> = at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+    let (whole_deltas, whole) = read(api, stream);
+    let (deltas, reply) = read_pieces(api, &pieces);
+    assert_eq!(deltas, whole_deltas);
+    assert_eq!(reply, whole);
+    if let Ok(reply) = reply {
+        assert_deltas_tell_the_reply(&deltas, &reply);
+    }
+}

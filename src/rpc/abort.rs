@@ -1,0 +1,33 @@
+//! `session.abort`, `session.kill`, `session.delete`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{AbortParams, AbortReply, Done, EndParams};
+use crate::session::Aborted;
+
+pub(super) async fn abort(office: Arc<Office>, caller: Caller, p: AbortParams) -> Result<AbortReply, Fault> {
+    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let aborted = session.abort(p.turn_id, p.call_id, caller.origin()).await.map_err(convert::fault)?;
+    Ok(reply(aborted))
+}
+
+pub(super) async fn kill(office: Arc<Office>, caller: Caller, p: EndParams) -> Result<AbortReply, Fault> {
+    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let aborted = session.kill(caller.origin()).await.map_err(convert::fault)?;
+    Ok(reply(aborted))
+}
+
+pub(super) async fn delete(office: Arc<Office>, caller: Caller, p: EndParams) -> Result<Done, Fault> {
+    office.registry.delete(p.session_id, caller.origin()).await.map_err(convert::fault)?;
+    Ok(Done {})
+}
+
+fn reply(aborted: Aborted) -> AbortReply {
+    let turn = aborted.turn.map(|turn| turn.to_string());
+    let calls = aborted.calls.into_iter().map(|call| call.to_string());
+    AbortReply { stopped: turn.into_iter().chain(calls).collect(), survivors: aborted.survivors }
+}

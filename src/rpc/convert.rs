@@ -1,0 +1,112 @@
+//! The one place where a session's refusals and failures become codes. No wildcard arm.
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::api::{Code, Fault};
+use crate::session::{Keyed, SessionError, StoreError};
+
+/// What a client is told.
+pub(super) fn fault(error: SessionError) -> Fault {
+    use crate::session::Refusal;
+    match error {
+        SessionError::Refused(Refusal::EmptyInput) => {
+            Fault::new(Code::InvalidParams, "input: there is no text in it").with("path", "input")
+        }
+        SessionError::Refused(Refusal::Busy { turn_id }) => {
+            Fault::new(Code::Busy, "a turn is running: wait, abort it, or submit with when_busy queue")
+                .with("turn_id", turn_id.to_string())
+        }
+        SessionError::Refused(Refusal::StaleTurn { current }) => {
+            let current = current.map(|turn| turn.to_string());
+            Fault::new(Code::StalePrecondition, "that turn is not the current one")
+                .with("current_turn_id", json!(current))
+        }
+        SessionError::Refused(Refusal::NotPending) => {
+            Fault::new(Code::NotPending, "the request is not pending any more")
+        }
+        SessionError::Refused(Refusal::NoSuchCall) => {
+            Fault::new(Code::NotFound, "the running turn has no such tool call")
+        }
+        SessionError::Refused(Refusal::Ended) => {
+            Fault::new(Code::NotFound, "the session was killed and takes no more input; create a new one")
+                .with("state", "ended")
+        }
+        SessionError::Refused(Refusal::NoGrant) => Fault::new(
+            Code::InvalidParams,
+            "grant: no grant can be derived from this request; name one, or allow it once",
+        )
+        .with("path", "grant"),
+        SessionError::NotFound => {
+            Fault::new(Code::NotFound, "there is no such session; session.list names them")
+        }
+        SessionError::NoSuchRequest => Fault::new(
+            Code::NotFound,
+            "there is no such permission request; permission.list names the pending ones",
+        ),
+        SessionError::Settled(event) => settled(&event),
+        SessionError::Conflict(what) => {
+            Fault::new(Code::Conflict, format!("{what} was used before with other parameters"))
+        }
+        SessionError::CursorAhead { last_seq } => Fault::new(
+            Code::CursorAhead,
+            format!("after_seq is beyond the journal, which ends at {last_seq}"),
+        )
+        .with("last_seq", last_seq),
+        SessionError::BadParam(path, why) => {
+            Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
+        }
+        SessionError::Unsupported(path, why) => {
+            Fault::new(Code::Unsupported, format!("{path}: {why}")).with("path", path)
+        }
+        SessionError::ShuttingDown => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        SessionError::Store(error) => storage(&error),
+    }
+}
+
+fn storage(error: &StoreError) -> Fault {
+    let text = format!("could not {error}");
+    match error {
+        StoreError::Unwritable(_) => Fault::new(Code::StorageReadOnly, text),
+        StoreError::Closed => Fault::new(Code::ShuttingDown, text),
+        StoreError::Taken => Fault::new(Code::Conflict, text),
+        StoreError::NewerSchema(_) | StoreError::Corrupt(_) | StoreError::Sql(_) => {
+            Fault::new(Code::Internal, text)
+        }
+    }
+}
+
+/// Already answered: by whom, and how.
+fn settled(event: &str) -> Fault {
+    let event: Value = serde_json::from_str(event).unwrap_or_default();
+    let by = event["origin"]["client"].as_str().unwrap_or("the daemon").to_string();
+    let decision = event["decision"].as_str().unwrap_or_default().to_string();
+    let how =
+        if event["by"] == "abort" { "withdrawn by an abort".into() } else { format!("answered: {decision}") };
+    Fault::new(Code::NotPending, format!("the request was already {how} (by {by})"))
+        .with("answered_by", event["origin"].clone())
+        .with("decision", decision)
+        .with("seq", event["seq"].clone())
+}
+
+/// A caller's key with the digest of the parameters beside it.
+pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Option<Keyed> {
+    let key = key?;
+    // Parameters were parsed from JSON: they serialise again.
+    let text = serde_json::to_string(params).unwrap_or_default();
+    let digest = Sha256::digest(text.as_bytes());
+    Some(Keyed { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
+}
+
+/// A page size within bounds.
+pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
+    wanted.unwrap_or(default).clamp(1, most)
+}
+
+/// A cursor that we gave out.
+pub(super) fn cursor<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, Fault> {
+    text.map(str::parse).transpose().map_err(|_| {
+        Fault::new(Code::InvalidParams, "cursor: not one of ours; pass next_cursor as it came")
+            .with("path", "cursor")
+    })
+}

@@ -1,0 +1,34 @@
+//! `session.create`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{CreateParams, SessionReply};
+use crate::session::NewSessionRequest;
+
+pub(super) async fn create(
+    office: Arc<Office>,
+    caller: Caller,
+    mut p: CreateParams,
+) -> Result<SessionReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let request = NewSessionRequest {
+        session_id: p.session_id,
+        cwd: p.cwd,
+        title: p.title,
+        model: p.model,
+        mode: p.mode,
+        background: p.background,
+        safe_mode: p.safe_mode,
+        budgets: p.budgets,
+        system_prompt: p.system_prompt,
+        append_system_prompt: p.append_system_prompt,
+        keyed,
+        origin: Some(caller.origin()),
+    };
+    let session = office.registry.create(request).await.map_err(convert::fault)?;
+    Ok(SessionReply { session })
+}

@@ -1,0 +1,44 @@
+//! `session.events`: the journal for clients that poll.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::EventsParams;
+use crate::session::SessionError;
+use crate::types::ids::Seq;
+
+/// `EventsReply` with the events as they stand in the journal.
+#[derive(Clone, Serialize)]
+pub(super) struct RawEvents {
+    events: Vec<Box<RawValue>>,
+    last_seq: Seq,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> Result<RawEvents, Fault> {
+    let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(p.after_seq);
+    let limit = convert::limit(p.limit, 500, 1_000);
+    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
+    let last_seq = session.last_seq();
+    if after > last_seq {
+        return Err(convert::fault(SessionError::CursorAhead { last_seq }));
+    }
+    let store = &office.registry.house().store;
+    let mut rows = store
+        .events_after(session.key(), after, limit + 1)
+        .await
+        .map_err(|error| convert::fault(error.into()))?;
+    rows.retain(|row| row.seq <= last_seq);
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let next_cursor = if more { rows.last().map(|row| row.seq.to_string()) } else { None };
+    let events = rows.into_iter().filter_map(|row| RawValue::from_string(row.body).ok()).collect();
+    Ok(RawEvents { events, last_seq, next_cursor })
+}

@@ -1,0 +1,65 @@
+//! `session.items`: the conversation, put together from the events that open and close each item.
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{ItemsParams, ItemsReply};
+use crate::session::{SessionError, StoredItem};
+use crate::types::event::{Envelope, Event};
+use crate::types::message::Role;
+use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
+
+pub(super) async fn items(office: Arc<Office>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
+    let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
+    let limit = convert::limit(p.limit, 100, 500);
+    let store = &office.registry.house().store;
+    let failed = |error| convert::fault(SessionError::Store(error));
+    let key = store.find(p.session_id).await.map_err(failed)?;
+    let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
+    let mut stored = store.items_after(key, after, limit + 1).await.map_err(failed)?;
+    let more = stored.len() > limit as usize;
+    stored.truncate(limit as usize);
+    let next_cursor = if more { stored.last().map(|item| item.first_seq.to_string()) } else { None };
+    Ok(ItemsReply { items: stored.iter().filter_map(item).collect(), next_cursor })
+}
+
+fn item(stored: &StoredItem) -> Option<Item> {
+    let first: Envelope = serde_json::from_str(&stored.first).ok()?;
+    let last: Envelope = serde_json::from_str(&stored.last).ok()?;
+    let running = Item {
+        item_id: first.item_id?,
+        turn_id: first.turn_id?,
+        kind: ItemKind::AssistantMessage,
+        status: ItemStatus::Running,
+        first_seq: stored.first_seq,
+        last_seq: stored.last_seq,
+        text: None,
+        role: None,
+        content: Vec::new(),
+        call: None,
+    };
+    match (first.event, last.event) {
+        (_, Event::MessageCompleted { item, .. }) => Some(item),
+        (Event::MessageStarted { .. }, _) => Some(Item { role: Some(Role::Assistant), ..running }),
+        (Event::ToolRequested { call_id, tool, input }, last) => {
+            let (status, text) = match last {
+                Event::ToolCompleted { status, output, .. } => (status.into(), Some(output)),
+                Event::ToolStarted { .. } => (CallStatus::Running, None),
+                Event::PermissionRequested { .. } => (CallStatus::AwaitingPermission, None),
+                _ => (CallStatus::Pending, None),
+            };
+            let done = text.is_some();
+            Some(Item {
+                kind: ItemKind::ToolCall,
+                status: if done { ItemStatus::Completed } else { ItemStatus::Running },
+                text,
+                call: Some(CallView { call_id, tool, input, status }),
+                ..running
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,26 @@
+//! `session.list`, `session.get`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{ListParams, ListReply, SessionParams, SessionReply};
+
+pub(super) async fn list(office: Arc<Office>, _: Caller, p: ListParams) -> Result<ListReply, Fault> {
+    let before = convert::cursor(p.cursor.as_deref())?;
+    let limit = convert::limit(p.limit, 100, 500);
+    let states = p.states.unwrap_or_default();
+    let (sessions, next) = office
+        .registry
+        .views(before, limit, &states, p.cwd.as_deref(), p.search.as_deref())
+        .await
+        .map_err(convert::fault)?;
+    Ok(ListReply { sessions, next_cursor: next.map(|position| position.to_string()) })
+}
+
+pub(super) async fn get(office: Arc<Office>, _: Caller, p: SessionParams) -> Result<SessionReply, Fault> {
+    let session = office.registry.view(p.session_id).await.map_err(convert::fault)?;
+    Ok(SessionReply { session })
+}

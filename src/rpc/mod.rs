@@ -1,0 +1,46 @@
+//! Floor 4: the methods. Thin: understand the parameters, let the session do it, answer.
+
+mod abort;
+mod approve;
+mod convert;
+mod create;
+mod daemon;
+mod events;
+mod items;
+mod list;
+mod office;
+mod params;
+mod permission;
+mod submit;
+mod subscribe;
+
+use jsonrpsee::{Methods, RpcModule};
+
+pub use office::{Info, Office};
+
+/// Every method of the contract, ready to be served.
+///
+/// # Errors
+/// Two methods have the same name: a mistake in the code.
+pub fn methods(office: Office) -> Result<Methods, String> {
+    let mut module = RpcModule::new(office);
+    let m = &mut module;
+    params::serve(m, "rpc.discover", daemon::discover)?;
+    params::serve(m, "daemon.hello", daemon::hello)?;
+    params::serve(m, "daemon.status", daemon::status)?;
+    params::serve(m, "daemon.shutdown", daemon::shutdown)?;
+    params::serve(m, "session.create", create::create)?;
+    params::serve(m, "session.list", list::list)?;
+    params::serve(m, "session.get", list::get)?;
+    params::serve(m, "session.submit", submit::submit)?;
+    params::serve(m, "session.abort", abort::abort)?;
+    params::serve(m, "session.approve", approve::approve)?;
+    params::serve(m, "session.kill", abort::kill)?;
+    params::serve(m, "session.delete", abort::delete)?;
+    params::serve(m, "session.subscribe", subscribe::subscribe)?;
+    params::serve(m, "session.unsubscribe", subscribe::unsubscribe)?;
+    params::serve(m, "session.events", events::events)?;
+    params::serve(m, "session.items", items::items)?;
+    params::serve(m, "permission.list", permission::list)?;
+    Ok(module.into())
+}

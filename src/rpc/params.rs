@@ -1,0 +1,111 @@
+//! From a raw call to typed parameters, and from a fault to the wire.
+
+use std::sync::Arc;
+
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use jsonrpsee::{Extensions, RpcModule};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::office::Office;
+use crate::api::{Code, Fault, methods};
+use crate::transport::Connection;
+use crate::types::event::Origin;
+
+/// Who calls.
+pub(super) struct Caller {
+    pub connection: Connection,
+}
+
+impl Caller {
+    pub fn origin(&self) -> Origin {
+        Origin { client: self.connection.name(), uid: self.connection.uid(), pid: self.connection.pid() }
+    }
+}
+
+/// Registers one method of the table.
+pub(super) fn serve<P, R, F, Fut>(
+    module: &mut RpcModule<Office>,
+    name: &'static str,
+    handler: F,
+) -> Result<(), String>
+where
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Clone + Send + 'static,
+    F: Fn(Arc<Office>, Caller, P) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Fault>> + Send,
+{
+    let method = methods::find(name).ok_or_else(|| format!("{name} is not in the table of methods"))?;
+    module
+        .register_async_method(name, move |params: Params<'static>, office, extensions: Extensions| {
+            let handler = handler.clone();
+            async move {
+                let Some(connection) = extensions.get::<Connection>().cloned() else {
+                    return Err(wire(Fault::new(Code::Internal, "the call has no connection")));
+                };
+                if method.mutates && connection.is_read_only() {
+                    let why = format!("{name} changes something, and this client is an observer");
+                    return Err(wire(Fault::new(Code::NotAuthorised, why)));
+                }
+                let params = parse::<P>(method, params.as_str()).map_err(wire)?;
+                handler(office, Caller { connection }, params).await.map_err(wire)
+            }
+        })
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+}
+
+/// Blocks of an input that are known and not built yet (Q7).
+const UNBUILT_BLOCKS: [&str; 4] = ["image", "file", "document", "resource_link"];
+
+fn parse<P: DeserializeOwned>(method: &methods::Method, raw: Option<&str>) -> Result<P, Fault> {
+    let raw = raw.map(str::trim).filter(|raw| !raw.is_empty()).unwrap_or("{}");
+    if !raw.starts_with('{') {
+        let why = format!("{} takes named parameters: an object, not a list", method.name);
+        return Err(Fault::new(Code::InvalidParams, why));
+    }
+    if !method.unbuilt.is_empty() {
+        let object: serde_json::Map<String, Value> =
+            serde_json::from_str(raw).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
+        let given =
+            method.unbuilt.iter().find(|name| object.get(**name).is_some_and(|value| !value.is_null()));
+        if let Some(name) = given {
+            return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
+        }
+        for (index, block) in object.get("input").and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
+            let kind = block["type"].as_str().unwrap_or_default();
+            if UNBUILT_BLOCKS.contains(&kind) {
+                let path = format!("input[{index}].type");
+                return Err(unsupported(
+                    &path,
+                    &format!("{path}: {kind} blocks are not built yet; send text"),
+                ));
+            }
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let why = error.into_inner().to_string();
+        let why = why.split(" at line ").next().unwrap_or_default().to_string();
+        if path == "." {
+            Fault::new(Code::InvalidParams, why)
+        } else {
+            Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
+        }
+    })
+}
+
+fn unsupported(path: &str, why: &str) -> Fault {
+    Fault::new(Code::Unsupported, why).with("path", path)
+}
+
+/// A fault as jsonrpsee carries it.
+fn wire(fault: Fault) -> ErrorObjectOwned {
+    if fault.code == Code::Internal {
+        tracing::error!(message = %fault.message, "a call failed on our side");
+    }
+    ErrorObjectOwned::owned(fault.code.number(), fault.message.clone(), Some(fault.data()))
+}

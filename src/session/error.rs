@@ -1,0 +1,67 @@
+//! What a session could not do.
+
+use std::fmt;
+
+use crate::engine::Refusal;
+use crate::store::StoreError;
+use crate::types::ids::Seq;
+
+/// A refusal or a failure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionError {
+    /// The caller asked for something that cannot be.
+    Refused(Refusal),
+    /// There is no such session.
+    NotFound,
+    /// There is no such permission request.
+    NoSuchRequest,
+    /// The request was settled; the event that settled it, as JSON.
+    Settled(String),
+    /// The id or key was used before with other content.
+    Conflict(&'static str),
+    /// The cursor lies beyond the journal's end.
+    CursorAhead {
+        /// Where the journal ends.
+        last_seq: Seq,
+    },
+    /// A parameter is wrong: its name and what to fix.
+    BadParam(&'static str, String),
+    /// A value is known but not built yet: the parameter's name and why.
+    Unsupported(&'static str, String),
+    /// The daemon is stopping.
+    ShuttingDown,
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SessionError::Refused(refusal) => write!(f, "refused: {refusal:?}"),
+            SessionError::NotFound => f.write_str("there is no such session"),
+            SessionError::NoSuchRequest => f.write_str("there is no such permission request"),
+            SessionError::Settled(_) => f.write_str("the request was already settled"),
+            SessionError::Conflict(what) => write!(f, "{what} was used before with other content"),
+            SessionError::CursorAhead { last_seq } => write!(f, "the journal ends at {last_seq}"),
+            SessionError::BadParam(name, why) | SessionError::Unsupported(name, why) => {
+                write!(f, "{name}: {why}")
+            }
+            SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
+            SessionError::Store(error) => write!(f, "could not {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        SessionError::Store(error)
+    }
+}
+
+impl From<Refusal> for SessionError {
+    fn from(refusal: Refusal) -> Self {
+        SessionError::Refused(refusal)
+    }
+}

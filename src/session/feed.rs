@@ -1,0 +1,129 @@
+//! The recent journal in memory, serialised once for all who follow. Only the session writes to it,
+//! after the commit; readers take what they want at their own pace.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::types::ids::Seq;
+
+/// Bytes kept in memory; whoever is further behind reads the store.
+const KEEP_BYTES: usize = 1024 * 1024;
+/// Bytes handed to a follower at once.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// One event as it stands on the wire.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub seq: Seq,
+    pub body: Arc<str>,
+    pub shape: Shape,
+}
+
+/// What a follower must know of an event without parsing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A message begins; its block rows refer to this event's seq.
+    MessageStarted,
+    /// A block of text or reasoning begins.
+    BlockStarted(u32),
+    /// That much text or reasoning of the open block.
+    Streamed(usize),
+    /// A message ends.
+    MessageCompleted,
+    /// Anything else.
+    Other,
+}
+
+/// The recent journal of one session.
+pub(super) struct Feed {
+    ring: Mutex<Ring>,
+    newest: watch::Sender<Seq>,
+}
+
+struct Ring {
+    lines: VecDeque<Line>,
+    bytes: usize,
+    /// Everything after this seq is in `lines`.
+    after: Seq,
+}
+
+/// What a look at the ring gave.
+pub(super) enum Look {
+    /// The next lines; empty if there is nothing newer.
+    Lines(Vec<Line>),
+    /// The cursor is too far behind: ask the store.
+    Behind,
+}
+
+impl Feed {
+    pub fn new(last_seq: Seq) -> Self {
+        let ring = Ring { lines: VecDeque::new(), bytes: 0, after: last_seq };
+        Self { ring: Mutex::new(ring), newest: watch::Sender::new(last_seq) }
+    }
+
+    /// Shows committed events to everybody.
+    pub fn publish(&self, lines: Vec<Line>) {
+        let Some(last) = lines.last().map(|line| line.seq) else { return };
+        {
+            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            for line in lines {
+                ring.bytes += line.body.len();
+                ring.lines.push_back(line);
+            }
+            while ring.bytes > KEEP_BYTES
+                && let Some(old) = ring.lines.pop_front()
+            {
+                ring.bytes -= old.body.len();
+                ring.after = old.seq;
+            }
+        }
+        self.newest.send_replace(last);
+    }
+
+    pub fn last_seq(&self) -> Seq {
+        *self.newest.borrow()
+    }
+
+    /// Tells when there is something newer.
+    pub fn watch(&self) -> watch::Receiver<Seq> {
+        self.newest.subscribe()
+    }
+
+    pub fn after(&self, cursor: Seq) -> Look {
+        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        if cursor < ring.after {
+            return Look::Behind;
+        }
+        let start = ring.lines.partition_point(|line| line.seq <= cursor);
+        let mut bytes = 0;
+        let batch = ring.lines.range(start..).take_while(|line| {
+            let fits = bytes < BATCH_BYTES;
+            bytes += line.body.len();
+            fits
+        });
+        Look::Lines(batch.cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(seq: Seq, bytes: usize) -> Line {
+        Line { seq, body: Arc::from("x".repeat(bytes)), shape: Shape::Other }
+    }
+
+    #[test]
+    fn old_lines_leave_and_a_late_reader_is_told() {
+        let feed = Feed::new(0);
+        for seq in 1..=5 {
+            feed.publish(vec![line(seq, KEEP_BYTES / 3)]);
+        }
+        assert!(matches!(feed.after(0), Look::Behind));
+        let Look::Lines(lines) = feed.after(3) else { panic!("the ring holds these") };
+        assert_eq!(lines.first().map(|line| line.seq), Some(4));
+        assert_eq!(feed.last_seq(), 5);
+    }
+}

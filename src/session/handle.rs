@@ -1,0 +1,255 @@
+//! The language in which the rest of the house speaks to a session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::SessionError;
+use super::feed::Feed;
+use super::follow::Follower;
+use crate::engine::Busy;
+use crate::store::{SessionKey, Store};
+use crate::types::event::Origin;
+use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::message::InputBlock;
+use crate::types::permission::{Decision, Scope};
+use crate::types::usage::Budgets;
+
+/// A caller's idempotency key with the digest of what it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyed {
+    /// The key.
+    pub key: String,
+    /// Digest of the parameters.
+    pub digest: String,
+}
+
+/// A submit.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// What to do.
+    pub input: Vec<InputBlock>,
+    /// While a turn runs.
+    pub when_busy: Busy,
+    /// Refuse unless this is the current turn.
+    pub expected_turn: Option<TurnId>,
+    /// Limits of the turn.
+    pub budgets: Option<Budgets>,
+    /// Idempotency.
+    pub keyed: Option<Keyed>,
+    /// Who.
+    pub origin: Origin,
+}
+
+/// What became of a submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Submitted {
+    /// The turn that answers it.
+    pub turn_id: TurnId,
+    /// Running, queued or steered.
+    pub state: SubmittedAs,
+    /// The event that took it in.
+    pub seq: Seq,
+}
+
+/// How a submit was taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum SubmittedAs {
+    /// Its turn runs.
+    Running,
+    /// It waits.
+    Queued,
+    /// The running turn takes it in.
+    Steered,
+}
+
+/// An answer to a permission request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The request.
+    pub request_id: PermissionId,
+    /// Allow or deny.
+    pub decision: Decision,
+    /// For how long.
+    pub scope: Scope,
+    /// The grant to remember.
+    pub grant: Option<String>,
+    /// Words for the model.
+    pub feedback: Option<String>,
+    /// Idempotency.
+    pub keyed: Option<Keyed>,
+    /// Who.
+    pub origin: Origin,
+}
+
+/// An answer that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Answered {
+    /// The event that says so.
+    pub seq: Seq,
+    /// The grant that was given.
+    pub grant: Option<String>,
+}
+
+/// What an abort stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aborted {
+    /// The turn, if it was stopped.
+    pub turn: Option<TurnId>,
+    /// The calls that were stopped.
+    pub calls: Vec<CallId>,
+    /// Processes that could not be stopped.
+    pub survivors: Vec<i32>,
+}
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
+
+pub(super) enum Command {
+    Submit(Box<Submission>, Reply<Submitted>),
+    Answer(Box<Answer>, Reply<Answered>),
+    Abort {
+        turn_id: Option<TurnId>,
+        call_id: Option<CallId>,
+        origin: Origin,
+        reply: Reply<Aborted>,
+    },
+    Kill {
+        origin: Origin,
+        reply: Reply<Aborted>,
+    },
+    Attach {
+        origin: Origin,
+        reply: Reply<()>,
+    },
+    /// Stop working and leave; `patient` gives running tools a while to end by themselves.
+    Park {
+        patient: bool,
+        reply: oneshot::Sender<()>,
+    },
+}
+
+/// A handle on a living session. Cheap to clone.
+#[derive(Clone)]
+pub struct SessionHandle {
+    pub(super) id: SessionId,
+    pub(super) key: SessionKey,
+    pub(super) store: Store,
+    pub(super) mailbox: mpsc::Sender<Command>,
+    /// Detaches come from `Drop`, which cannot wait. There is at most one for each attach, so the
+    /// number of open subscriptions bounds this queue.
+    pub(super) leaving: mpsc::UnboundedSender<Origin>,
+    pub(super) feed: Arc<Feed>,
+    pub(super) clients: Arc<AtomicU32>,
+}
+
+/// Being attached; dropping it detaches.
+pub struct Attachment {
+    leaving: mpsc::UnboundedSender<Origin>,
+    origin: Origin,
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        // Fails only when the session is gone, and then nobody counts.
+        let _ = self.leaving.send(self.origin.clone());
+    }
+}
+
+impl SessionHandle {
+    /// The session.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Its key in the store.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        self.key
+    }
+
+    /// Clients attached now.
+    #[must_use]
+    pub fn clients(&self) -> u32 {
+        self.clients.load(Ordering::Relaxed)
+    }
+
+    /// The newest published event.
+    #[must_use]
+    pub fn last_seq(&self) -> Seq {
+        self.feed.last_seq()
+    }
+
+    /// Takes an input in. When this returns, it is on disk. A dropped call may still be taken in.
+    ///
+    /// # Errors
+    /// Refused, or the store failed: nothing was taken in.
+    pub async fn submit(&self, submission: Submission) -> Result<Submitted, SessionError> {
+        self.ask(|reply| Command::Submit(Box::new(submission), reply)).await
+    }
+
+    /// Answers a permission request. When this returns, the answer is on disk.
+    ///
+    /// # Errors
+    /// Not pending, or the store failed.
+    pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
+        self.ask(|reply| Command::Answer(Box::new(answer), reply)).await
+    }
+
+    /// Stops the turn or one call; returns when the work has stopped.
+    ///
+    /// # Errors
+    /// The turn that was named is not the current one.
+    pub async fn abort(
+        &self,
+        turn_id: Option<TurnId>,
+        call_id: Option<CallId>,
+        origin: Origin,
+    ) -> Result<Aborted, SessionError> {
+        self.ask(|reply| Command::Abort { turn_id, call_id, origin, reply }).await
+    }
+
+    /// Stops the turn and ends the session.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn kill(&self, origin: Origin) -> Result<Aborted, SessionError> {
+        self.ask(|reply| Command::Kill { origin, reply }).await
+    }
+
+    /// Attaches a client and follows the journal from `after_seq`.
+    ///
+    /// # Errors
+    /// The cursor is ahead of the journal.
+    pub async fn attach(
+        &self,
+        after_seq: Seq,
+        origin: Origin,
+    ) -> Result<(Follower, Attachment), SessionError> {
+        let follower = self.follow(after_seq).await?;
+        self.ask(|reply| Command::Attach { origin: origin.clone(), reply }).await?;
+        Ok((follower, Attachment { leaving: self.leaving.clone(), origin }))
+    }
+
+    /// Follows the journal without being counted as a client.
+    ///
+    /// # Errors
+    /// The cursor is ahead of the journal.
+    pub async fn follow(&self, after_seq: Seq) -> Result<Follower, SessionError> {
+        Follower::start(self.store.clone(), self.key, Arc::clone(&self.feed), after_seq).await
+    }
+
+    pub(super) async fn park(&self, patient: bool) {
+        let (reply, parked) = oneshot::channel();
+        if self.mailbox.send(Command::Park { patient, reply }).await.is_ok() {
+            let _ = parked.await;
+        }
+    }
+
+    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(make(reply)).await.map_err(|_| SessionError::ShuttingDown)?;
+        answer.await.map_err(|_| SessionError::ShuttingDown)?
+    }
+}

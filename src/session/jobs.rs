@@ -1,0 +1,277 @@
+//! Effects → model, tools, timers; results come home as inputs. Every job is owned by its session:
+//! when the session stops them, or goes, they go.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::house::House;
+use crate::engine::{Engine, Input, Judged};
+use crate::judge::{Policy, Rule, judge};
+use crate::tools::Scene;
+use crate::types::ids::{CallId, Seq, TurnId};
+use crate::types::message::ToolCall;
+use crate::types::model::{FaultKind, ModelFault, ModelRequest};
+use crate::types::tool::{Prepared, ToolOutcome};
+use crate::workspace;
+
+/// Reports that may wait for the session; jobs wait beyond that.
+const REPORTS: usize = 64;
+/// Batches of deltas between a model's stream and its job.
+const BATCHES: usize = 16;
+/// Pieces of output between a tool and its job.
+const PIECES: usize = 64;
+
+/// The jobs of one session.
+pub(super) struct Jobs {
+    house: Arc<House>,
+    running: JoinSet<Option<Input>>,
+    reports: mpsc::Receiver<Input>,
+    report: mpsc::Sender<Input>,
+    /// Stopped by being dropped.
+    others: Vec<AbortHandle>,
+    /// Stopped by being told, since their processes must be gone first.
+    tools: HashMap<CallId, CancellationToken>,
+}
+
+/// What a job may know of its session.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub scene: Arc<Scene>,
+    pub grants: Vec<String>,
+    pub safe_mode: bool,
+    pub mode: crate::types::permission::Mode,
+}
+
+impl Surroundings {
+    pub fn of(engine: &Engine, session_id: crate::types::ids::SessionId) -> Self {
+        let spec = engine.spec();
+        let scene = Scene {
+            session_id,
+            workspace: PathBuf::from(&spec.cwd),
+            cwd: engine.cwd().to_path_buf(),
+            reads: engine.reads(),
+        };
+        Self {
+            scene: Arc::new(scene),
+            grants: engine.grants().to_vec(),
+            safe_mode: spec.safe_mode,
+            mode: spec.mode,
+        }
+    }
+}
+
+impl Jobs {
+    pub fn new(house: Arc<House>) -> Self {
+        let (report, reports) = mpsc::channel(REPORTS);
+        Self { house, running: JoinSet::new(), reports, report, others: Vec::new(), tools: HashMap::new() }
+    }
+
+    pub fn are_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub fn run_tools(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
+    /// The next thing that happened. Cancel-safe. Waits for ever while nothing runs.
+    pub async fn next(&mut self) -> Option<Input> {
+        tokio::select! {
+            // What a job said comes before its end.
+            biased;
+            Some(input) = self.reports.recv() => Some(input),
+            Some(ended) = self.running.join_next() => self.ended(ended),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Something that has happened already, without waiting.
+    pub fn try_next(&mut self) -> Option<Input> {
+        self.reports.try_recv().ok()
+    }
+
+    fn ended(&mut self, ended: Result<Option<Input>, tokio::task::JoinError>) -> Option<Input> {
+        self.others.retain(|job| !job.is_finished());
+        let input = ended.ok().flatten();
+        if let Some(Input::ToolDone { call_id, .. }) = &input {
+            self.tools.remove(call_id);
+        }
+        if self.running.is_empty() {
+            self.tools.clear();
+        }
+        input
+    }
+
+    /// Stops what can be dropped, tells what must end by itself.
+    pub fn stop_all(&mut self) {
+        for job in self.others.drain(..) {
+            job.abort();
+        }
+        for stop in self.tools.values() {
+            stop.cancel();
+        }
+    }
+
+    /// Stops model calls, waits and preparations; running tools go on.
+    pub fn stop_all_but_tools(&mut self) {
+        for job in self.others.drain(..) {
+            job.abort();
+        }
+    }
+
+    /// Drops everything, finished or not: for jobs that did not obey in time.
+    pub fn drop_all(&mut self) {
+        self.running.abort_all();
+        self.tools.clear();
+        self.others.clear();
+    }
+
+    pub fn stop_tool(&mut self, call_id: CallId) {
+        if let Some(stop) = self.tools.get(&call_id) {
+            stop.cancel();
+        }
+    }
+
+    fn start(&mut self, job: impl Future<Output = Option<Input>> + Send + 'static) {
+        self.others.push(self.running.spawn(job));
+    }
+
+    pub fn gather(&mut self, request: workspace::Request) {
+        self.start(async move {
+            let gathered = tokio::task::spawn_blocking(move || workspace::gather(&request)).await.ok()?;
+            Some(Input::ContextReady {
+                system: gathered.system,
+                sources: gathered.sources,
+                withheld: gathered.withheld,
+            })
+        });
+    }
+
+    pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
+        self.start(async move {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            Some(Input::TimerFired { token })
+        });
+    }
+
+    pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
+        let (house, report) = (Arc::clone(&self.house), self.report.clone());
+        self.start(async move {
+            let started = house.clock.now();
+            let (batches, mut stream) = mpsc::channel(BATCHES);
+            let call = AssertUnwindSafe(house.models.call(&request, &batches)).catch_unwind();
+            tokio::pin!(call);
+            let result = loop {
+                tokio::select! {
+                    biased;
+                    Some(deltas) = stream.recv() => {
+                        report.send(Input::Deltas { token, deltas }).await.ok()?;
+                    }
+                    result = &mut call => break result,
+                }
+            };
+            while let Ok(deltas) = stream.try_recv() {
+                report.send(Input::Deltas { token, deltas }).await.ok()?;
+            }
+            let duration_ms = house.clock.now().since(started);
+            let result = result.unwrap_or_else(|_| {
+                Err(ModelFault::new(
+                    FaultKind::Garbage,
+                    "the adapter failed on this answer; see the daemon's log",
+                ))
+            });
+            Some(match result {
+                Ok(reply) => {
+                    let cost_usd_micros =
+                        house.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
+                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
+                }
+                Err(fault) => Input::ModelFailed { token, fault, duration_ms },
+            })
+        });
+    }
+
+    /// Looks at the calls and judges them, all before any is reported.
+    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
+        let house = Arc::clone(&self.house);
+        self.start(async move {
+            let mut judged = Vec::with_capacity(calls.len());
+            for call in &calls {
+                let looked = AssertUnwindSafe(house.tools.prepare(call, &around.scene)).catch_unwind().await;
+                let result = match looked {
+                    Ok(Ok(prepared)) => {
+                        let verdict = verdict(&house, &around, &call.tool, &prepared);
+                        Ok((prepared, verdict))
+                    }
+                    Ok(Err(outcome)) => Err(outcome),
+                    Err(_) => Err(panicked()),
+                };
+                judged.push(Judged { call_id: call.call_id, result });
+            }
+            Some(Input::Prepared { turn_id, calls: judged })
+        });
+    }
+
+    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<Prepared>, around: Surroundings) {
+        let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
+        self.tools.insert(call.call_id, stop.clone());
+        self.running.spawn(async move {
+            let started = house.clock.now();
+            let call_id = call.call_id;
+            let (progress, mut pieces) = mpsc::channel(PIECES);
+            let run = house.tools.run(&call, &prepared, &around.scene, progress, stop);
+            let run = AssertUnwindSafe(run).catch_unwind();
+            tokio::pin!(run);
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut run => break outcome,
+                    Some(progress) = pieces.recv() => {
+                        // The tool goes on while its output waits to be written.
+                        let send = report.send(Input::Progress { call_id, progress });
+                        tokio::pin!(send);
+                        tokio::select! {
+                            sent = &mut send => if sent.is_err() { return None },
+                            outcome = &mut run => break outcome,
+                        }
+                    }
+                }
+            };
+            let outcome = outcome.unwrap_or_else(|_| panicked());
+            let duration_ms = house.clock.now().since(started);
+            Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
+        });
+    }
+}
+
+fn panicked() -> ToolOutcome {
+    ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
+}
+
+/// What the rules say of a call.
+pub(super) fn verdict(
+    house: &House,
+    around: &Surroundings,
+    tool: &str,
+    prepared: &Prepared,
+) -> crate::types::permission::Verdict {
+    // Grants were checked when they were given.
+    let grants: Vec<Rule> = around.grants.iter().filter_map(|grant| grant.parse().ok()).collect();
+    let policy = Policy {
+        mode: around.mode,
+        rules: &house.settings.rules,
+        grants: &grants,
+        workspace: &around.scene.workspace,
+        home: &house.settings.home,
+        safe_mode: around.safe_mode,
+    };
+    judge(&policy, tool, &prepared.subject)
+}

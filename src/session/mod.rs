@@ -1,0 +1,24 @@
+//! Floor 3: one task owns one session. It decides, writes, remembers, tells and acts, in that order;
+//! everybody else holds a [`SessionHandle`], whose methods are messages.
+
+mod actor;
+mod error;
+mod feed;
+mod follow;
+mod handle;
+mod house;
+mod jobs;
+mod journal;
+mod registry;
+
+pub use error::SessionError;
+pub use follow::Follower;
+pub use handle::{
+    Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+};
+pub use house::{House, Settings};
+pub use registry::{NewSessionRequest, Registry};
+
+// Words of the floors below that are part of this floor's language.
+pub use crate::engine::{Busy, Refusal};
+pub use crate::store::{StoreError, StoredItem};

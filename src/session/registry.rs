@@ -1,0 +1,435 @@
+//! The map of living sessions: make, open, list, delete, park.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use tokio::sync::{OnceCell, mpsc};
+use tokio_util::task::TaskTracker;
+
+use super::actor::{Actor, Tending};
+use super::error::SessionError;
+use super::feed::Feed;
+use super::handle::{Answer, Answered, Keyed, SessionHandle};
+use super::house::House;
+use super::jobs::Jobs;
+use super::journal;
+use crate::engine::Engine;
+use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
+use crate::types::event::{Envelope, Event, Origin};
+use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
+use crate::types::model::ModelRef;
+use crate::types::permission::Mode;
+use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
+use crate::types::time::Timestamp;
+use crate::types::usage::Budgets;
+
+/// Commands that may wait for one session; callers wait beyond that.
+const MAILBOX: usize = 64;
+/// Rows read at once when a session is loaded.
+const PAGE: u32 = 1_000;
+/// Method name under which `session.create` remembers its replies.
+const CREATE: &str = "session.create";
+
+type Slot = Arc<OnceCell<SessionHandle>>;
+
+/// All sessions. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    house: Arc<House>,
+    live: DashMap<SessionId, Slot>,
+    actors: TaskTracker,
+    closing: AtomicBool,
+}
+
+/// What a session is to be.
+#[derive(Clone, Debug, Default)]
+pub struct NewSessionRequest {
+    /// An id of the caller's choice.
+    pub session_id: Option<SessionId>,
+    /// Its folder.
+    pub cwd: String,
+    /// Short name.
+    pub title: Option<String>,
+    /// `PROVIDER/MODEL`.
+    pub model: Option<String>,
+    /// Approval mode.
+    pub mode: Option<Mode>,
+    /// For unattended work.
+    pub background: bool,
+    /// Serial and asking.
+    pub safe_mode: Option<bool>,
+    /// Limits of each turn.
+    pub budgets: Option<Budgets>,
+    /// Instead of the default system prompt.
+    pub system_prompt: Option<String>,
+    /// At the end of the system prompt.
+    pub append_system_prompt: Option<String>,
+    /// Idempotency.
+    pub keyed: Option<Keyed>,
+    /// Who.
+    pub origin: Option<Origin>,
+}
+
+impl Registry {
+    /// A registry over a house; nothing is loaded yet.
+    #[must_use]
+    pub fn new(house: House) -> Self {
+        let inner = Inner {
+            house: Arc::new(house),
+            live: DashMap::new(),
+            actors: TaskTracker::new(),
+            closing: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What the sessions stand on.
+    #[must_use]
+    pub fn house(&self) -> &House {
+        &self.inner.house
+    }
+
+    /// Picks up every session whose turn was under way. One that cannot be loaded stops no other.
+    ///
+    /// # Errors
+    /// The list of them could not be read.
+    pub async fn recover(&self) -> Result<usize, SessionError> {
+        let unfinished = self.inner.house.store.unfinished().await?;
+        let mut recovered = 0;
+        for id in unfinished {
+            match self.open(id).await {
+                Ok(_) => recovered += 1,
+                Err(error) => tracing::error!(session = %id, %error, "a session could not be picked up"),
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// Makes a session. With an id or key that was used before, returns that session if the request
+    /// is the same.
+    ///
+    /// # Errors
+    /// A parameter is wrong, or the id or key was used for something else.
+    pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
+        self.check_open()?;
+        let house = &self.inner.house;
+        if let Some(keyed) = &request.keyed
+            && let Some(known) = house.store.remembered(CREATE, &keyed.key).await?
+        {
+            if known.digest != keyed.digest {
+                return Err(SessionError::Conflict("idempotency_key"));
+            }
+            let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
+            return self.view(id).await;
+        }
+        let spec = self.spec(&request).await?;
+        let now = house.clock.now();
+        let id = request.session_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).session());
+        let envelope = Envelope {
+            seq: 1,
+            session_id: id,
+            turn_id: None,
+            item_id: None,
+            at_ms: now,
+            origin: request.origin.clone(),
+            event: Event::SessionCreated(spec.clone()),
+        };
+        let (row, _) = journal::write(&envelope, None);
+        let idempotency = request.keyed.map(|keyed| Idempotency {
+            method: CREATE,
+            key: keyed.key,
+            digest: keyed.digest,
+            reply: id.to_string(),
+        });
+        let new = NewSession { session_id: id, spec: spec.clone(), at: now, rows: vec![row], idempotency };
+        match house.store.create(new).await {
+            Ok(key) => {
+                let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
+                engine.apply(&envelope);
+                let slot = self.slot(id);
+                let handle = self.spawn(id, key, engine, false);
+                let _ = slot.set(handle);
+                self.view(id).await
+            }
+            Err(StoreError::Taken) => self.same_session(id, &spec).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The session that has this id already, if it was made from the same request.
+    async fn same_session(&self, id: SessionId, spec: &SessionSpec) -> Result<SessionView, SessionError> {
+        let store = &self.inner.house.store;
+        let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
+        let first = store.events_after(key, 0, 1).await?.into_iter().next().ok_or(SessionError::NotFound)?;
+        match serde_json::from_str::<Envelope>(&first.body) {
+            Ok(Envelope { event: Event::SessionCreated(known), .. }) if known == *spec => self.view(id).await,
+            _ => Err(SessionError::Conflict("session_id")),
+        }
+    }
+
+    async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
+        let settings = &self.inner.house.settings;
+        let path = Path::new(&request.cwd);
+        if !path.is_absolute() {
+            let why = format!("expected an absolute path, got {:?}", request.cwd);
+            return Err(SessionError::BadParam("cwd", why));
+        }
+        let cwd = match tokio::fs::canonicalize(path).await {
+            Ok(cwd) if cwd.is_dir() => cwd,
+            Ok(_) => return Err(SessionError::BadParam("cwd", format!("{} is not a folder", request.cwd))),
+            Err(error) => {
+                return Err(SessionError::BadParam(
+                    "cwd",
+                    format!("could not open {}: {error}", request.cwd),
+                ));
+            }
+        };
+        let Some(cwd) = cwd.to_str().map(String::from) else {
+            return Err(SessionError::BadParam("cwd", "the path is not valid UTF-8".into()));
+        };
+        let mode = request.mode.unwrap_or(settings.mode);
+        match mode {
+            Mode::Plan => {
+                return Err(SessionError::Unsupported("mode", "plan mode is not built yet".into()));
+            }
+            Mode::Bypass => {
+                if let Err(why) = &settings.bypass {
+                    return Err(SessionError::BadParam("mode", why.clone()));
+                }
+            }
+            Mode::Default | Mode::AcceptEdits | Mode::DontAsk => {}
+        }
+        let model = match &request.model {
+            Some(model) => self.known_model(model)?,
+            None => settings.main_model.clone().unwrap_or_default(),
+        };
+        Ok(SessionSpec {
+            cwd,
+            title: request.title.clone().unwrap_or_default(),
+            model,
+            mode,
+            background: request.background,
+            safe_mode: request.safe_mode.unwrap_or(settings.safe_mode),
+            budgets: request.budgets.unwrap_or(settings.budgets),
+            system_prompt: request.system_prompt.clone(),
+            append_system_prompt: request.append_system_prompt.clone(),
+        })
+    }
+
+    fn known_model(&self, text: &str) -> Result<String, SessionError> {
+        let model: ModelRef =
+            text.parse().map_err(|why: &str| SessionError::BadParam("model", format!("{text:?}: {why}")))?;
+        let providers = self.inner.house.models.providers();
+        if !providers.contains(&model.provider) {
+            let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
+            let why = format!("there is no provider {:?}; configured: {known}", model.provider);
+            return Err(SessionError::BadParam("model", why));
+        }
+        Ok(text.to_string())
+    }
+
+    /// A handle on a session, loaded from the journal if need be.
+    ///
+    /// # Errors
+    /// There is no such session, or it could not be read.
+    pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
+        let slot = self.slot(id);
+        let opened = slot.get_or_try_init(|| self.load(id)).await.cloned();
+        if opened.is_err() {
+            self.inner.live.remove_if(&id, |_, slot| !slot.initialized());
+        }
+        opened
+    }
+
+    fn slot(&self, id: SessionId) -> Slot {
+        // The guard ends with the statement: nothing is awaited under it.
+        Arc::clone(&self.inner.live.entry(id).or_default())
+    }
+
+    async fn load(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
+        self.check_open()?;
+        let house = &self.inner.house;
+        let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
+        let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
+        let mut cursor: Seq = 0;
+        loop {
+            let rows = house.store.events_after(key, cursor, PAGE).await?;
+            let Some(last) = rows.last() else { break };
+            cursor = last.seq;
+            for row in &rows {
+                match serde_json::from_str::<Envelope>(&row.body) {
+                    Ok(envelope) => engine.apply(&envelope),
+                    // A kind of a later version: its number counts, its meaning is not known.
+                    Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
+                }
+            }
+            if rows.len() < PAGE as usize {
+                break;
+            }
+        }
+        engine.skip_to(house.store.last_seq(key).await? + 1);
+        Ok(self.spawn(id, key, engine, true))
+    }
+
+    fn spawn(&self, id: SessionId, key: SessionKey, engine: Engine, recover: bool) -> SessionHandle {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX);
+        let (leaving, left) = mpsc::unbounded_channel();
+        let feed = Arc::new(Feed::new(engine.next_seq() - 1));
+        let clients = Arc::new(AtomicU32::new(0));
+        let house = Arc::clone(&self.inner.house);
+        let handle = SessionHandle {
+            id,
+            key,
+            store: house.store.clone(),
+            mailbox,
+            leaving,
+            feed: Arc::clone(&feed),
+            clients: Arc::clone(&clients),
+        };
+        let jobs = Jobs::new(Arc::clone(&house));
+        let actor = Actor {
+            id,
+            key,
+            house,
+            engine,
+            feed,
+            clients,
+            inbox,
+            leaving: left,
+            jobs,
+            state: Tending::default(),
+        };
+        self.inner.actors.spawn(actor.run(recover));
+        handle
+    }
+
+    fn check_open(&self) -> Result<(), SessionError> {
+        if self.inner.closing.load(Ordering::Acquire) { Err(SessionError::ShuttingDown) } else { Ok(()) }
+    }
+
+    /// One session as clients see it.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
+        let view = self.inner.house.store.view(id).await?.ok_or(SessionError::NotFound)?;
+        Ok(self.with_live(view))
+    }
+
+    /// A page of sessions, newest first; the position is where the next page begins.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn views(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+        states: &[SessionState],
+        cwd: Option<&str>,
+        search: Option<&str>,
+    ) -> Result<(Vec<SessionView>, Option<i64>), SessionError> {
+        let mut rows = self.inner.house.store.views(before, limit + 1, states, cwd, search).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = if more { rows.last().map(|(position, _)| *position) } else { None };
+        Ok((rows.into_iter().map(|(_, view)| self.with_live(view)).collect(), next))
+    }
+
+    fn with_live(&self, mut view: SessionView) -> SessionView {
+        let slot = self.inner.live.get(&view.session_id).map(|slot| Arc::clone(&slot));
+        if let Some(handle) = slot.as_ref().and_then(|slot| slot.get()) {
+            view.clients = handle.clients();
+            view.last_seq = view.last_seq.max(handle.last_seq());
+        }
+        view
+    }
+
+    /// Answers a permission request of any session.
+    ///
+    /// # Errors
+    /// There is no such request, or it was settled.
+    pub async fn answer(&self, answer: Answer) -> Result<(SessionId, Answered), SessionError> {
+        let store = &self.inner.house.store;
+        let request_id = answer.request_id;
+        if let Some(grant) = &answer.grant {
+            grant
+                .parse::<crate::judge::Rule>()
+                .map_err(|error| SessionError::BadParam("grant", error.to_string()))?;
+        }
+        let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
+        let handle = self.open(known.session_id).await?;
+        let answered = handle.answer(answer).await;
+        if answered == Err(SessionError::Refused(crate::engine::Refusal::NotPending))
+            && let Some(settled) = store.request(request_id).await?.and_then(|known| known.settled)
+        {
+            return Err(SessionError::Settled(settled));
+        }
+        Ok((known.session_id, answered?))
+    }
+
+    /// A page of pending permission requests, oldest first.
+    ///
+    /// # Errors
+    /// There is no such session, or the database could not be read.
+    pub async fn pending(
+        &self,
+        session: Option<SessionId>,
+        after: Option<PermissionId>,
+        limit: u32,
+    ) -> Result<(Vec<(SessionId, Timestamp, PermissionRequest)>, Option<PermissionId>), SessionError> {
+        let store = &self.inner.house.store;
+        let key = match session {
+            Some(id) => Some(store.find(id).await?.ok_or(SessionError::NotFound)?),
+            None => None,
+        };
+        let after = after.map(|id| id.to_string());
+        let mut rows = store.pending_requests(key, after.as_deref(), limit + 1).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let requests: Vec<(SessionId, Timestamp, PermissionRequest)> = rows
+            .iter()
+            .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
+            .filter_map(|envelope| match envelope.event {
+                Event::PermissionRequested { request, .. } => {
+                    Some((envelope.session_id, envelope.at_ms, request))
+                }
+                _ => None,
+            })
+            .collect();
+        let next = if more { requests.last().map(|(_, _, request)| request.request_id) } else { None };
+        Ok((requests, next))
+    }
+
+    /// Stops a session and removes it with its history.
+    ///
+    /// # Errors
+    /// There is no such session, or the store failed.
+    pub async fn delete(&self, id: SessionId, origin: Origin) -> Result<(), SessionError> {
+        let handle = self.open(id).await?;
+        handle.kill(origin).await?;
+        handle.park(false).await;
+        self.inner.house.store.delete(handle.key()).await?;
+        self.inner.live.remove(&id);
+        Ok(())
+    }
+
+    /// Stops all work and waits for it: turns are parked where a restart can pick them up. Nothing
+    /// can be opened afterwards.
+    pub async fn park_all(&self, patient: bool, within: Duration) {
+        self.inner.closing.store(true, Ordering::Release);
+        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let parked = slots.iter().filter_map(|slot| slot.get()).map(|handle| handle.park(patient));
+        if tokio::time::timeout(within, futures_util::future::join_all(parked)).await.is_err() {
+            tracing::warn!("some sessions did not stop in time");
+        }
+        self.inner.live.clear();
+        self.inner.actors.close();
+    }
+}

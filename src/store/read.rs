@@ -1,0 +1,352 @@
+//! Reading: pages of the journal and the summaries. Each call takes a reader only for one page, so
+//! that no slow client pins the write-ahead log.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use super::error::StoreError;
+use super::open::Store;
+use super::rows::SessionKey;
+use super::writer::integer;
+use crate::types::ids::{PermissionId, Seq, SessionId};
+use crate::types::session::{SessionState, SessionView};
+use crate::types::time::Timestamp;
+
+/// One row of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRow {
+    /// Its number.
+    pub seq: Seq,
+    /// The event's `type`.
+    pub kind: String,
+    /// The event as it stands on the wire.
+    pub body: String,
+}
+
+/// An item with the bodies of the events that opened it and that came last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredItem {
+    /// Seq of the first.
+    pub first_seq: Seq,
+    /// Seq of the last.
+    pub last_seq: Seq,
+    /// `running`, `completed` or `interrupted`.
+    pub status: String,
+    /// The event that opened it.
+    pub first: String,
+    /// Its newest permanent event.
+    pub last: String,
+}
+
+/// A pending permission request: its session and the event that raised it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRequest {
+    /// Where it stands in the list.
+    pub request_id: String,
+    /// The event.
+    pub body: String,
+}
+
+/// Where a permission request stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledRequest {
+    /// Its session.
+    pub session_id: SessionId,
+    /// The event that settled it; `None` while it is pending.
+    pub settled: Option<String>,
+}
+
+/// A remembered reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotentReply {
+    /// Digest of the parameters it belongs to.
+    pub digest: String,
+    /// The reply as JSON.
+    pub reply: String,
+}
+
+impl Store {
+    /// A page of the journal: rows after `after`, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn events_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        let rows = sqlx::query(
+            "select seq, kind, body from event where session = ? and seq > ? order by seq limit ?",
+        )
+        .bind(key.0)
+        .bind(integer(after))
+        .bind(limit)
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(JournalRow {
+                    seq: unsigned(row.try_get("seq")?),
+                    kind: row.try_get("kind")?,
+                    body: row.try_get("body")?,
+                })
+            })
+            .collect()
+    }
+
+    /// The newest seq in a session's journal; folded rows at its end are counted by `session.last_seq`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn last_seq(&self, key: SessionKey) -> Result<Seq, StoreError> {
+        let row = sqlx::query(
+            "select max(s.last_seq, coalesce((select max(seq) from event where session = s.id), 0)) as last \
+             from session s where s.id = ?",
+        )
+        .bind(key.0)
+        .fetch_one(&self.readers)
+        .await?;
+        Ok(unsigned(row.try_get("last")?))
+    }
+
+    /// A page of items whose first event comes after `after`, oldest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn items_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+    ) -> Result<Vec<StoredItem>, StoreError> {
+        let rows = sqlx::query(
+            "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+             join event a on a.session = i.session and a.seq = i.first_seq \
+             join event b on b.session = i.session and b.seq = i.last_seq \
+             where i.session = ? and i.first_seq > ? order by i.first_seq limit ?",
+        )
+        .bind(key.0)
+        .bind(integer(after))
+        .bind(limit)
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(stored_item).collect()
+    }
+
+    /// The message whose first event is the last one at or before `seq`, if a message was opened
+    /// there at all: the seq of its first event and its newest permanent event.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
+        let row = sqlx::query(
+            "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+             join event a on a.session = i.session and a.seq = i.first_seq \
+             join event b on b.session = i.session and b.seq = i.last_seq \
+             where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
+             order by i.first_seq desc limit 1",
+        )
+        .bind(key.0)
+        .bind(integer(seq))
+        .fetch_optional(&self.readers)
+        .await?;
+        row.as_ref().map(stored_item).transpose()
+    }
+
+    /// The key of a session, if there is one.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn find(&self, id: SessionId) -> Result<Option<SessionKey>, StoreError> {
+        let row = sqlx::query("select id from session where session_id = ?")
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+        row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
+    }
+
+    /// One session's summary.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn view(&self, id: SessionId) -> Result<Option<SessionView>, StoreError> {
+        let row = sqlx::query("select * from session where session_id = ?")
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+        row.as_ref().map(view).transpose()
+    }
+
+    /// A page of summaries, newest first: those with a position below `before`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn views(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+        states: &[SessionState],
+        cwd: Option<&str>,
+        search: Option<&str>,
+    ) -> Result<Vec<(i64, SessionView)>, StoreError> {
+        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new("select * from session where id < ");
+        query.push_bind(before.unwrap_or(i64::MAX));
+        if !states.is_empty() {
+            query.push(" and state in (");
+            let mut list = query.separated(", ");
+            for state in states {
+                list.push_bind(state.name());
+            }
+            query.push(")");
+        }
+        if let Some(cwd) = cwd {
+            query.push(" and cwd = ").push_bind(cwd);
+        }
+        if let Some(search) = search {
+            query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
+            query.push_bind(search).push(")) > 0");
+        }
+        query.push(" order by id desc limit ").push_bind(limit);
+        let rows = query.build().persistent(false).fetch_all(&self.readers).await?;
+        rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
+    }
+
+    /// How many sessions there are, and how many of them run or wait for a person.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn counts(&self) -> Result<(u64, u64), StoreError> {
+        let row = sqlx::query(
+            "select (select count(*) from session) as every, \
+             (select count(*) from session where state in ('running', 'requires_action')) as active",
+        )
+        .fetch_one(&self.readers)
+        .await?;
+        Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
+    }
+
+    /// Sessions whose turn was under way when the daemon last stopped.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn unfinished(&self) -> Result<Vec<SessionId>, StoreError> {
+        let rows = sqlx::query(
+            "select session_id from session where state in ('running', 'requires_action') order by id",
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+    }
+
+    /// A page of pending permission requests, oldest first, after the request id `after`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn pending_requests(
+        &self,
+        session: Option<SessionKey>,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<StoredRequest>, StoreError> {
+        let rows = sqlx::query(
+            "select p.request_id, e.body from permission_request p \
+             join event e on e.session = p.session and e.seq = p.seq \
+             where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
+             order by p.request_id limit ?3",
+        )
+        .bind(session.map(|key| key.0))
+        .bind(after.unwrap_or(""))
+        .bind(limit)
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(StoredRequest { request_id: row.try_get("request_id")?, body: row.try_get("body")? })
+            })
+            .collect()
+    }
+
+    /// Where one permission request stands.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn request(&self, id: PermissionId) -> Result<Option<SettledRequest>, StoreError> {
+        let row = sqlx::query(
+            "select s.session_id, e.body from permission_request p join session s on s.id = p.session \
+             left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?",
+        )
+        .bind(id.to_string())
+        .fetch_optional(&self.readers)
+        .await?;
+        row.map(|row| {
+            Ok(SettledRequest {
+                session_id: parse(row.try_get("session_id")?)?,
+                settled: row.try_get("body")?,
+            })
+        })
+        .transpose()
+    }
+
+    /// A remembered reply.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn remembered(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
+        let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
+            .bind(method)
+            .bind(key)
+            .fetch_optional(&self.readers)
+            .await?;
+        row.map(|row| Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? }))
+            .transpose()
+    }
+}
+
+fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {
+    Ok(StoredItem {
+        first_seq: unsigned(row.try_get("first_seq")?),
+        last_seq: unsigned(row.try_get("last_seq")?),
+        status: row.try_get("status")?,
+        first: row.try_get("first")?,
+        last: row.try_get("last")?,
+    })
+}
+
+fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn parse(text: String) -> Result<SessionId, StoreError> {
+    text.parse().map_err(|_| StoreError::Corrupt(format!("session id {text}")))
+}
+
+/// A stored word that must be one of ours.
+fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
+    let requires: Option<String> = row.try_get("requires")?;
+    let turn_id: Option<String> = row.try_get("turn_id")?;
+    let usage: String = row.try_get("usage")?;
+    Ok(SessionView {
+        session_id: parse(row.try_get("session_id")?)?,
+        title: row.try_get("title")?,
+        state: word(&row.try_get::<String, _>("state")?)?,
+        requires: requires.as_deref().map(word).transpose()?,
+        cwd: row.try_get("cwd")?,
+        model: row.try_get("model")?,
+        mode: word(&row.try_get::<String, _>("mode")?)?,
+        background: row.try_get("background")?,
+        created_at_ms: Timestamp(row.try_get("created_at_ms")?),
+        updated_at_ms: Timestamp(row.try_get("updated_at_ms")?),
+        last_seq: unsigned(row.try_get("last_seq")?),
+        usage: serde_json::from_str(&usage).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+        cost_usd_micros: row.try_get::<Option<i64>, _>("cost_usd_micros")?.map(unsigned),
+        clients: 0,
+        turn_id: turn_id.as_deref().map(word).transpose()?,
+        last_line: row.try_get("last_line")?,
+    })
+}

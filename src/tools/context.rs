@@ -1,0 +1,93 @@
+//! What every tool is given: the settings of the floor and the scene of the call.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::care::{Access, Places};
+use super::jail;
+use super::refusal::Refusal;
+use crate::types::ids::SessionId;
+use crate::types::tool::{ReadRecord, ResolvedPath};
+
+/// Settings of this floor, filled by the daemon.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The user's home folder: `~` in paths, `HOME` of commands.
+    pub home: PathBuf,
+    /// The daemon's configuration, data and runtime folders: never written by a tool.
+    pub protected: Vec<PathBuf>,
+    /// Further names of environment variables that commands may see. `NAME_*` covers all that
+    /// begin so, except those that look like secrets; a secret passes only by its full name.
+    pub env_allow: Vec<String>,
+    /// How long a command may run if it does not say, in milliseconds.
+    pub bash_timeout_ms: u64,
+    /// How long a command may run at most, in milliseconds.
+    pub bash_timeout_max_ms: u64,
+    /// Characters of output that the model is told; of longer output the head and the tail.
+    pub output_cap: usize,
+    /// Whether a file must have been read before it is changed (T2, T3).
+    pub edit_requires_read: bool,
+    /// Bytes of progress a call may send.
+    pub max_progress_bytes: usize,
+    /// The daemon's instance: goes to `AGENTD_INSTANCE` of every process (S9).
+    pub instance: String,
+}
+
+impl Settings {
+    /// The defaults, for a user at `home`.
+    #[must_use]
+    pub fn new(home: PathBuf) -> Self {
+        Self {
+            home,
+            protected: Vec::new(),
+            env_allow: Vec::new(),
+            bash_timeout_ms: 120_000,
+            bash_timeout_max_ms: 600_000,
+            output_cap: 30_000,
+            edit_requires_read: true,
+            max_progress_bytes: 1 << 20,
+            instance: String::new(),
+        }
+    }
+}
+
+/// What a call may know of its session.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its workspace, absolute and free of links.
+    pub workspace: PathBuf,
+    /// The folder in which commands start and relative paths begin; at first the workspace.
+    pub cwd: PathBuf,
+    /// What the model has seen of files, by resolved path.
+    pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+}
+
+/// One call's view of the world. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) settings: Arc<Settings>,
+    pub(super) places: Arc<Places>,
+    pub(super) scene: Scene,
+}
+
+impl Context {
+    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<ResolvedPath, Refusal> {
+        jail::resolve(text, &self.scene.cwd, &self.scene.workspace, &self.places, access)
+    }
+
+    /// The path as people and models write it: relative to the current folder if it is below it.
+    pub(super) fn show(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.scene.cwd) {
+            Ok(below) if !below.as_os_str().is_empty() => below.display().to_string(),
+            _ => path.display().to_string(),
+        }
+    }
+
+    /// What the model knows of a file.
+    pub(super) fn record(&self, path: &Path) -> Option<&ReadRecord> {
+        self.scene.reads.get(path)
+    }
+}

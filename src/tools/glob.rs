@@ -1,0 +1,126 @@
+//! Glob (T7): files by their names, newest first.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::refusal::{Refusal, cancelled};
+use super::{toolbox, walk};
+use crate::types::tool::{Prepared, ResolvedPath, Subject, ToolOutcome};
+
+/// Paths in one answer.
+const MOST: usize = 100;
+/// Matches that are remembered for sorting.
+const MOST_SORTED: usize = 100_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// A glob such as `**/*.rs` or `src/**/test_*.py`. Without a `/` it matches at any depth.
+    pattern: String,
+    /// The folder to search; the current folder if not given.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+pub(super) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
+    .gitignore names and hidden files are left out (unless the pattern spells the dot).";
+
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+    let (path, _) = target(context, input)?;
+    let summary = format!("Glob {}", input.pattern);
+    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true })
+}
+
+/// A pattern below a folder.
+struct Pattern {
+    matcher: GlobMatcher,
+    hidden: bool,
+}
+
+/// The folder that is really searched (the literal beginning of the pattern belongs to it), and
+/// what remains of the pattern.
+fn target(context: &Context, input: &Input) -> Result<(ResolvedPath, Pattern), Refusal> {
+    let pattern = input.pattern.trim();
+    if pattern.is_empty() {
+        return Err(Refusal::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
+    }
+    let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let literal = parts[..parts.len() - 1].iter().copied().take_while(is_literal).collect::<Vec<_>>();
+    let rest = parts[literal.len()..].join("/");
+    let base = match (literal.is_empty(), input.path.as_deref().filter(|path| !path.is_empty())) {
+        (true, path) => path.unwrap_or(".").to_owned(),
+        (false, path) => {
+            let folder = literal.join("/");
+            if folder.is_empty() {
+                "/".to_owned()
+            } else if folder.starts_with('/') || folder == "~" || folder.starts_with("~/") {
+                folder
+            } else {
+                format!("{}/{folder}", path.unwrap_or("."))
+            }
+        }
+    };
+    let any_depth = parts.len() == 1;
+    let glob = if any_depth { format!("**/{rest}") } else { rest.clone() };
+    let matcher = GlobBuilder::new(&glob)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build()
+        .map_err(|e| {
+            Refusal::new("invalid_pattern", format!("{pattern:?} is not a valid glob: {}", e.kind()))
+                .with(json!({ "pattern": pattern }))
+        })?
+        .compile_matcher();
+    let hidden = rest.split('/').any(|part| part.starts_with('.') && part.len() > 1);
+    Ok((walk::root(context, Some(&base))?, Pattern { matcher, hidden }))
+}
+
+pub(super) fn run(
+    context: &Context,
+    input: &Input,
+    prepared: &Prepared,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, Refusal> {
+    let (root, pattern) = target(context, input)?;
+    toolbox::same_target(prepared, &Subject::Read { path: root.clone() })?;
+    if !walk::require_existing(&root.path)?.is_dir() {
+        return Err(Refusal::new(
+            "not_a_directory",
+            format!("{} is a file; give a folder as path", context.show(&root.path)),
+        ));
+    }
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    let mut total = 0_usize;
+    for entry in walk::builder(&root.path).hidden(!pattern.hidden).build() {
+        if stop.is_cancelled() {
+            return Ok(cancelled());
+        }
+        let Some(path) = walk::file(entry) else { continue };
+        let below = path.strip_prefix(&root.path).unwrap_or(&path);
+        if !pattern.matcher.is_match(below) {
+            continue;
+        }
+        total += 1;
+        if found.len() < MOST_SORTED {
+            let changed = path.symlink_metadata().and_then(|meta| meta.modified());
+            found.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), path));
+        }
+    }
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let shown = total.min(MOST);
+    let mut lines: Vec<String> = found.iter().take(MOST).map(|(_, path)| context.show(path)).collect();
+    if total == 0 {
+        lines.push("No files match.".into());
+    } else if total > MOST {
+        lines.push(format!("(the {MOST} newest of {total} files; narrow the pattern to see others)"));
+    }
+    let detail = json!({ "count": total, "shown": shown });
+    Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) })
+}

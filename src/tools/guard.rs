@@ -1,0 +1,170 @@
+//! The guard against changing what the model does not know (T2, T3), and the last step of every
+//! change to a file.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::diff::{self, Diff};
+use super::disk::{self, Content};
+use super::refusal::Refusal;
+use super::text::{Charset, Endings, Shown};
+use crate::types::tool::{FileChange, PathCare, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome};
+
+/// How much of a file the model must have seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    AnyPart,
+    Whole,
+}
+
+/// Refuses unless the model has seen the file as it is now.
+pub(super) fn require_known(
+    context: &Context,
+    path: &Path,
+    found: &Content,
+    needs: Needs,
+) -> Result<(), Refusal> {
+    let shown = context.show(path);
+    let not_read = |text: String| Err(Refusal::new("not_read", text).with(json!({ "path": path })));
+    let Some(record) = context.record(path) else {
+        if !context.settings.edit_requires_read {
+            return Ok(());
+        }
+        return not_read(format!("{shown} was not read yet; read it before changing it"));
+    };
+    if record.sha256 != found.sha256 {
+        return Err(disk::changed_content(path));
+    }
+    if needs == Needs::Whole && !record.whole && context.settings.edit_requires_read {
+        return not_read(format!(
+            "only a part of {shown} was read; read the whole file before overwriting it, or use Edit"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether an error about this file may show what is in it: the model has seen it, or may.
+pub(super) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
+    context.record(&path.path).is_some() || (path.in_workspace && path.care != PathCare::Secret)
+}
+
+/// A change that is ready to be made.
+pub(super) struct Change {
+    pub(super) path: ResolvedPath,
+    /// What is replaced; `None` for a new file.
+    pub(super) before: Option<Content>,
+    pub(super) after: Vec<u8>,
+    pub(super) charset: Charset,
+    pub(super) endings: Endings,
+    pub(super) diff: Diff,
+    /// Whether the model knows the whole new content.
+    pub(super) known_whole: bool,
+}
+
+impl Change {
+    /// `old` and `new` are the texts in their original line endings.
+    pub(super) fn new(
+        context: &Context,
+        path: ResolvedPath,
+        before: Option<Content>,
+        (old, new): (Option<&str>, &str),
+        charset: Charset,
+        after: Vec<u8>,
+    ) -> Self {
+        let diff = diff::unified(
+            &context.show(&path.path),
+            old.map(|old| Shown::new(old).text).as_deref(),
+            &Shown::new(new).text,
+        );
+        let endings = Endings::of(new);
+        Self { path, before, after, charset, endings, diff, known_whole: true }
+    }
+
+    pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
+        Prepared {
+            subject: Subject::Edit { path: self.path.clone() },
+            summary: format!(
+                "{verb} {} (+{} −{})",
+                context.show(&self.path.path),
+                self.diff.added,
+                self.diff.removed
+            ),
+            diff: Some(self.diff.text.clone()),
+            read_only: false,
+        }
+    }
+
+    /// Writes the file. `done` is the beginning of what the model is told.
+    pub(super) fn make(self, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
+        let path = &self.path.path;
+        let stamp = disk::replace(path, self.before.as_ref(), &self.after)?;
+        let sha256 = disk::sha256(&self.after);
+        let output = format!(
+            "{done} (+{} −{} lines; {}, {}).",
+            self.diff.added,
+            self.diff.removed,
+            self.charset.name(),
+            self.endings.name()
+        );
+        let mut detail = json!({
+            "path": path,
+            "encoding": self.charset.name(),
+            "line_endings": self.endings.name(),
+            "created": self.before.is_none(),
+            "sha256_before": self.before.as_ref().map(|before| &before.sha256),
+            "sha256_after": sha256,
+            "added": self.diff.added,
+            "removed": self.diff.removed,
+        });
+        if let (Value::Object(detail), Value::Object(extra)) = (&mut detail, extra) {
+            detail.extend(extra);
+        }
+        let record = ReadRecord {
+            path: path.clone(),
+            mtime_ns: stamp.mtime_ns,
+            size: stamp.size,
+            sha256,
+            whole: self.known_whole,
+        };
+        let change = FileChange {
+            path: path.clone(),
+            diff: self.diff.text,
+            added: self.diff.added,
+            removed: self.diff.removed,
+        };
+        Ok(ToolOutcome {
+            detail: Some(detail),
+            changes: vec![change],
+            reads: vec![record],
+            ..ToolOutcome::completed(output)
+        })
+    }
+}
+
+/// What a call on `path` looks like when its change cannot be worked out before it is judged.
+pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepared {
+    Prepared {
+        summary: format!("{verb} {}", context.show(&path.path)),
+        subject: Subject::Edit { path },
+        diff: None,
+        read_only: false,
+    }
+}
+
+/// The call as the permission rules see it. Impossible calls go back to the model right away, as
+/// long as the answer tells nothing that the model may not see; protected files are judged first.
+pub(super) fn prepare(
+    context: &Context,
+    path: ResolvedPath,
+    verb: &str,
+    plan: Result<Change, Refusal>,
+) -> Result<Prepared, Refusal> {
+    match plan {
+        _ if path.care == PathCare::Protected => Ok(bare(context, path, verb)),
+        Ok(change) => Ok(change.prepared(context, verb)),
+        Err(refusal) if may_show_content(context, &path) || refusal.code == "not_read" => Err(refusal),
+        Err(_) => Ok(bare(context, path, verb)),
+    }
+}

@@ -1,0 +1,182 @@
+//! From a model's arguments to typed inputs, and from the types to the schemas models are shown.
+//!
+//! Unknown keys are ignored. Numbers and booleans may come as strings: some models write them so.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Unexpected};
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use crate::types::message::ToolCall;
+
+/// Reads the arguments of a call. The error says which field is wrong and why.
+pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, Refusal> {
+    if let Some(problem) = &call.input_error {
+        return Err(Refusal::new(
+            "invalid_json",
+            format!("the arguments of {} are not valid JSON: {problem}. Send one JSON object.", call.tool),
+        ));
+    }
+    serde_path_to_error::deserialize(&call.input).map_err(|error| {
+        let path = error.path().to_string();
+        let problem = error.inner().to_string();
+        let place = if path == "." { String::new() } else { format!(" at `{path}`") };
+        Refusal::new("invalid_input", format!("the arguments of {} are wrong{place}: {problem}", call.tool))
+            .with(json!({ "path": path, "problem": problem }))
+    })
+}
+
+/// The schema of an input type, without the parts that only machines like.
+pub(super) fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.for_deserialize().into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
+/// Takes away titles, number formats and the `null` of optional fields.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.remove("title");
+            map.remove("$schema");
+            map.remove("format");
+            if map.get("default").is_some_and(Value::is_null) {
+                map.remove("default");
+            }
+            if let Some(Value::Array(kinds)) = map.get("type") {
+                let kinds: Vec<&Value> = kinds.iter().filter(|kind| *kind != "null").collect();
+                if let [only] = kinds[..] {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(values)) = map.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
+            for (key, value) in map.iter_mut() {
+                // Under `properties` the keys are names of fields, not words of the schema.
+                match value {
+                    Value::Object(fields) if key == "properties" => fields.values_mut().for_each(tidy),
+                    value => tidy(value),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// A whole number of at least 0, possibly written as a string; `null` is as good as absent.
+pub(super) fn number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
+    let wrong = |unexpected| D::Error::invalid_value(unexpected, &"a whole number of at least 0");
+    match Value::deserialize(d)? {
+        Value::Null => Ok(None),
+        Value::Number(n) => match (n.as_u64(), n.as_f64()) {
+            (Some(n), _) => Ok(Some(n)),
+            // `10.0` is meant as 10.
+            (None, Some(f)) if f >= 0.0 && f.fract() == 0.0 && f < 9e15 => Ok(Some(f as u64)),
+            (None, f) => Err(wrong(Unexpected::Float(f.unwrap_or(f64::NAN)))),
+        },
+        Value::String(text) => match text.trim().parse() {
+            Ok(n) => Ok(Some(n)),
+            Err(_) => Err(wrong(Unexpected::Str(&text))),
+        },
+        other => Err(wrong(Unexpected::Other(kind(&other)))),
+    }
+}
+
+/// A boolean, possibly written as a string; `null` is false.
+pub(super) fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
+    let wrong = |unexpected| D::Error::invalid_value(unexpected, &"true or false");
+    match Value::deserialize(d)? {
+        Value::Null => Ok(false),
+        Value::Bool(value) => Ok(value),
+        Value::String(text) => match text.trim() {
+            "true" | "True" => Ok(true),
+            "false" | "False" | "" => Ok(false),
+            _ => Err(wrong(Unexpected::Str(&text))),
+        },
+        other => Err(wrong(Unexpected::Other(kind(&other)))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ids::{Mint, Seed};
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Sample {
+        /// A name.
+        name: String,
+        /// How many.
+        #[serde(default, deserialize_with = "number")]
+        #[schemars(with = "Option<u64>")]
+        title: Option<u64>,
+        #[serde(default, deserialize_with = "flag")]
+        #[schemars(with = "bool")]
+        all: bool,
+    }
+
+    fn check(input: Value, expected: Result<Sample, &str>) {
+        let call = ToolCall {
+            call_id: Mint::new(0, Seed(1)).call(),
+            provider_id: "p".into(),
+            tool: "Sample".into(),
+            input,
+            input_error: None,
+        };
+        match (parse::<Sample>(&call), expected) {
+            (Ok(got), Ok(expected)) => assert_eq!(got, expected),
+            (Err(refusal), Err(words)) => assert!(refusal.text.contains(words), "{}", refusal.text),
+            (got, expected) => panic!("{got:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn inputs_are_read_leniently_and_errors_name_the_field() {
+        let sample = |title, all| Sample { name: "x".into(), title, all };
+        check(json!({"name": "x", "extra": 1}), Ok(sample(None, false)));
+        check(json!({"name": "x", "title": "10", "all": "true"}), Ok(sample(Some(10), true)));
+        check(json!({"name": "x", "title": 10.0, "all": null}), Ok(sample(Some(10), false)));
+        check(json!({"name": "x", "title": null}), Ok(sample(None, false)));
+        check(json!({}), Err("missing field `name`"));
+        check(json!({"name": 1}), Err("at `name`"));
+        check(json!({"name": "x", "title": -1}), Err("at `title`"));
+        check(json!({"name": "x", "title": "ten"}), Err("whole number"));
+        check(json!("text"), Err("invalid type"));
+    }
+
+    #[test]
+    fn schemas_hold_what_a_model_needs_and_no_more() {
+        assert_eq!(
+            schema::<Sample>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "A name."},
+                    "title": {"type": "integer", "minimum": 0, "description": "How many."},
+                    "all": {"type": "boolean", "default": false},
+                },
+                "required": ["name"],
+            })
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! Bash (T6), in the foreground: run a command, stream what it says, leave nothing behind.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::capture::{Capture, Utf8};
+use super::environment::scrub;
+use super::process::{self, Shell};
+use super::tree::Tree;
+use crate::tools::context::{Context, Settings};
+use crate::tools::input;
+use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::toolbox;
+use crate::types::ids::CallId;
+use crate::types::tool::{Prepared, Progress, Subject, ToolOutcome, ToolStatus};
+
+/// A process gets one argument of at most 128 KiB.
+const LONGEST_COMMAND: usize = 100_000;
+/// How long output is still read after the shell's exit, while others hold its pipes.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// Between TERM and KILL, when a call is stopped and when it left children behind.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct Input {
+    /// The command line, run by bash.
+    command: String,
+    /// What it does, in a few words, for the person who is asked.
+    #[serde(default)]
+    description: Option<String>,
+    /// Stop it after this many milliseconds (default 120000, at most 600000).
+    #[serde(default, deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    timeout_ms: Option<u64>,
+    /// Not available yet: commands run in the foreground.
+    #[serde(default, deserialize_with = "input::flag")]
+    #[schemars(with = "bool")]
+    run_in_background: bool,
+}
+
+pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The working directory stays for the \
+    next command as long as it is inside the workspace; variables and functions do not. There is no terminal and \
+    no input, and everything the command started is ended with it. Use Read, Edit, Glob and Grep for files.";
+
+pub(in crate::tools) fn prepare(_: &Context, input: &Input) -> Result<Prepared, Refusal> {
+    let command = &input.command;
+    if command.trim().is_empty() {
+        return Err(Refusal::new("invalid_input", "the command is empty"));
+    }
+    if command.contains('\0') {
+        return Err(Refusal::new("invalid_input", "the command holds a NUL character"));
+    }
+    if command.len() > LONGEST_COMMAND {
+        return Err(Refusal::new(
+            "invalid_input",
+            format!("the command is longer than {LONGEST_COMMAND} bytes; write a script and run that"),
+        ));
+    }
+    if input.run_in_background {
+        return Err(Refusal::new(
+            "unsupported",
+            "run_in_background is not supported yet; run the command in the foreground with a timeout_ms",
+        ));
+    }
+    if input.timeout_ms == Some(0) {
+        return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
+    }
+    let summary = match input.description.as_deref().map(str::trim) {
+        Some(text) if !text.is_empty() => one_line(text),
+        _ => one_line(command.trim()),
+    };
+    Ok(Prepared {
+        subject: Subject::Bash { command: command.clone() },
+        summary,
+        diff: None,
+        read_only: false,
+    })
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or("");
+    let short: String = line.chars().take(120).collect();
+    if short.len() < text.len() { format!("{short} …") } else { short }
+}
+
+/// Why a command is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Exited,
+    TimedOut,
+    Stopped,
+}
+
+/// Runs to the end. When this returns, every process of the call is gone or named as a survivor;
+/// when it is dropped, they are killed.
+pub(in crate::tools) async fn run(
+    context: &Context,
+    call_id: CallId,
+    input: &Input,
+    prepared: &Prepared,
+    progress: mpsc::Sender<Progress>,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, Refusal> {
+    toolbox::same_target(prepared, &Subject::Bash { command: input.command.clone() })?;
+    if stop.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let settings = &context.settings;
+    let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
+    let begun = Instant::now();
+    let cwd = starting_folder(context);
+
+    let mut shell = process::start(&input.command, &cwd, environment(context, call_id)).map_err(|e| {
+        Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
+    })?;
+    let tree = Tree::new(shell.pid, format!("AGENTD_CALL={call_id}"));
+    let mut output = Output::new(&mut shell, settings, progress);
+    let (end, mut status) = follow(&mut shell, &mut output, begun + Duration::from_millis(limit), stop).await;
+
+    // The pipes are read on while the tree ends, so that nobody hangs in a write.
+    let grace = if end == End::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
+    let mut ending = std::pin::pin!(tree.end(grace));
+    let survivors = loop {
+        tokio::select! {
+            survivors = &mut ending => break survivors,
+            result = shell.child.wait(), if status.is_none() => status = result.ok(),
+            () = output.pump(), if output.is_open() => {}
+        }
+    };
+    if status.is_none() {
+        status = timeout(LAST_WORDS, shell.child.wait()).await.ok().and_then(Result::ok);
+    }
+    let _ = timeout(LAST_WORDS, output.drain()).await;
+
+    let folder = shell.last_folder();
+    Ok(Report { context, cwd, limit, end, status, survivors, folder, spent: begun.elapsed() }.tell(output))
+}
+
+/// The session's folder; the workspace if that is gone.
+fn starting_folder(context: &Context) -> PathBuf {
+    let scene = &context.scene;
+    if scene.cwd.is_dir() { scene.cwd.clone() } else { scene.workspace.clone() }
+}
+
+fn environment(context: &Context, call_id: CallId) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let settings = &context.settings;
+    let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
+    variables.push(("AGENTD_SESSION".into(), context.scene.session_id.to_string().into()));
+    variables.push(("AGENTD_CALL".into(), call_id.to_string().into()));
+    variables
+}
+
+/// Follows the command until it exits (and its output ends, or a moment has passed), its time is
+/// over, or it is stopped.
+async fn follow(
+    shell: &mut Shell,
+    output: &mut Output,
+    deadline: Instant,
+    stop: &CancellationToken,
+) -> (End, Option<ExitStatus>) {
+    let mut exited: Option<(ExitStatus, Instant)> = None;
+    loop {
+        let until = exited.map_or(deadline, |(_, until)| until.min(deadline));
+        tokio::select! {
+            result = shell.child.wait(), if exited.is_none() => match result {
+                Ok(status) => exited = Some((status, Instant::now() + LAST_WORDS)),
+                Err(_) => return (End::Exited, None),
+            },
+            () = output.pump(), if output.is_open() => {}
+            () = stop.cancelled() => return (End::Stopped, exited.map(|(status, _)| status)),
+            () = sleep_until(until) => {
+                let end = if exited.is_some() { End::Exited } else { End::TimedOut };
+                return (end, exited.map(|(status, _)| status));
+            }
+        }
+        if let Some((status, _)) = exited
+            && !output.is_open()
+        {
+            return (End::Exited, Some(status));
+        }
+    }
+}
+
+/// What the command says: kept for the model, sent on as progress.
+struct Output {
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    texts: [Utf8; 2],
+    bytes: [u64; 2],
+    capture: Capture,
+    progress: mpsc::Sender<Progress>,
+    /// Bytes of progress that may still be sent.
+    budget: usize,
+}
+
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
+impl Output {
+    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>) -> Self {
+        Self {
+            stdout: shell.child.stdout.take(),
+            stderr: shell.child.stderr.take(),
+            texts: [Utf8::default(), Utf8::default()],
+            bytes: [0, 0],
+            capture: Capture::default(),
+            progress,
+            budget: settings.max_progress_bytes,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.stdout.is_some() || self.stderr.is_some()
+    }
+
+    /// Takes one piece of output, or notices the end of a stream. Cancel-safe: a piece is
+    /// either not read yet or taken in whole.
+    async fn pump(&mut self) {
+        async fn next<S: tokio::io::AsyncRead + Unpin>(stream: &mut Option<S>, piece: &mut [u8]) -> usize {
+            match stream {
+                // A broken pipe is the end of it.
+                Some(stream) => stream.read(piece).await.unwrap_or(0),
+                None => std::future::pending().await,
+            }
+        }
+        let (mut out, mut err) = ([0; 8192], [0; 8192]);
+        let (which, n) = tokio::select! {
+            n = next(&mut self.stdout, &mut out) => (0, n),
+            n = next(&mut self.stderr, &mut err) => (1, n),
+        };
+        let piece = if which == 0 { &out[..n] } else { &err[..n] };
+        self.bytes[which] += n as u64;
+        let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
+        match (n, which) {
+            (0, 0) => self.stdout = None,
+            (0, _) => self.stderr = None,
+            _ => {}
+        }
+        self.take(which, text);
+    }
+
+    fn take(&mut self, which: usize, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        self.capture.push(&text);
+        if text.len() <= self.budget {
+            self.budget -= text.len();
+            // A full channel means a slow listener: progress is dropped, output is not.
+            let _ = self.progress.try_send(Progress { stream: STREAMS[which], text });
+        } else {
+            self.budget = 0;
+        }
+    }
+
+    /// Reads what is left.
+    async fn drain(&mut self) {
+        while self.is_open() {
+            self.pump().await;
+        }
+    }
+
+    fn finish(mut self, cap: usize) -> (String, bool) {
+        for which in [0, 1] {
+            let text = self.texts[which].finish();
+            self.take(which, text);
+        }
+        self.capture.render(cap)
+    }
+}
+
+/// Everything that is known when a command is over.
+struct Report<'a> {
+    context: &'a Context,
+    /// Where it started.
+    cwd: PathBuf,
+    /// In milliseconds.
+    limit: u64,
+    end: End,
+    status: Option<ExitStatus>,
+    survivors: Vec<i32>,
+    folder: Option<PathBuf>,
+    spent: Duration,
+}
+
+impl Report<'_> {
+    fn tell(self, output: Output) -> ToolOutcome {
+        use std::os::unix::process::ExitStatusExt as _;
+        let bytes = output.bytes;
+        let (mut text, truncated) = output.finish(self.context.settings.output_cap);
+        let signal = self.status.and_then(|status| status.signal());
+        let exit_code = self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal)));
+
+        let mut notes = Vec::new();
+        let (status, code) = match (self.end, exit_code) {
+            (End::Stopped, _) => {
+                notes.push("The command was cancelled.".to_owned());
+                (ToolStatus::Cancelled, Some("cancelled"))
+            }
+            (End::TimedOut, _) => {
+                notes.push(format!("The command was stopped after {} ms (its timeout).", self.limit));
+                (ToolStatus::Failed, Some("timed_out"))
+            }
+            (End::Exited, Some(0)) => (ToolStatus::Completed, None),
+            (End::Exited, exit_code) => {
+                notes.push(match (signal, exit_code) {
+                    (Some(signal), _) => format!("The command was ended by signal {signal}."),
+                    (None, Some(code)) => format!("Exit code {code}"),
+                    (None, None) => "The exit code of the command is not known.".to_owned(),
+                });
+                (ToolStatus::Failed, Some("exit_code"))
+            }
+        };
+        let cwd = self.next_folder(&mut notes);
+        if !self.survivors.is_empty() {
+            notes.push(format!("These processes could not be ended: {:?}", self.survivors));
+        }
+        if text.trim().is_empty() && notes.is_empty() {
+            notes.push("(no output)".to_owned());
+        }
+        if !notes.is_empty() {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&notes.join("\n"));
+        }
+        let detail = json!({
+            "exit_code": exit_code,
+            "signal": signal,
+            "timed_out": self.end == End::TimedOut,
+            "truncated": truncated,
+            "stdout_bytes": bytes[0],
+            "stderr_bytes": bytes[1],
+            "duration_ms": u64::try_from(self.spent.as_millis()).unwrap_or(u64::MAX),
+            "cwd": cwd.as_ref().unwrap_or(&self.cwd),
+            "survivors": self.survivors,
+        });
+        ToolOutcome {
+            status,
+            code: code.map(str::to_owned),
+            detail: Some(detail),
+            cwd,
+            ..ToolOutcome::completed(text)
+        }
+    }
+
+    /// The folder for the next command, if it is another one than before.
+    fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
+        let scene = &self.context.scene;
+        let is_inside = |path: &Path| path.starts_with(&scene.workspace) && path.is_dir();
+        let reset = |notes: &mut Vec<String>| {
+            notes.push(format!("The working directory was reset to {}", self.cwd.display()));
+            (self.cwd != scene.cwd).then(|| self.cwd.clone())
+        };
+        match &self.folder {
+            Some(folder) if is_inside(folder) => (*folder != scene.cwd).then(|| folder.clone()),
+            Some(_) => reset(notes),
+            None if self.cwd != scene.cwd => reset(notes),
+            None => None,
+        }
+    }
+}

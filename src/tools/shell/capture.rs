@@ -1,0 +1,180 @@
+//! The output of a command: valid UTF-8 from pieces cut anywhere, kept within bounds, told to
+//! the model by its head and its tail.
+
+use std::collections::VecDeque;
+
+/// Bytes kept of the beginning, and of the end.
+const HALF: usize = 512 << 10;
+
+/// Makes text of bytes that arrive in pieces. A character that is cut is held back.
+#[derive(Default)]
+pub(super) struct Utf8 {
+    held: Vec<u8>,
+}
+
+impl Utf8 {
+    /// The text of all bytes so far that was not given out yet.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+        self.held.extend_from_slice(bytes);
+        let cut = incomplete_tail(&self.held);
+        let whole = self.held.len() - cut;
+        let text = String::from_utf8_lossy(&self.held[..whole]).into_owned();
+        self.held.drain(..whole);
+        text
+    }
+
+    /// What is left when nothing more comes.
+    pub(super) fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
+    }
+}
+
+/// How many bytes at the end may be the beginning of one character.
+fn incomplete_tail(bytes: &[u8]) -> usize {
+    let from = bytes.len().saturating_sub(3);
+    for at in (from..bytes.len()).rev() {
+        let wanted = match bytes[at] {
+            0xC2..=0xDF => 2,
+            0xE0..=0xEF => 3,
+            0xF0..=0xF4 => 4,
+            0x80..=0xBF => continue,
+            _ => return 0,
+        };
+        let have = bytes.len() - at;
+        let is_cut =
+            have < wanted && std::str::from_utf8(&bytes[at..]).is_err_and(|e| e.error_len().is_none());
+        return if is_cut { have } else { 0 };
+    }
+    0
+}
+
+/// Both streams in the order of their arrival: the head, and the tail of what follows.
+#[derive(Default)]
+pub(super) struct Capture {
+    head: String,
+    tail: VecDeque<u8>,
+    /// Bytes that were dropped between head and tail.
+    dropped: u64,
+}
+
+impl Capture {
+    pub(super) fn push(&mut self, mut text: &str) {
+        if self.tail.is_empty() && self.head.len() < HALF {
+            let mut fits = text.len().min(HALF - self.head.len());
+            while !text.is_char_boundary(fits) {
+                fits -= 1;
+            }
+            self.head.push_str(&text[..fits]);
+            text = &text[fits..];
+        }
+        self.tail.extend(text.as_bytes());
+        if self.tail.len() > HALF {
+            let excess = self.tail.len() - HALF;
+            self.tail.drain(..excess);
+            self.dropped += excess as u64;
+        }
+    }
+
+    /// What the model is told: at most `cap` characters of output. The flag says whether
+    /// something was left out.
+    pub(super) fn render(mut self, cap: usize) -> (String, bool) {
+        let tail = self.tail.make_contiguous();
+        // The tail may begin inside a character.
+        let start = tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+        let start = if self.dropped > 0 { start } else { 0 };
+        let tail = String::from_utf8_lossy(&tail[start..]);
+        if self.dropped == 0 {
+            self.head.push_str(&tail);
+            return cut_middle(&self.head, cap);
+        }
+        let (head, _) = self.head.split_at(boundary(&self.head, cap / 2));
+        let tail = last_chars(&tail, cap - cap / 2);
+        (format!("{head}\n[… some output was left out here …]\n{tail}"), true)
+    }
+}
+
+/// The byte position behind the first `chars` characters.
+fn boundary(text: &str, chars: usize) -> usize {
+    text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
+}
+
+fn last_chars(text: &str, chars: usize) -> &str {
+    match chars.checked_sub(1).and_then(|n| text.char_indices().rev().nth(n)) {
+        Some((at, _)) => &text[at..],
+        None if chars == 0 => "",
+        None => text,
+    }
+}
+
+/// Head and tail of a text of more than `cap` characters, with a note of what is missing.
+fn cut_middle(text: &str, cap: usize) -> (String, bool) {
+    let total = text.chars().count();
+    if total <= cap {
+        return (text.to_owned(), false);
+    }
+    let head = &text[..boundary(text, cap / 2)];
+    let tail = last_chars(text, cap - cap / 2);
+    (format!("{head}\n[… {} characters were left out here …]\n{tail}", total - cap), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_output_keeps_its_head_and_its_tail() {
+        let mut short = Capture::default();
+        short.push("a\n");
+        short.push("b\n");
+        assert_eq!(short.render(10), ("a\nb\n".into(), false));
+
+        let mut long = Capture::default();
+        long.push("12345é67890");
+        assert_eq!(long.render(4), ("12\n[… 7 characters were left out here …]\n90".into(), true));
+
+        let mut huge = Capture::default();
+        huge.push("BEGIN");
+        for _ in 0..200 {
+            huge.push(&"é".repeat(10_000));
+            assert!(huge.head.len() + huge.tail.len() <= 2 * HALF);
+        }
+        huge.push("END");
+        let (text, cut) = huge.render(100);
+        assert!(cut && text.starts_with("BEGIN") && text.ends_with("END"), "{text}");
+        assert!(text.chars().count() < 160);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_give_the_same_text_as_the_whole(
+            text in "[aé€😀\n]{0,30}", cuts in proptest::collection::vec(0usize..8, 0..20),
+        ) {
+            let mut utf8 = Utf8::default();
+            let mut rest = text.as_bytes();
+            let mut out = String::new();
+            for cut in cuts {
+                let (piece, later) = rest.split_at(cut.min(rest.len()));
+                let fresh = utf8.push(piece);
+                proptest::prop_assert!(!fresh.contains('\u{fffd}'));
+                out.push_str(&fresh);
+                rest = later;
+            }
+            out.push_str(&utf8.push(rest));
+            out.push_str(&utf8.finish());
+            proptest::prop_assert_eq!(out, text);
+        }
+
+        #[test]
+        fn any_bytes_become_text_without_loss_of_what_is_valid(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+        ) {
+            let mut utf8 = Utf8::default();
+            let mut out = String::new();
+            for byte in &bytes {
+                out.push_str(&utf8.push(&[*byte]));
+            }
+            out.push_str(&utf8.finish());
+            proptest::prop_assert_eq!(out, String::from_utf8_lossy(&bytes));
+        }
+    }
+}

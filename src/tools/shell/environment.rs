@@ -1,0 +1,138 @@
+//! What a command sees of the daemon's environment (S26): a short list, and never a secret
+//! unless the settings name it in full.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Names that pass if they are set.
+const ALLOWED: &[&str] = &[
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "EDITOR",
+    "VISUAL",
+    "CI",
+    "NO_COLOR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_DATA_DIRS",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "ANDROID_HOME",
+    "HOMEBREW_PREFIX",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "LD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+];
+
+/// Parts of names that look like secrets.
+const SECRET_PARTS: &[&str] = &[
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PWD_",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "PRIVATE",
+    "SESSION_ID",
+    "DSN",
+];
+
+/// The environment of a command. `own` is the daemon's; `extra` are configured names.
+pub(super) fn scrub(
+    own: impl IntoIterator<Item = (OsString, OsString)>,
+    extra: &[String],
+    home: &Path,
+) -> Vec<(OsString, OsString)> {
+    let mut kept: Vec<(OsString, OsString)> =
+        own.into_iter().filter(|(name, _)| passes(name, extra)).collect();
+    if !kept.iter().any(|(name, _)| name == "PATH") {
+        kept.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
+    }
+    kept.push(("HOME".into(), home.into()));
+    // No colours, no pagers, no cursor tricks: there is no terminal.
+    kept.push(("TERM".into(), "dumb".into()));
+    kept
+}
+
+fn passes(name: &OsStr, extra: &[String]) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    if name == "HOME" || name == "TERM" || name.starts_with("AGENTD_") {
+        return false;
+    }
+    if extra.iter().any(|listed| listed == name) {
+        return true;
+    }
+    let by_prefix =
+        extra.iter().filter_map(|listed| listed.strip_suffix('*')).any(|part| name.starts_with(part));
+    (by_prefix || ALLOWED.contains(&name) || name.starts_with("LC_")) && !looks_secret(name)
+}
+
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_PARTS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, extra: &[&str], expected: bool) {
+        let extra: Vec<String> = extra.iter().map(ToString::to_string).collect();
+        assert_eq!(passes(OsStr::new(name), &extra), expected, "{name} with {extra:?}");
+    }
+
+    #[test]
+    fn only_listed_names_pass_and_secrets_only_by_their_full_name() {
+        check("PATH", &[], true);
+        check("LC_ALL", &[], true);
+        check("MY_VAR", &[], false);
+        check("ANTHROPIC_API_KEY", &[], false);
+        check("XDG_RUNTIME_DIR", &[], false);
+        check("LD_PRELOAD", &[], false);
+        check("BASH_ENV", &[], false);
+        check("MY_VAR", &["MY_VAR"], true);
+        check("MY_VAR", &["MY_*"], true);
+        check("MY_TOKEN", &["MY_*"], false);
+        check("ANYTHING_PASSWORD", &["*"], false);
+        check("MY_TOKEN", &["MY_TOKEN"], true);
+        check("AGENTD_SOCKET", &["AGENTD_*"], false);
+        check("LC_SECRET", &[], false);
+    }
+
+    #[test]
+    fn home_and_terminal_are_ours() {
+        let own = [("HOME", "/root"), ("TERM", "xterm"), ("OPENAI_API_KEY", "canary")];
+        let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let kept = scrub(own, &[], Path::new("/home/u"));
+        let of =
+            |name: &str| kept.iter().filter(|(n, _)| n == name).map(|(_, v)| v.clone()).collect::<Vec<_>>();
+        assert_eq!(of("HOME"), ["/home/u"]);
+        assert_eq!(of("TERM"), ["dumb"]);
+        assert_eq!(of("PATH").len(), 1);
+        assert!(!kept.iter().any(|(_, value)| value == "canary"));
+    }
+}

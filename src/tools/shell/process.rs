@@ -1,0 +1,104 @@
+//! Starting a shell: its own session, no terminal, no input, and a side channel on which it
+//! tells the folder it ends in.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::libc;
+use nix::sys::resource::{Resource, setrlimit};
+use tokio::process::{Child, Command};
+
+/// The side channel gets a number above those that scripts and the shell itself use.
+const LOWEST_CHANNEL: RawFd = 300;
+
+/// A running shell.
+pub(super) struct Shell {
+    pub(super) child: Child,
+    pub(super) pid: i32,
+    /// The reading end of the side channel.
+    folder: File,
+}
+
+/// Starts `command` in `cwd`. Dropping the result kills the shell only, not its children: the
+/// caller holds a `Tree` for those.
+pub(super) fn start(command: &str, cwd: &Path, environment: Vec<(OsString, OsString)>) -> io::Result<Shell> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    let channel = raise(&write)?;
+    let number = channel.as_raw_fd();
+    let script = script(command, number);
+
+    let mut shell = Command::new(shell_program());
+    shell
+        .arg("-c")
+        .arg(script)
+        .env_clear()
+        .envs(environment)
+        .current_dir(cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the shell")]
+    // SAFETY: between fork and exec only async-signal-safe calls are made (setsid, setrlimit,
+    // fcntl), nothing is allocated and no lock is taken. `number` is open in the child: it is a
+    // copy of our descriptor, which outlives `spawn`.
+    unsafe {
+        shell.pre_exec(move || {
+            // Its own session: no terminal can be opened, and the group can be killed whole.
+            nix::unistd::setsid()?;
+            // No memory images of commands on disk.
+            setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+            if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    let child = shell.spawn()?;
+    let pid = child
+        .id()
+        .and_then(|pid| i32::try_from(pid).ok())
+        .ok_or_else(|| io::Error::other("no process id"))?;
+    Ok(Shell { child, pid, folder: File::from(read) })
+}
+
+/// A copy of a descriptor with a high number, closed on exec.
+fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
+    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_CHANNEL))?;
+    #[expect(unsafe_code, reason = "fcntl gives a bare number")]
+    // SAFETY: the call succeeded, so the number is a new descriptor that nobody else owns.
+    let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+    // The writing end must not block the shell's last words; the flag is shared by all copies.
+    let _ = fcntl(&copy, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+    Ok(copy)
+}
+
+/// The command behind a trap that reports the last folder. The trap keeps the exit status; a
+/// command that sets its own, or replaces the shell, simply is not followed.
+fn script(command: &str, channel: RawFd) -> String {
+    format!("trap '{{ set +x; }} 2>/dev/null; command pwd -P 2>/dev/null >/dev/fd/{channel}' EXIT\n{command}")
+}
+
+fn shell_program() -> &'static str {
+    ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
+        .into_iter()
+        .find(|path| Path::new(path).exists())
+        .unwrap_or("/bin/sh")
+}
+
+impl Shell {
+    /// The folder the shell ended in, if it said so. Call it after the shell's exit.
+    pub(super) fn last_folder(&mut self) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStringExt as _;
+        let mut bytes = [0; 8192];
+        // The pipe does not block; the report was written before the shell exited.
+        let n = self.folder.read(&mut bytes).ok()?;
+        let line = bytes[..n].strip_suffix(b"\n")?;
+        Some(PathBuf::from(OsString::from_vec(line.to_vec()))).filter(|path| path.is_absolute())
+    }
+}

@@ -1,0 +1,310 @@
+//! Text files as bytes: which encoding, which line endings, and back again without loss.
+//!
+//! The model sees `\n` and UTF-8. An edit is made in the original text, so everything outside
+//! the edited range keeps its bytes.
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+/// So many bytes at the beginning decide whether a file is binary.
+pub(super) const SNIFF: usize = 8 << 10;
+
+/// How text is kept in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Charset {
+    pub(super) encoding: &'static Encoding,
+    /// Length of the byte order mark at the beginning.
+    pub(super) bom: usize,
+}
+
+impl Charset {
+    pub(super) const UTF8: Self = Self { encoding: UTF_8, bom: 0 };
+
+    /// The name for people.
+    pub(super) fn name(self) -> String {
+        match (self.encoding == UTF_8, self.bom) {
+            (true, 0) => "UTF-8".into(),
+            (true, _) => "UTF-8 with BOM".into(),
+            (false, _) => self.encoding.name().into(),
+        }
+    }
+
+    /// Whether the byte 0x0A is a line feed and nothing else.
+    pub(super) fn is_ascii_compatible(self) -> bool {
+        self.encoding != UTF_16LE && self.encoding != UTF_16BE
+    }
+
+    /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character.
+    pub(super) fn encode(self, text: &str) -> Option<Vec<u8>> {
+        let utf16 = |bom: [u8; 2], bytes: fn(u16) -> [u8; 2]| {
+            bom.into_iter().chain(text.encode_utf16().flat_map(bytes)).collect()
+        };
+        if self.encoding == UTF_16LE {
+            return Some(utf16([0xFF, 0xFE], u16::to_le_bytes));
+        }
+        if self.encoding == UTF_16BE {
+            return Some(utf16([0xFE, 0xFF], u16::to_be_bytes));
+        }
+        let (bytes, _, unmappable) = self.encoding.encode(text);
+        if unmappable {
+            return None;
+        }
+        let bom: &[u8] = if self.bom > 0 { b"\xEF\xBB\xBF" } else { b"" };
+        Some([bom, &bytes].concat())
+    }
+
+    /// The text of a whole file. `None` if it would not come back byte for byte.
+    pub(super) fn decode(self, bytes: &[u8]) -> Option<String> {
+        let (text, malformed) = self.encoding.decode_without_bom_handling(&bytes[self.bom..]);
+        if malformed {
+            return None;
+        }
+        let text = text.into_owned();
+        (self.encode(&text)? == bytes).then_some(text)
+    }
+}
+
+/// Why a file is not text, for people: `an image (PNG)`, `binary data`.
+pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
+    const MAGIC: &[(&[u8], &str)] = &[
+        (b"\x89PNG\r\n", "an image (PNG)"),
+        (b"\xFF\xD8\xFF", "an image (JPEG)"),
+        (b"GIF8", "an image (GIF)"),
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x1F\x8B", "a gzip archive"),
+        (b"\x7FELF", "a program (ELF)"),
+        (b"SQLite format 3", "a SQLite database"),
+        (b"BZh", "a bzip2 archive"),
+        (b"\xFD7zXZ", "an xz archive"),
+        (b"\x28\xB5\x2F\xFD", "a zstd archive"),
+    ];
+    if let Some((_, kind)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
+        // A text may begin with the letters of two of these by chance.
+        let by_chance = matches!(*kind, "an image (GIF)" | "a bzip2 archive");
+        if !by_chance || std::str::from_utf8(head).is_err() || head.contains(&0) {
+            return Some(kind);
+        }
+    }
+    if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
+        return Some("an image (WebP)");
+    }
+    let utf32 = head.starts_with(b"\xFF\xFE\0\0") || head.starts_with(b"\0\0\xFE\xFF");
+    if !utf32 && (head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF")) {
+        return None;
+    }
+    let head = &head[..head.len().min(SNIFF)];
+    let control = head.iter().filter(|b| **b < 9 || (14..32).contains(*b) && **b != 0x1B).count();
+    (utf32 || head.contains(&0) || control * 10 > head.len()).then_some("binary data")
+}
+
+/// The encoding of a text: by its mark, else UTF-8 if it is valid, else by its letters. `whole`
+/// says that `bytes` are all there is; otherwise a character may be cut at the end.
+pub(super) fn detect(bytes: &[u8], whole: bool) -> Charset {
+    match bytes {
+        [0xEF, 0xBB, 0xBF, ..] => return Charset { encoding: UTF_8, bom: 3 },
+        [0xFF, 0xFE, ..] => return Charset { encoding: UTF_16LE, bom: 2 },
+        [0xFE, 0xFF, ..] => return Charset { encoding: UTF_16BE, bom: 2 },
+        _ => {}
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(_) => return Charset::UTF8,
+        Err(e) if !whole && e.error_len().is_none() => return Charset::UTF8,
+        Err(_) => {}
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, whole);
+    Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 }
+}
+
+/// Which line endings a text has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Endings {
+    None,
+    Lf,
+    CrLf,
+    Mixed,
+}
+
+impl Endings {
+    pub(super) fn of(text: &str) -> Self {
+        let all = text.bytes().filter(|b| *b == b'\n').count();
+        let crlf = text.as_bytes().windows(2).filter(|pair| pair == b"\r\n").count();
+        match (all, crlf) {
+            (0, _) => Self::None,
+            (_, 0) => Self::Lf,
+            (all, crlf) if all == crlf => Self::CrLf,
+            _ => Self::Mixed,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "no line endings",
+            Self::Lf => "LF",
+            Self::CrLf => "CRLF",
+            Self::Mixed => "mixed line endings",
+        }
+    }
+}
+
+/// A text as the model sees it (`\n` only), with the way back to the original.
+pub(super) struct Shown<'t> {
+    original: &'t str,
+    pub(super) text: String,
+    /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
+    crlf: Vec<usize>,
+}
+
+impl<'t> Shown<'t> {
+    pub(super) fn new(original: &'t str) -> Self {
+        let mut text = String::with_capacity(original.len());
+        let mut crlf = Vec::new();
+        let mut rest = original;
+        while let Some(at) = rest.find("\r\n") {
+            text.push_str(&rest[..at]);
+            crlf.push(text.len());
+            text.push('\n');
+            rest = &rest[at + 2..];
+        }
+        text.push_str(rest);
+        Self { original, text, crlf }
+    }
+
+    /// Where the character at `at` of `text` begins in the original.
+    fn origin(&self, at: usize) -> usize {
+        at + self.crlf.partition_point(|feed| *feed < at)
+    }
+
+    fn is_crlf(&self, feed: usize) -> bool {
+        self.crlf.binary_search(&feed).is_ok()
+    }
+
+    /// The original with each range of `ranges` (ascending, apart, in `text`) replaced by `new`.
+    /// Line feeds of `new` take the form of those they replace, else of their neighbours.
+    pub(super) fn replace(&self, ranges: &[std::ops::Range<usize>], new: &str) -> String {
+        let mut out = String::with_capacity(self.original.len() + new.len() * ranges.len());
+        let mut done = 0;
+        for range in ranges {
+            out.push_str(&self.original[done..self.origin(range.start)]);
+            let mut old_feeds = self.text[range.clone()].match_indices('\n').map(|(at, _)| range.start + at);
+            let mut form = self.form_near(range.start);
+            for piece in new.split_inclusive('\n') {
+                match piece.strip_suffix('\n') {
+                    None => out.push_str(piece),
+                    Some(line) => {
+                        if let Some(feed) = old_feeds.next() {
+                            form = self.is_crlf(feed);
+                        }
+                        out.push_str(line);
+                        out.push_str(if form { "\r\n" } else { "\n" });
+                    }
+                }
+            }
+            done = self.origin(range.end);
+        }
+        out.push_str(&self.original[done..]);
+        out
+    }
+
+    /// Whether the line ending nearest to `at` is `\r\n`.
+    fn form_near(&self, at: usize) -> bool {
+        let before = self.text[..at].rfind('\n');
+        let near = before.or_else(|| self.text[at..].find('\n').map(|offset| at + offset));
+        near.is_some_and(|feed| self.is_crlf(feed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_byte_for_byte() {
+        let gbk = encoding_rs::GBK.encode("第一行：你好，世界。这是一个测试文件。\n第二行\n").0.into_owned();
+        let latin = b"caf\xe9 cr\xe8me na\xefve fa\xe7ade\n".to_vec();
+        for (bytes, name, text) in [
+            (b"plain\n".to_vec(), "UTF-8", Some("plain\n")),
+            ("é ü\n".as_bytes().to_vec(), "UTF-8", Some("é ü\n")),
+            (b"\xEF\xBB\xBFx\n".to_vec(), "UTF-8 with BOM", Some("x\n")),
+            (b"\xFF\xFEa\0\n\0".to_vec(), "UTF-16LE", Some("a\n")),
+            (b"\xFE\xFF\0a\0\n".to_vec(), "UTF-16BE", Some("a\n")),
+            (b"\xFF\xFEa\0\n".to_vec(), "UTF-16LE", None),
+            (b"\xFF\xFE\0\xD8a\0".to_vec(), "UTF-16LE", None),
+            (gbk, "GBK", Some("第一行：你好，世界。这是一个测试文件。\n第二行\n")),
+            (latin, "windows-1252", Some("café crème naïve façade\n")),
+        ] {
+            let charset = detect(&bytes, true);
+            assert_eq!(
+                (charset.name().as_str(), charset.decode(&bytes).as_deref()),
+                (name, text),
+                "{bytes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_character_that_the_encoding_lacks_is_not_written() {
+        let charset = Charset { encoding: encoding_rs::GBK, bom: 0 };
+        assert_eq!(charset.encode("ok 你").map(|b| b.len()), Some(5));
+        assert_eq!(Charset { encoding: encoding_rs::WINDOWS_1252, bom: 0 }.encode("你"), None);
+    }
+
+    #[test]
+    fn binary_files_are_told_apart() {
+        for (bytes, expected) in [
+            (&b"text\n"[..], None),
+            (b"", None),
+            (b"GIF8 is a word", None),
+            (b"\x1b[31mred\x1b[0m", None),
+            (b"\xFF\xFEa\0", None),
+            (b"\x89PNG\r\n\x1a\n", Some("an image (PNG)")),
+            (b"%PDF-1.7 text", Some("a PDF document")),
+            (b"a\0b", Some("binary data")),
+            (b"\x01\x02\x03\x04abc", Some("binary data")),
+            (b"\xFF\xFE\0\0a\0\0\0", Some("binary data")),
+        ] {
+            assert_eq!(binary_kind(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    fn check(original: &str, old: &str, new: &str, expected: &str) {
+        let shown = Shown::new(original);
+        let ranges: Vec<_> = shown.text.match_indices(old).map(|(at, m)| at..at + m.len()).collect();
+        assert!(!ranges.is_empty(), "{original:?} lacks {old:?}");
+        assert_eq!(shown.replace(&ranges, new), expected, "{original:?}: {old:?} -> {new:?}");
+    }
+
+    #[test]
+    fn line_endings_outside_the_edit_stay_and_inside_follow() {
+        for (original, old, new, expected) in [
+            ("a\nb\nc\n", "b", "x\ny", "a\nx\ny\nc\n"),
+            ("a\r\nb\r\nc\r\n", "b", "x\ny", "a\r\nx\r\ny\r\nc\r\n"),
+            ("a\r\nb\r\nc\r\n", "a\nb\n", "z\n", "z\r\nc\r\n"),
+            ("a\r\nb\nc\r\n", "a\nb\nc", "A\nB\nC", "A\r\nB\nC\r\n"),
+            ("a\r\nb\nc\r\n", "b\n", "b\nx\n", "a\r\nb\nx\nc\r\n"),
+            ("a\r\nb\nc\r\n", "\nb", "\nB", "a\r\nB\nc\r\n"),
+            ("x\ny\r\nx\r\n", "x", "1\n2", "1\n2\ny\r\n1\r\n2\r\n"),
+            ("lone\rcr\n", "cr", "CR", "lone\rCR\n"),
+            ("one", "one", "1\n2", "1\n2"),
+        ] {
+            check(original, old, new, expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_not_edited_keeps_its_bytes(original in "[ab\r\n]{0,40}", at in 0usize..40, len in 0usize..8) {
+            let shown = Shown::new(&original);
+            let start = at.min(shown.text.len());
+            let end = (start + len).min(shown.text.len());
+            let range = start..end;
+            let out = shown.replace(std::slice::from_ref(&range), "Z");
+            let (head, tail) = (&original[..shown.origin(start)], &original[shown.origin(end)..]);
+            proptest::prop_assert_eq!(out, format!("{head}Z{tail}"));
+            // Replacing a part by itself changes nothing.
+            let same = shown.replace(std::slice::from_ref(&range), &shown.text[range.clone()]);
+            proptest::prop_assert_eq!(same, original);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The tools as the session uses them: their cards, and the life of a call: find, parse,
+//! validate, (be judged elsewhere,) run (Q23).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::care::Places;
+use super::context::{Context, Scene, Settings};
+use super::guard::Change;
+use super::refusal::{Refusal, cancelled};
+use super::{edit, glob, grep, input, jail, ls, read, shell, write};
+use crate::types::message::ToolCall;
+use crate::types::tool::{Prepared, Progress, Subject, ToolCard, ToolOutcome};
+
+/// All tools, with the settings of the house. Cheap to clone.
+#[derive(Clone)]
+pub struct Toolbox {
+    settings: Arc<Settings>,
+    places: Arc<Places>,
+    cards: Arc<[ToolCard]>,
+}
+
+/// The arguments of a call, read.
+enum Call {
+    Bash(shell::Input),
+    Read(read::Input),
+    Write(write::Input),
+    Edit(edit::Input),
+    Glob(glob::Input),
+    Grep(grep::Input),
+    Ls(ls::Input),
+}
+
+impl Toolbox {
+    /// Resolves the protected folders once, as far as they exist.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let mut protected = settings.protected.clone();
+        protected.extend(settings.protected.iter().filter_map(|folder| jail::follow(folder).ok()));
+        protected.dedup();
+        let home = jail::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
+        let places = Arc::new(Places { home, protected });
+        Self { settings: Arc::new(settings), places, cards: cards() }
+    }
+
+    /// What models are told, always in the same order.
+    #[must_use]
+    pub fn cards(&self) -> Arc<[ToolCard]> {
+        self.cards.clone()
+    }
+
+    /// What the call would do. Reads files, never writes, runs nothing. The error is an outcome
+    /// that goes to the model: unknown tools, arguments that do not fit, calls that cannot
+    /// succeed. Cancel-safe.
+    pub async fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, ToolOutcome> {
+        let context = self.context(scene);
+        let call = self.parse(call)?;
+        let prepared = blocking(move || match &call {
+            Call::Bash(input) => shell::prepare(&context, input),
+            Call::Read(input) => read::prepare(&context, input),
+            Call::Write(input) => write::prepare(&context, input),
+            Call::Edit(input) => edit::prepare(&context, input),
+            Call::Glob(input) => glob::prepare(&context, input),
+            Call::Grep(input) => grep::prepare(&context, input),
+            Call::Ls(input) => ls::prepare(&context, input),
+        });
+        Ok(prepared.await?)
+    }
+
+    /// Runs the call. `prepared` is what was judged: if the call would now touch something else,
+    /// it is refused (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`,
+    /// and it comes after every process of the call is gone. Progress that the channel cannot
+    /// take is dropped.
+    ///
+    /// Never panics. If the future is dropped, processes are killed; a file that is just being
+    /// written is still finished (atomically) by its thread.
+    pub async fn run(
+        &self,
+        call: &ToolCall,
+        prepared: &Prepared,
+        scene: &Scene,
+        progress: mpsc::Sender<Progress>,
+        stop: CancellationToken,
+    ) -> ToolOutcome {
+        let work = AssertUnwindSafe(self.run_inner(call, prepared, scene, progress, stop));
+        match work.catch_unwind().await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(refusal)) => refusal.into(),
+            Err(_) => internal().into(),
+        }
+    }
+
+    async fn run_inner(
+        &self,
+        call: &ToolCall,
+        prepared: &Prepared,
+        scene: &Scene,
+        progress: mpsc::Sender<Progress>,
+        stop: CancellationToken,
+    ) -> Result<ToolOutcome, Refusal> {
+        let context = self.context(scene);
+        let call_id = call.call_id;
+        let call = match self.parse(call)? {
+            Call::Bash(input) => {
+                return shell::run(&context, call_id, &input, prepared, progress, &stop).await;
+            }
+            call => call,
+        };
+        if stop.is_cancelled() {
+            return Ok(cancelled());
+        }
+        let prepared = prepared.clone();
+        blocking(move || match &call {
+            Call::Bash(_) => Err(internal()),
+            Call::Read(input) => read::run(&context, input, &prepared, &stop),
+            Call::Write(input) => write::run(&context, input, &prepared, &stop),
+            Call::Edit(input) => edit::run(&context, input, &prepared, &stop),
+            Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
+            Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
+            Call::Ls(input) => ls::run(&context, input, &prepared, &stop),
+        })
+        .await
+    }
+
+    fn context(&self, scene: &Scene) -> Context {
+        Context { settings: self.settings.clone(), places: self.places.clone(), scene: scene.clone() }
+    }
+
+    fn parse(&self, call: &ToolCall) -> Result<Call, Refusal> {
+        Ok(match call.tool.as_str() {
+            "Bash" => Call::Bash(input::parse(call)?),
+            "Read" => Call::Read(input::parse(call)?),
+            "Write" => Call::Write(input::parse(call)?),
+            "Edit" => Call::Edit(input::parse(call)?),
+            "Glob" => Call::Glob(input::parse(call)?),
+            "Grep" => Call::Grep(input::parse(call)?),
+            "LS" => Call::Ls(input::parse(call)?),
+            other => return Err(self.unknown(other)),
+        })
+    }
+
+    fn unknown(&self, tool: &str) -> Refusal {
+        let names: Vec<&str> = self.cards.iter().map(|card| card.name.as_str()).collect();
+        let near = names
+            .iter()
+            .map(|name| (strsim::normalized_levenshtein(&name.to_lowercase(), &tool.to_lowercase()), name))
+            .filter(|(score, _)| *score >= 0.6)
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, name)| *name);
+        let hint = near.map_or(String::new(), |name| format!(" Did you mean {name}?"));
+        Refusal::new(
+            "unknown_tool",
+            format!("there is no tool {tool:?}.{hint} The tools are: {}", names.join(", ")),
+        )
+        .with(json!({ "tool": tool, "did_you_mean": near, "tools": names }))
+    }
+}
+
+fn cards() -> Arc<[ToolCard]> {
+    let card = |name: &str, description: &str, input_schema, read_only| ToolCard {
+        name: name.into(),
+        description: description.into(),
+        input_schema,
+        read_only,
+    };
+    [
+        card("Bash", shell::DESCRIPTION, input::schema::<shell::Input>(), false),
+        card("Read", read::DESCRIPTION, input::schema::<read::Input>(), true),
+        card("Write", write::DESCRIPTION, input::schema::<write::Input>(), false),
+        card("Edit", edit::DESCRIPTION, input::schema::<edit::Input>(), false),
+        card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
+        card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
+        card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
+    ]
+    .into()
+}
+
+/// Work that waits for the disk. It is not cut short when the caller goes away.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
+}
+
+/// A bug of ours. The details are in the log of the panic.
+fn internal() -> Refusal {
+    Refusal::new("internal", "the tool failed by an error of its own; try another way")
+}
+
+/// Refuses if the call would touch something else than what was judged.
+pub(super) fn same_target(prepared: &Prepared, now: &Subject) -> Result<(), Refusal> {
+    if prepared.subject == *now {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "target_changed",
+        "the call would now touch something else than when it was judged; look again and retry",
+    )
+    .with(json!({ "judged": prepared.subject, "now": now })))
+}
+
+/// Refuses if the change is not the one that was judged.
+pub(super) fn same_change(prepared: &Prepared, change: &Change) -> Result<(), Refusal> {
+    same_target(prepared, &Subject::Edit { path: change.path.clone() })?;
+    if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {
+        return Err(super::disk::changed_content(&change.path.path));
+    }
+    Ok(())
+}

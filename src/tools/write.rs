@@ -1,0 +1,79 @@
+//! Write (T2): new files, and overwriting of files that were read whole.
+//!
+//! An existing file keeps its encoding and, if it has CRLF throughout and the new content has
+//! none, its line endings: the model never saw them and should not flip them by accident.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::care::Access;
+use super::context::Context;
+use super::disk;
+use super::guard::{self, Change, Needs};
+use super::read::refuse_binary;
+use super::refusal::{Refusal, cancelled};
+use super::text::{self, Charset, Endings};
+use super::toolbox;
+use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// The file: absolute, or relative to the current folder. Missing folders are made.
+    file_path: String,
+    /// The whole new content.
+    content: String,
+}
+
+pub(super) const DESCRIPTION: &str = "Writes a file: creates it with its folders, or replaces its whole content. \
+    An existing file must have been read whole before. To change parts of a file use Edit.";
+
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let plan = plan(context, input, &path);
+    guard::prepare(context, path, "Write", plan)
+}
+
+pub(super) fn run(
+    context: &Context,
+    input: &Input,
+    prepared: &Prepared,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, Refusal> {
+    let path = context.resolve(&input.file_path, Access::Edit)?;
+    let change = plan(context, input, &path)?;
+    toolbox::same_change(prepared, &change)?;
+    if stop.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let shown = context.show(&path.path);
+    let done =
+        if change.before.is_some() { format!("Overwrote {shown}") } else { format!("Created {shown}") };
+    change.make(&done, json!({}))
+}
+
+fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<Change, Refusal> {
+    let Some(before) = disk::load(&path.path)? else {
+        let after = input.content.clone().into_bytes();
+        return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
+    };
+    if !before.bytes.is_empty() {
+        refuse_binary(&path.path, &before.bytes)?;
+        guard::require_known(context, &path.path, &before, Needs::Whole)?;
+    }
+    let detected = text::detect(&before.bytes, true);
+    let old = detected.decode(&before.bytes);
+    let endings = old.as_deref().map_or(Endings::None, Endings::of);
+    let content = match endings {
+        Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
+        _ => input.content.clone(),
+    };
+    // What the old encoding lacks can only be kept in UTF-8.
+    let (charset, after) = match detected.encode(&content) {
+        Some(bytes) if old.is_some() => (detected, bytes),
+        _ => (Charset::UTF8, content.clone().into_bytes()),
+    };
+    let old = old.unwrap_or_else(|| String::from_utf8_lossy(&before.bytes).into_owned());
+    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, after))
+}

@@ -1,0 +1,333 @@
+//! One peer, as the methods see it: who it is, whether it is still there, what it subscribed to.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::outbox::Outbox;
+use super::outlet::Outlet;
+
+/// The connection that a call came in on. A method handler finds it in jsonrpsee's `Extensions`; it
+/// may keep it as long as it likes.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    shared: Arc<Shared>,
+    call: Arc<CallScope>,
+}
+
+/// Why a subscription could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overloaded {
+    /// The connection has as many as it may have.
+    TooMany {
+        /// How many that is.
+        limit: usize,
+    },
+    /// Notifications cannot reach this caller: it came by HTTP POST, or asked for no reply and so
+    /// would never learn the subscription's id.
+    NoWayBack,
+    /// The connection is gone, or the call has already been answered with an error.
+    Closed,
+}
+
+impl fmt::Display for Overloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany { limit } => {
+                write!(f, "this connection already has {limit} subscriptions; end one first")
+            }
+            Self::NoWayBack => f.write_str(
+                "a subscription needs a connection that stays open and a call with an id: \
+                 use newline-delimited JSON, Content-Length framing or WebSocket",
+            ),
+            Self::Closed => f.write_str("the connection is closed"),
+        }
+    }
+}
+
+impl std::error::Error for Overloaded {}
+
+impl Connection {
+    /// Number of the connection, unique while the daemon runs.
+    pub fn id(&self) -> u64 {
+        self.shared.peer.id
+    }
+
+    /// User id of the peer, as the kernel says.
+    pub fn uid(&self) -> u32 {
+        self.shared.peer.uid
+    }
+
+    /// Process id of the peer when it connected; to be shown, never to be trusted.
+    pub fn pid(&self) -> Option<i32> {
+        self.shared.peer.pid
+    }
+
+    /// What the peer is called: `client-N` until it is given a name.
+    pub fn name(&self) -> String {
+        lock(&self.shared.name).clone()
+    }
+
+    /// Gives the peer a name.
+    pub fn set_name(&self, name: String) {
+        *lock(&self.shared.name) = name;
+    }
+
+    /// Marks the peer as one that only looks, or takes the mark back. Methods are to respect it.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.shared.read_only.store(read_only, Ordering::Relaxed);
+    }
+
+    /// Whether the peer only looks.
+    pub fn is_read_only(&self) -> bool {
+        self.shared.read_only.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when the connection is gone. A handler that waits for something long must stop
+    /// waiting then: calls are never cut off, and one that stays keeps the connection's place.
+    pub fn closed(&self) -> WaitForCancellationFutureOwned {
+        self.shared.closed.clone().cancelled_owned()
+    }
+
+    /// Whether the connection is gone.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.is_cancelled()
+    }
+
+    /// Opens a subscription and returns its id, unique in the daemon. `pump` is called once the reply
+    /// to the running call is on its way, so that the client knows the id before the first
+    /// notification; if the call is answered with an error, never. What it returns runs until it
+    /// ends by itself, is unsubscribed, or the connection closes, whichever comes first; it is then
+    /// dropped where it waits.
+    ///
+    /// # Errors
+    /// [`Overloaded`] says why there can be no further subscription.
+    pub fn subscribe<P, F>(&self, pump: P) -> Result<String, Overloaded>
+    where
+        P: FnOnce(Outlet) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if !self.call.may_subscribe {
+            self.call.refused.store(true, Ordering::Relaxed);
+            return Err(Overloaded::NoWayBack);
+        }
+        let id = format!("sub_{}", uuid::Uuid::now_v7().simple());
+        let ended = self.shared.register(&id)?;
+        let staged = Staged { id: id.as_str().into(), ended, pump: Box::new(|outlet| pump(outlet).boxed()) };
+        let start_now = {
+            let mut state = lock(&self.call.state);
+            match &mut *state {
+                CallState::Running(waiting) => {
+                    waiting.push(staged);
+                    None
+                }
+                CallState::Answered => Some(Some(staged)),
+                CallState::Failed => Some(None),
+            }
+        };
+        match start_now {
+            None => {}
+            Some(Some(staged)) => self.shared.start(staged),
+            Some(None) => {
+                self.shared.unregister(&id);
+                return Err(Overloaded::Closed);
+            }
+        }
+        Ok(id)
+    }
+
+    /// Ends a subscription of this connection. False if there is none of this id.
+    pub fn unsubscribe(&self, id: &str) -> bool {
+        self.shared.unregister(id)
+    }
+
+    /// The view of one call.
+    pub(super) fn for_call(shared: &Arc<Shared>, may_subscribe: bool) -> Self {
+        let call = CallScope {
+            may_subscribe,
+            refused: AtomicBool::new(false),
+            state: Mutex::new(CallState::Running(Vec::new())),
+        };
+        Self { shared: Arc::clone(shared), call: Arc::new(call) }
+    }
+
+    /// The call's reply is queued: its subscriptions start, or are forgotten if it failed.
+    pub(super) fn answered(&self, succeeded: bool) {
+        let next = if succeeded { CallState::Answered } else { CallState::Failed };
+        let before = std::mem::replace(&mut *lock(&self.call.state), next);
+        let CallState::Running(waiting) = before else { return };
+        for staged in waiting {
+            if succeeded {
+                self.shared.start(staged);
+            } else {
+                self.shared.unregister(&staged.id);
+            }
+        }
+    }
+
+    /// Whether the call asked for a subscription that its caller could not have had.
+    pub(super) fn was_refused_a_subscription(&self) -> bool {
+        self.call.refused.load(Ordering::Relaxed)
+    }
+}
+
+/// What belongs to one running call.
+struct CallScope {
+    may_subscribe: bool,
+    refused: AtomicBool,
+    state: Mutex<CallState>,
+}
+
+impl fmt::Debug for CallScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallScope").field("may_subscribe", &self.may_subscribe).finish_non_exhaustive()
+    }
+}
+
+enum CallState {
+    Running(Vec<Staged>),
+    Answered,
+    Failed,
+}
+
+/// A subscription that waits for its call's reply.
+struct Staged {
+    id: Arc<str>,
+    ended: CancellationToken,
+    pump: Box<dyn FnOnce(Outlet) -> BoxFuture<'static, ()> + Send>,
+}
+
+/// Who is on the other side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub id: u64,
+    pub uid: u32,
+    pub pid: Option<i32>,
+}
+
+/// What all tasks of one connection share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub peer: Peer,
+    pub outbox: Outbox,
+    /// Cancelled when the peer is gone.
+    pub closed: CancellationToken,
+    /// A subscription ended.
+    pub fewer: Notify,
+    name: Mutex<String>,
+    read_only: AtomicBool,
+    subscriptions: Mutex<Subscriptions>,
+    /// Behind a lock of its own: spawning can drop a task on the spot (when the runtime stops), and
+    /// a dropped task takes itself out of `subscriptions`.
+    pumps: Mutex<JoinSet<()>>,
+    max_subscriptions: usize,
+}
+
+#[derive(Debug, Default)]
+struct Subscriptions {
+    live: HashMap<Arc<str>, CancellationToken>,
+    /// No further ones: the connection is ending.
+    over: bool,
+}
+
+impl Shared {
+    pub(super) fn new(peer: Peer, outbox_bytes: usize, max_subscriptions: usize) -> Self {
+        Self {
+            peer,
+            outbox: Outbox::new(outbox_bytes),
+            closed: CancellationToken::new(),
+            fewer: Notify::new(),
+            name: Mutex::new(format!("client-{}", peer.id)),
+            read_only: AtomicBool::new(false),
+            subscriptions: Mutex::default(),
+            pumps: Mutex::default(),
+            max_subscriptions,
+        }
+    }
+
+    pub(super) fn has_subscriptions(&self) -> bool {
+        !lock(&self.subscriptions).live.is_empty()
+    }
+
+    /// Ends all subscriptions; there will be no further ones.
+    pub(super) fn end_subscriptions(&self) {
+        let mut all = lock(&self.subscriptions);
+        all.over = true;
+        let live = std::mem::take(&mut all.live);
+        drop(all);
+        for ended in live.into_values() {
+            ended.cancel();
+        }
+        self.fewer.notify_one();
+    }
+
+    /// The peer is gone: nothing more is written, subscriptions end, whoever waits for it is told.
+    pub(super) fn close(&self) {
+        self.outbox.close();
+        self.closed.cancel();
+        self.end_subscriptions();
+    }
+
+    fn register(&self, id: &str) -> Result<CancellationToken, Overloaded> {
+        let mut all = lock(&self.subscriptions);
+        if all.over {
+            return Err(Overloaded::Closed);
+        }
+        if all.live.len() >= self.max_subscriptions {
+            return Err(Overloaded::TooMany { limit: self.max_subscriptions });
+        }
+        let ended = self.closed.child_token();
+        all.live.insert(id.into(), ended.clone());
+        Ok(ended)
+    }
+
+    fn unregister(&self, id: &str) -> bool {
+        let ended = lock(&self.subscriptions).live.remove(id);
+        if let Some(ended) = &ended {
+            ended.cancel();
+            self.fewer.notify_one();
+        }
+        ended.is_some()
+    }
+
+    fn start(self: &Arc<Self>, staged: Staged) {
+        let Staged { id, ended, pump } = staged;
+        // A subscription that was ended in the meantime has a cancelled token: its pump never runs.
+        if ended.is_cancelled() {
+            return;
+        }
+        let outlet = Outlet { shared: Arc::clone(self), id: Arc::clone(&id), ended: ended.clone() };
+        let registered = Registered { shared: Arc::clone(self), id };
+        let mut pumps = lock(&self.pumps);
+        while pumps.try_join_next().is_some() {}
+        pumps.spawn(async move {
+            let _registered = registered;
+            ended.run_until_cancelled(pump(outlet)).await;
+        });
+    }
+}
+
+/// Takes a subscription out of the register when its task ends, also by a panic.
+struct Registered {
+    shared: Arc<Shared>,
+    id: Arc<str>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.shared.unregister(&self.id);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Held for single steps only; what a panic could leave behind is still whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

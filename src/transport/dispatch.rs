@@ -1,0 +1,262 @@
+//! From messages to methods: runs the calls of one connection side by side and queues their replies.
+//!
+//! A call that has begun is never cut off, also when its peer goes: what it started may not be left
+//! half done. Its reply is then thrown away.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use jsonrpsee::types::{Id, Params};
+use jsonrpsee::{ConnectionId, Extensions, MethodCallback, MethodResponse};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use super::connection::{Connection, Overloaded, Shared};
+use super::envelope::{self, Call, Element, Message, Refused};
+use super::reply::{self, Fault, Kind};
+use super::serve::House;
+
+/// Unit in which the bytes of running calls are counted.
+const WEIGHT_UNIT: usize = 1 << 10;
+
+/// The calls of one connection.
+pub(super) struct Caller {
+    house: Arc<House>,
+    shared: Arc<Shared>,
+    /// Whether notifications can reach the peer.
+    may_subscribe: bool,
+    running: JoinSet<()>,
+    slots: Arc<Semaphore>,
+    weight: Arc<Semaphore>,
+    heaviest: u32,
+}
+
+/// The right to run one message's calls.
+pub(super) struct Slot {
+    _weight: OwnedSemaphorePermit,
+    _slots: OwnedSemaphorePermit,
+    _more: Option<OwnedSemaphorePermit>,
+}
+
+/// What came of a call.
+struct Answer {
+    /// `None` for a notification, which is never answered.
+    reply: Option<(Box<str>, Vec<u8>)>,
+    /// The call's own view of the connection, if a method ran.
+    connection: Option<Connection>,
+    succeeded: bool,
+}
+
+impl Answer {
+    fn refusal(id: Option<&str>, fault: &Fault) -> Self {
+        let reply = id.map(|id| (id.into(), fault.reply(id)));
+        Self { reply, connection: None, succeeded: false }
+    }
+}
+
+enum Begun {
+    Answered(Answer),
+    Running(BoxFuture<'static, Answer>),
+}
+
+impl Caller {
+    pub(super) fn new(house: Arc<House>, shared: Arc<Shared>, may_subscribe: bool) -> Self {
+        let units = house.limits.max_in_flight_bytes.div_ceil(WEIGHT_UNIT);
+        let heaviest = units.clamp(1, (u32::MAX >> 3) as usize) as u32;
+        let slots = house.limits.max_in_flight.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            house,
+            shared,
+            may_subscribe,
+            running: JoinSet::new(),
+            slots: Arc::new(Semaphore::new(slots)),
+            weight: Arc::new(Semaphore::new(heaviest as usize)),
+            heaviest,
+        }
+    }
+
+    /// Waits until a message of `bytes` may be taken in. Cancel-safe.
+    pub(super) async fn room(&self, bytes: usize) -> Slot {
+        let units = u32::try_from(bytes / WEIGHT_UNIT + 1).unwrap_or(u32::MAX).min(self.heaviest);
+        let slots = Arc::clone(&self.slots).acquire_owned().await;
+        let weight = Arc::clone(&self.weight).acquire_many_owned(units).await;
+        match (slots, weight) {
+            (Ok(slots), Ok(weight)) => Slot { _weight: weight, _slots: slots, _more: None },
+            // Nobody closes these semaphores; if somebody did, nothing further must run.
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Takes a message in: begins its calls and sees to their replies.
+    pub(super) async fn take_in(&mut self, message: &[u8], mut slot: Slot) {
+        while self.running.try_join_next().is_some() {}
+        let limits = &self.house.limits;
+        match envelope::read(message, limits.max_batch, limits.max_depth) {
+            Message::One(element) => match self.begin(element) {
+                Begun::Answered(answer) => settle(&self.shared, answer),
+                Begun::Running(call) => {
+                    let shared = Arc::clone(&self.shared);
+                    self.running.spawn(async move {
+                        settle(&shared, call.await);
+                        drop(slot);
+                    });
+                }
+            },
+            Message::Batch(elements) => {
+                let most = limits.max_in_flight.max(1);
+                let more = elements.len().min(most) - 1;
+                if more > 0 {
+                    // Only this reader takes slots, and those that run give theirs back.
+                    let more = u32::try_from(more).unwrap_or(u32::MAX);
+                    slot._more = Arc::clone(&self.slots).acquire_many_owned(more).await.ok();
+                }
+                let begun = elements.into_iter().enumerate().map(|(at, element)| {
+                    self.begin(if at < most {
+                        element
+                    } else {
+                        element.and_then(|call| overflow(call, most))
+                    })
+                });
+                self.batch(begun.collect(), slot);
+            }
+        }
+    }
+
+    /// Whether calls are running.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Waits for the next call to end. Cancel-safe.
+    pub(super) async fn one_done(&mut self) {
+        self.running.join_next().await;
+    }
+
+    fn batch(&mut self, begun: Vec<Begun>, slot: Slot) {
+        let shared = Arc::clone(&self.shared);
+        let max_response = self.house.limits.max_response_bytes;
+        if begun.iter().all(|one| matches!(one, Begun::Answered(_))) {
+            let answers = begun.into_iter().filter_map(|one| match one {
+                Begun::Answered(answer) => Some(answer),
+                Begun::Running(_) => None,
+            });
+            settle_batch(&shared, answers.collect(), max_response);
+            return;
+        }
+        self.running.spawn(async move {
+            let calls = begun.into_iter().map(|one| async {
+                match one {
+                    Begun::Answered(answer) => answer,
+                    Begun::Running(call) => call.await,
+                }
+            });
+            settle_batch(&shared, join_all(calls).await, max_response);
+            drop(slot);
+        });
+    }
+
+    /// Runs a quick method on the spot, makes a future of any other.
+    fn begin(&self, element: Element<'_>) -> Begun {
+        let call = match element {
+            Ok(call) => call,
+            Err(Refused { id, fault }) => return Begun::Answered(Answer::refusal(Some(id), &fault)),
+        };
+        let refuse = |kind, text: String| Begun::Answered(Answer::refusal(call.id, &Fault::new(kind, text)));
+        let max_response = self.house.limits.max_response_bytes;
+        let connection = Connection::for_call(&self.shared, self.may_subscribe && call.id.is_some());
+        let mut extensions = Extensions::new();
+        extensions.insert(connection.clone());
+        let id: Option<Box<str>> = call.id.map(Into::into);
+        match self.house.methods.method(&call.method) {
+            Some(MethodCallback::Sync(method)) => {
+                let params = Params::new(call.params);
+                let run = || method(Id::Null, params, max_response, extensions);
+                let response = catch_unwind(AssertUnwindSafe(run)).ok();
+                Begun::Answered(finish(id, response, connection, max_response))
+            }
+            Some(MethodCallback::Async(method)) => {
+                let method = Arc::clone(method);
+                let params = Params::new(call.params).into_owned();
+                let number = ConnectionId(usize::try_from(self.shared.peer.id).unwrap_or(usize::MAX));
+                Begun::Running(Box::pin(async move {
+                    let run = async { method(Id::Null, params, number, max_response, extensions).await };
+                    let response = AssertUnwindSafe(run).catch_unwind().await.ok();
+                    finish(id, response, connection, max_response)
+                }))
+            }
+            Some(MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_)) => refuse(
+                Kind::Internal,
+                format!("{} is registered in a way that this daemon does not serve", shown(&call.method)),
+            ),
+            None => refuse(Kind::MethodNotFound, format!("there is no method {}", shown(&call.method))),
+        }
+    }
+}
+
+/// A batch may be longer than what runs at once; its end is sent back.
+fn overflow<'a>(call: Call<'a>, most: usize) -> Element<'a> {
+    match call.id {
+        Some(id) => Err(Refused {
+            id,
+            fault: Fault::new(
+                Kind::Overloaded,
+                format!("more than {most} calls at once on this connection; send it again"),
+            ),
+        }),
+        None => Ok(call),
+    }
+}
+
+fn finish(
+    id: Option<Box<str>>,
+    response: Option<MethodResponse>,
+    connection: Connection,
+    max_response: usize,
+) -> Answer {
+    let succeeded = response.as_ref().is_some_and(MethodResponse::is_success);
+    let reply = id.map(|id| {
+        let reply = match &response {
+            Some(_) if connection.was_refused_a_subscription() => {
+                Fault::new(Kind::InvalidRequest, Overloaded::NoWayBack.to_string()).reply(&id)
+            }
+            Some(response) => reply::of_method(&id, response, max_response),
+            None => Fault::new(Kind::Internal, "the method failed in an unforeseen way").reply(&id),
+        };
+        (id, reply)
+    });
+    if let Some((_, Some(told), _)) = response.map(MethodResponse::into_parts) {
+        told.notify(succeeded);
+    }
+    Answer { reply, connection: Some(connection), succeeded }
+}
+
+/// Queues a reply; only then may the call's subscriptions begin.
+fn settle(shared: &Shared, answer: Answer) {
+    if let Some((_, reply)) = answer.reply {
+        shared.outbox.reply(reply);
+    }
+    if let Some(connection) = answer.connection {
+        connection.answered(answer.succeeded);
+    }
+}
+
+fn settle_batch(shared: &Shared, mut answers: Vec<Answer>, max_response: usize) {
+    let replies = answers.iter_mut().filter_map(|answer| answer.reply.take());
+    if let Some(reply) = reply::batch(replies, max_response) {
+        shared.outbox.reply(reply);
+    }
+    for answer in answers {
+        settle(shared, answer);
+    }
+}
+
+/// A name from outside, short enough for an error text.
+fn shown(name: &str) -> String {
+    const MOST: usize = 100;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &name[..end]),
+        None => format!("{name:?}"),
+    }
+}

@@ -1,0 +1,379 @@
+//! JSON-RPC 2.0 envelopes, to the letter (R3): what is a call, a notification, a batch, or neither.
+//!
+//! Ids are kept as the bytes that came, so that `1.0`, `-7`, `1e400` and `"\u0061"` are echoed exactly.
+//! Everything borrows from the message; nothing in here recurses, however deep the JSON is.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::reply::{Fault, Kind};
+
+/// The id of an answer to something that has none.
+pub(super) const NO_ID: &str = "null";
+
+/// One call or notification.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Call<'a> {
+    /// The id as it came; `None` makes a notification.
+    pub id: Option<&'a str>,
+    pub method: Cow<'a, str>,
+    /// An object or an array.
+    pub params: Option<&'a str>,
+}
+
+/// Something that cannot be called, and the id to say so to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refused<'a> {
+    pub id: &'a str,
+    pub fault: Fault,
+}
+
+/// One element of a message.
+pub(super) type Element<'a> = Result<Call<'a>, Refused<'a>>;
+
+/// A whole message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Message<'a> {
+    One(Element<'a>),
+    Batch(Vec<Element<'a>>),
+}
+
+/// Reads a message. Never fails: what is wrong comes back as the error to answer with.
+pub(super) fn read(bytes: &[u8], max_batch: usize, max_depth: usize) -> Message<'_> {
+    let refuse = |kind, text: String| Message::One(Err(Refused { id: NO_ID, fault: Fault::new(kind, text) }));
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => return refuse(Kind::ParseError, format!("not UTF-8 at byte {}", e.valid_up_to())),
+    };
+    let unreadable = |e: serde_json::Error| refuse(Kind::ParseError, format!("not JSON: {e}"));
+    match text.trim_start().bytes().next() {
+        Some(b'{') => match serde_json::from_str::<Fields<'_>>(text) {
+            Ok(fields) => Message::One(fields.check(max_depth)),
+            Err(e) => unreadable(e),
+        },
+        Some(b'[') => {
+            let mut json = serde_json::Deserializer::from_str(text);
+            let batch = match (Counted { most: max_batch }).deserialize(&mut json) {
+                Ok(batch) => batch,
+                Err(e) => return unreadable(e),
+            };
+            if let Err(e) = json.end() {
+                return unreadable(e);
+            }
+            match batch.length {
+                0 => refuse(Kind::InvalidRequest, "a batch must not be empty".into()),
+                length if length > max_batch => refuse(
+                    Kind::InvalidRequest,
+                    format!("a batch of {length} calls is over the limit of {max_batch}"),
+                ),
+                _ => Message::Batch(batch.items.iter().map(|item| element(item, max_depth)).collect()),
+            }
+        }
+        _ => match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => refuse(Kind::InvalidRequest, "a message must be an object or an array".into()),
+            Err(e) => unreadable(e),
+        },
+    }
+}
+
+/// One element of a batch, known to be sound JSON.
+fn element(item: &RawValue, max_depth: usize) -> Element<'_> {
+    let refuse = |text: &str| Err(Refused { id: NO_ID, fault: Fault::new(Kind::InvalidRequest, text) });
+    if !item.get().starts_with('{') {
+        return refuse("an element of a batch must be an object");
+    }
+    match serde_json::from_str::<Fields<'_>>(item.get()) {
+        Ok(fields) => fields.check(max_depth),
+        Err(_) => refuse("an element of a batch could not be read"),
+    }
+}
+
+/// The members of an envelope, each as it came. The last of several counts; unknown ones do not.
+#[derive(Default)]
+struct Fields<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Field {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            // Not derived: for a derived `Option` an `"id": null` would look like no id at all.
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(field) = map.next_key()? {
+                    match field {
+                        Field::Jsonrpc => fields.jsonrpc = Some(map.next_value()?),
+                        Field::Id => fields.id = Some(map.next_value()?),
+                        Field::Method => fields.method = Some(map.next_value()?),
+                        Field::Params => fields.params = Some(map.next_value()?),
+                        Field::Other => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn check(self, max_depth: usize) -> Element<'a> {
+        let invalid = |id: Option<&'a str>, text: String| {
+            Err(Refused { id: id.unwrap_or(NO_ID), fault: Fault::new(Kind::InvalidRequest, text) })
+        };
+        let id = self.id.map(RawValue::get);
+        if let Some(id) = id
+            && !matches!(id.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'))
+        {
+            return invalid(None, "id must be a string, a number or null".into());
+        }
+        if self.jsonrpc.and_then(string).as_deref() != Some("2.0") {
+            return invalid(id, "jsonrpc must be \"2.0\"".into());
+        }
+        let Some(method) = self.method.and_then(string) else {
+            return invalid(id, "method must be a string".into());
+        };
+        let params = self.params.map(RawValue::get);
+        if let Some(params) = params {
+            if !params.starts_with(['{', '[']) {
+                return invalid(id, "params must be an object or an array, or be left out".into());
+            }
+            if is_deeper(params, max_depth) {
+                return invalid(id, format!("params are nested deeper than the limit of {max_depth}"));
+            }
+        }
+        Ok(Call { id, method, params })
+    }
+}
+
+/// The text of a JSON string; borrowed unless it holds escapes.
+fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    if let Ok(text) = serde_json::from_str::<&str>(raw.get()) {
+        return Some(Cow::Borrowed(text));
+    }
+    serde_json::from_str::<String>(raw.get()).ok().map(Cow::Owned)
+}
+
+/// Whether sound JSON is nested deeper than `most`.
+fn is_deeper(json: &str, most: usize) -> bool {
+    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
+    for byte in json.bytes() {
+        if quoted {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => quoted = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => quoted = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > most {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Reads an array, counting all its elements but keeping no more than are allowed: a message of
+/// commas and digits must not grow into a vector many times its size.
+struct Counted {
+    most: usize,
+}
+
+struct Batch<'a> {
+    items: Vec<&'a RawValue>,
+    length: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Counted {
+    type Value = Batch<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Batch<'de>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Counted {
+    type Value = Batch<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Batch<'de>, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < self.most {
+            let Some(item) = seq.next_element()? else {
+                return Ok(Batch { length: items.len(), items });
+            };
+            items.push(item);
+        }
+        let mut length = items.len();
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            length += 1;
+        }
+        Ok(Batch { items, length })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `id method params` of a call, `id !kind` of a refusal; a batch in brackets.
+    fn shown(text: &[u8]) -> String {
+        fn element(element: &Element<'_>) -> String {
+            match element {
+                Ok(call) => {
+                    format!("{} {} {}", call.id.unwrap_or("-"), call.method, call.params.unwrap_or("-"))
+                }
+                Err(refused) => format!("{} !{}", refused.id, refused.fault.kind.word()),
+            }
+        }
+        match read(text, 3, 4) {
+            Message::One(one) => element(&one),
+            Message::Batch(all) => format!("[{}]", all.iter().map(element).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(shown(text.as_bytes()), expected, "{text}");
+    }
+
+    #[test]
+    fn ids_are_kept_as_they_came() {
+        let ids = [
+            "1",
+            "-1",
+            "0.5",
+            "1.0",
+            "-0",
+            "1e3",
+            "1E400",
+            "18446744073709551616",
+            "123456789012345678901234567890",
+            "null",
+            "\"\"",
+            "\"a\"",
+            r#""\u0061\n""#,
+            r#""ü""#,
+        ];
+        for id in ids {
+            check(&format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"m"}}"#), &format!("{id} m -"));
+        }
+        check(r#"{"jsonrpc":"2.0","method":"m"}"#, "- m -");
+        for id in ["true", "[]", "{}", "[1]", "false"] {
+            check(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#), "null !invalid_request");
+        }
+    }
+
+    #[test]
+    fn envelopes() {
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1]}}"#, r#"1 m {"a":[1]}"#);
+        check(r#" {"params":[1, 2],"method":"m","id":1,"jsonrpc":"2.0"} "#, "1 m [1, 2]");
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"m","more":{"x":null}}"#, "1 m -");
+        check(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a","method":"b"}"#, "2 b -");
+        check(r#"{"\u006asonrpc":"2\u002e0","id":1,"m\u0065thod":"m\u006d"}"#, "1 mm -");
+        check(r#"{"id":1,"method":"m"}"#, "1 !invalid_request");
+        check(r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, "1 !invalid_request");
+        check(r#"{"jsonrpc":2.0,"id":1,"method":"m"}"#, "1 !invalid_request");
+        check(r#"{"jsonrpc":"2.0","id":1}"#, "1 !invalid_request");
+        check(r#"{"jsonrpc":"2.0","id":1,"result":7}"#, "1 !invalid_request");
+        check(r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "1 !invalid_request");
+        check(r#"{"jsonrpc":"2.0","method":null}"#, "null !invalid_request");
+        for params in ["null", "1", "\"x\"", "true"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"m","params":{params}}}"#);
+            check(&text, "\"a\" !invalid_request");
+        }
+        check("{}", "null !invalid_request");
+        check("7", "null !invalid_request");
+        check("\"text\"", "null !invalid_request");
+    }
+
+    #[test]
+    fn what_is_not_json() {
+        for text in [
+            "",
+            "{",
+            "}",
+            "nonsense",
+            "{\"jsonrpc\":\"2.0\"",
+            "{} {}",
+            "[1] x",
+            "[",
+            "[1,",
+            "{'a':1}",
+            "\u{feff}{}",
+            "{\"id\":01}",
+            "\"\\x\"",
+            "{\"a\":\"\n\"}",
+        ] {
+            check(text, "null !parse_error");
+        }
+        assert_eq!(shown(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"), "null !parse_error");
+        assert_eq!(shown(b"\0\x01\x02"), "null !parse_error");
+    }
+
+    #[test]
+    fn batches() {
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+        check("[]", "null !invalid_request");
+        check("[1]", "[null !invalid_request]");
+        check(&format!("[{call}, [], {{}}]"), "[1 m -, null !invalid_request, null !invalid_request]");
+        check(&format!("[{call},{call},{call}]"), "[1 m -, 1 m -, 1 m -]");
+        check("[1,2,3,4]", "null !invalid_request");
+        check("[1,2,3,4", "null !parse_error");
+        let Message::One(Err(refused)) = read(b"[1,2,3,4,5]", 3, 9) else { panic!() };
+        assert!(refused.fault.text.contains("5 calls is over the limit of 3"), "{}", refused.fault.text);
+    }
+
+    #[test]
+    fn deep_json_is_refused_without_recursion() {
+        let deep = |levels: usize| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{open}{close}}}"#)
+        };
+        check(&deep(4), "1 m [[[[]]]]");
+        check(&deep(5), "1 !invalid_request");
+        check(&deep(1_000_000), "1 !invalid_request");
+        check(&"[".repeat(1_000_000), "null !parse_error");
+        let id = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        check(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#), "null !invalid_request");
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":["[[[[[\"[[[[["]}"#,
+            r#"1 m ["[[[[[\"[[[[["]"#,
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! Bytes ↔ messages. The first byte decides which framing a connection speaks (R2).
+//!
+//! Decoders are plain state machines over a buffer: no I/O, no clock, so that any split of the bytes
+//! gives the same messages. [`Framing`] is the other direction.
+
+pub mod content_length;
+pub mod http;
+pub mod ndjson;
+pub mod websocket;
+
+use bytes::{Bytes, BytesMut};
+
+/// What a decoder found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// One whole message.
+    Message(Bytes),
+    /// A message over the limit; it is skipped, without being kept.
+    TooLong,
+    /// Bytes to send back as they are (a pong).
+    Answer(Bytes),
+    /// The peer says goodbye; the bytes are to be sent back.
+    Goodbye(Bytes),
+}
+
+impl From<ndjson::Line> for Frame {
+    fn from(line: ndjson::Line) -> Self {
+        match line {
+            ndjson::Line::Whole(line) => Self::Message(line),
+            ndjson::Line::TooLong => Self::TooLong,
+        }
+    }
+}
+
+/// The framing cannot be followed any further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// What was wrong with the bytes.
+    pub why: &'static str,
+}
+
+/// One of the decoders of a connection that stays open.
+#[derive(Debug)]
+pub(super) enum Decoder {
+    Ndjson(ndjson::Lines),
+    ContentLength(content_length::Blocks),
+    WebSocket(websocket::Frames),
+}
+
+impl Decoder {
+    /// Takes the next frame off the front of `buffer`; `None` asks for more bytes.
+    pub(super) fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, Broken> {
+        match self {
+            Self::Ndjson(lines) => Ok(lines.next(buffer).map(Frame::from)),
+            Self::ContentLength(blocks) => blocks.next(buffer),
+            Self::WebSocket(frames) => frames.next(buffer),
+        }
+    }
+
+    /// What is left when the peer has said its last byte: a line may end without a newline.
+    pub(super) fn last(&mut self, buffer: &mut BytesMut) -> Option<Frame> {
+        match self {
+            Self::Ndjson(lines) => lines.last(buffer).map(Frame::from),
+            Self::ContentLength(_) | Self::WebSocket(_) => None,
+        }
+    }
+}
+
+/// How outgoing messages are wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Ndjson,
+    ContentLength,
+    WebSocket,
+    /// One reply, as the body of an HTTP response.
+    Http,
+}
+
+impl Framing {
+    /// Writes what stands before a message of `length` bytes.
+    pub(super) fn head(self, length: usize, out: &mut Vec<u8>) {
+        use std::io::Write;
+        // Writing into a Vec cannot fail.
+        let _ = match self {
+            Self::Ndjson => Ok(()),
+            Self::ContentLength => write!(out, "Content-Length: {length}\r\n\r\n"),
+            Self::WebSocket => {
+                websocket::text_head(length, out);
+                Ok(())
+            }
+            Self::Http => {
+                http::reply_head(length, out);
+                Ok(())
+            }
+        };
+    }
+
+    /// Writes what stands after a message.
+    pub(super) fn tail(self, out: &mut Vec<u8>) {
+        if self == Self::Ndjson {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// What the first bytes of a connection say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    Ndjson,
+    ContentLength,
+    Http,
+    /// More bytes are needed.
+    Unclear,
+}
+
+/// Recognises the framing. The first byte decides among what could be meant; a few more make sure
+/// that a line of garbage that begins with a `G` is not taken for HTTP.
+pub(super) fn recognise(bytes: &[u8]) -> Opening {
+    const VERBS: [&[u8]; 8] =
+        [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"PATCH ", b"DELETE ", b"OPTIONS ", b"TRACE "];
+    const HEADER: &[u8] = b"content-";
+    if bytes.is_empty() {
+        return Opening::Unclear;
+    }
+    let begins = |word: &[u8], found: Opening| {
+        let length = word.len().min(bytes.len());
+        if !bytes[..length].eq_ignore_ascii_case(&word[..length]) {
+            return None;
+        }
+        Some(if length == word.len() { found } else { Opening::Unclear })
+    };
+    if let Some(opening) = begins(HEADER, Opening::ContentLength) {
+        return opening;
+    }
+    // Verbs are upper case.
+    if bytes[0].is_ascii_uppercase()
+        && let Some(opening) = VERBS.iter().find_map(|verb| begins(verb, Opening::Http))
+    {
+        return opening;
+    }
+    Opening::Ndjson
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_decide() {
+        let check = |bytes: &[u8], expected| assert_eq!(recognise(bytes), expected, "{bytes:?}");
+        check(b"", Opening::Unclear);
+        check(b"{", Opening::Ndjson);
+        check(b"[", Opening::Ndjson);
+        check(b" ", Opening::Ndjson);
+        check(b"\n", Opening::Ndjson);
+        check(b"\0\xff", Opening::Ndjson);
+        check(b"hello", Opening::Ndjson);
+        check(b"get / HTTP/1.1", Opening::Ndjson);
+        check(b"G", Opening::Unclear);
+        check(b"Garbage", Opening::Ndjson);
+        check(b"P", Opening::Unclear);
+        check(b"PING", Opening::Ndjson);
+        check(b"PUT", Opening::Unclear);
+        check(b"GET / HTTP/1.1", Opening::Http);
+        check(b"POST / HTTP/1.1", Opening::Http);
+        check(b"C", Opening::Unclear);
+        check(b"Content-", Opening::ContentLength);
+        check(b"content-length: 5", Opening::ContentLength);
+        check(b"Cookie", Opening::Ndjson);
+    }
+}

@@ -1,0 +1,204 @@
+//! One JSON text per line. Shared by the daemon and its clients.
+//!
+//! A line ends with `\n` or `\r\n`; lines of nothing but white space are ignored; a line over the cap
+//! is reported once and skipped without being kept.
+
+use std::io::{self, BufRead};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What was found at the front of the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A line without its end.
+    Whole(Bytes),
+    /// A line longer than the cap. The rest of it will be skipped.
+    TooLong,
+}
+
+/// Cuts bytes into lines. Holds no bytes itself.
+#[derive(Debug)]
+pub struct Lines {
+    longest: usize,
+    /// How much of the buffer is known to hold no newline.
+    searched: usize,
+    skipping: bool,
+}
+
+impl Lines {
+    /// Lines of at most `longest` bytes, their end not counted.
+    pub fn new(longest: usize) -> Self {
+        Self { longest, searched: 0, skipping: false }
+    }
+
+    /// Takes the next line off the front of `buffer`; `None` asks for more bytes. Between two calls
+    /// bytes may only be added at the end.
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+        loop {
+            let Some(end) = newline(&buffer[self.searched..]).map(|at| self.searched + at) else {
+                return self.unfinished(buffer);
+            };
+            self.searched = 0;
+            let mut line = buffer.split_to(end);
+            buffer.advance(1);
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            if line.len() > self.longest {
+                return Some(Line::TooLong);
+            }
+            if !is_blank(&line) {
+                return Some(Line::Whole(line.freeze()));
+            }
+        }
+    }
+
+    /// What stands in `buffer` after the last byte has come: a last line may lack its newline.
+    pub fn last(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+        self.searched = 0;
+        let line = buffer.split().freeze();
+        if std::mem::take(&mut self.skipping) || is_blank(&line) {
+            return None;
+        }
+        Some(if line.len() > self.longest { Line::TooLong } else { Line::Whole(line) })
+    }
+
+    /// No newline in sight: keep what may become a line, drop what cannot.
+    fn unfinished(&mut self, buffer: &mut BytesMut) -> Option<Line> {
+        if self.skipping {
+            buffer.clear();
+            self.searched = 0;
+            return None;
+        }
+        // One byte more may be the `\r` of the line's end.
+        if buffer.len() <= self.longest + 1 {
+            self.searched = buffer.len();
+            return None;
+        }
+        buffer.clear();
+        self.searched = 0;
+        self.skipping = true;
+        Some(Line::TooLong)
+    }
+}
+
+/// Where the first newline is. The standard library's search for a byte is vectorised, and this is
+/// the door to it.
+fn newline(mut bytes: &[u8]) -> Option<usize> {
+    let all = bytes;
+    let passed = bytes.skip_until(b'\n').unwrap_or(0);
+    (passed > 0 && all[passed - 1] == b'\n').then(|| passed - 1)
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+/// Reads lines from a stream: the client's side.
+#[derive(Debug)]
+pub struct LineReader<R> {
+    stream: R,
+    buffer: BytesMut,
+    lines: Lines,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Reads lines of at most `longest` bytes from `stream`.
+    pub fn new(stream: R, longest: usize) -> Self {
+        Self { stream, buffer: BytesMut::new(), lines: Lines::new(longest), ended: false }
+    }
+
+    /// The next line; `None` at the end of the stream. Cancel-safe: no byte is lost.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.lines.next(&mut self.buffer) {
+                return Ok(Some(line));
+            }
+            if self.ended {
+                return Ok(self.lines.last(&mut self.buffer));
+            }
+            self.buffer.reserve(8 << 10);
+            self.ended = self.stream.read_buf(&mut self.buffer).await? == 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Feeds `chunks` one after the other; `-` stands for a line that was too long.
+    fn lines(longest: usize, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let show = |line| match line {
+            Line::Whole(line) => line.to_vec(),
+            Line::TooLong => b"-".to_vec(),
+        };
+        let (mut lines, mut buffer, mut found) = (Lines::new(longest), BytesMut::new(), vec![]);
+        for chunk in chunks {
+            buffer.extend_from_slice(chunk);
+            while let Some(line) = lines.next(&mut buffer) {
+                found.push(show(line));
+            }
+            assert!(buffer.len() <= longest + 1, "kept {} bytes", buffer.len());
+        }
+        found.extend(lines.last(&mut buffer).map(show));
+        found
+    }
+
+    #[test]
+    fn lines_are_cut() {
+        let check = |bytes: &[u8], expected: &[&str]| {
+            let found = lines(8, &[bytes]);
+            let found: Vec<_> = found.iter().map(|line| String::from_utf8_lossy(line)).collect();
+            assert_eq!(found, expected);
+        };
+        check(b"", &[]);
+        check(b"one\ntwo\r\n", &["one", "two"]);
+        check(b"\n\r\n \t \none\n", &["one"]);
+        check(b"no end", &["no end"]);
+        check(b"12345678\n", &["12345678"]);
+        check(b"12345678\r\n", &["12345678"]);
+        check(b"123456789\nnext\n", &["-", "next"]);
+        check(b"1234567890123456\nnext\n", &["-", "next"]);
+        check(b"1234567890123456", &["-"]);
+        check(b"123456789", &["-"]);
+        check(b"\xff\n", &["\u{fffd}"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_lines(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>(), Just(b'x')], 0..80),
+            cuts in proptest::collection::vec(0usize..80, 0..8),
+        ) {
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let (mut chunks, mut from) = (vec![], 0);
+            for cut in cuts {
+                chunks.push(&bytes[from..cut]);
+                from = cut;
+            }
+            chunks.push(&bytes[from..]);
+            let one_by_one: Vec<_> = bytes.chunks(1).collect();
+            prop_assert_eq!(lines(8, &chunks), lines(8, &one_by_one));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_gives_lines_and_the_end() {
+        let mut reader = LineReader::new(&b"one\ntwo"[..], 100);
+        assert_eq!(reader.next().await.unwrap(), Some(Line::Whole("one".into())));
+        assert_eq!(reader.next().await.unwrap(), Some(Line::Whole("two".into())));
+        assert_eq!(reader.next().await.unwrap(), None);
+        assert_eq!(reader.next().await.unwrap(), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! One daemon per state folder: a lock that the kernel releases when its holder dies, so that no
+//! left-over file can block a start.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+
+use super::error::TransportError;
+
+/// The lock on a state folder. Held until dropped or until the process ends; children do not
+/// inherit it (close-on-exec).
+#[derive(Debug)]
+pub struct StateLock {
+    file: File,
+}
+
+impl StateLock {
+    /// Takes the lock in `path`, making the file (0600) and its folder (0700) if needed, and writes
+    /// this process's number into it. Never waits.
+    ///
+    /// # Errors
+    /// [`TransportError::Locked`] names the holder; everything else is `Io`.
+    pub fn try_lock(path: &Path) -> Result<Self, TransportError> {
+        if let Some(folder) = path.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(|e| TransportError::io("make the folder", folder, e))?;
+        }
+        // Not truncated on opening: until the lock is ours the file belongs to its holder.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(path)
+            .map_err(|e| TransportError::io("open the lock", path, e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(TransportError::Locked { path: path.to_owned(), pid: holder(&mut file) });
+            }
+            Err(TryLockError::Error(e)) => return Err(TransportError::io("lock", path, e)),
+        }
+        let note = format!("{}\n", std::process::id());
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(note.as_bytes()))
+            .map_err(|e| TransportError::io("write our process number into", path, e))?;
+        Ok(Self { file })
+    }
+}
+
+impl Drop for StateLock {
+    fn drop(&mut self) {
+        // The file stays: removing it would let two daemons hold two different files of one name.
+        let _ = self.file.set_len(0);
+        let _ = self.file.unlock();
+    }
+}
+
+/// The number that the holder wrote. Read with a bound: the file is only a hint for people.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_second_one_is_told_who_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data/agentd.lock");
+        let first = StateLock::try_lock(&path).unwrap();
+        let error = StateLock::try_lock(&path).unwrap_err();
+        assert_eq!(error.word(), "locked");
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+        drop(first);
+        StateLock::try_lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_left_over_file_blocks_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agentd.lock");
+        fs::write(&path, "4294967295 and more that nobody asked for\n").unwrap();
+        let _lock = StateLock::try_lock(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn it_is_private_and_not_inherited() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agentd.lock");
+        let lock = StateLock::try_lock(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let flags = nix::fcntl::fcntl(lock.file.as_fd(), nix::fcntl::FcntlArg::F_GETFD).unwrap();
+        assert_ne!(flags & nix::libc::FD_CLOEXEC, 0);
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agentd.lock");
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();
+        assert_eq!(StateLock::try_lock(&path).unwrap_err().word(), "io");
+    }
+}

@@ -1,0 +1,39 @@
+//! Bytes in, JSON-RPC calls out: a private Unix socket, three framings and one dispatcher.
+//!
+//! ```text
+//!  bind ─► Bound ─► serve ─► one task per connection
+//!                              framing    bytes ↔ messages (NDJSON, Content-Length, WebSocket, HTTP)
+//!                              envelope   message → calls, ids kept as they came
+//!                              dispatch   calls → the methods of an `RpcModule`, run side by side
+//!                              outbox     replies and notifications → one writer, bounded in bytes
+//! ```
+//!
+//! This floor has heard of frames, limits, peers and back-pressure. It has never heard of a session.
+//! A method handler finds its [`Connection`] in jsonrpsee's `Extensions`.
+
+mod connection;
+mod dispatch;
+mod envelope;
+mod error;
+mod exchange;
+pub mod framing;
+mod limits;
+mod lock;
+mod outbox;
+mod outlet;
+mod reply;
+mod serve;
+mod socket;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use connection::{Connection, Overloaded};
+pub use error::TransportError;
+pub use framing::ndjson;
+pub use limits::Limits;
+pub use lock::StateLock;
+pub use outlet::{Closed, Outlet, Text};
+pub use serve::{Serving, serve};
+pub use socket::{Bound, bind};

@@ -1,0 +1,240 @@
+//! What waits to be written to one peer. Bounded in bytes, in two ways that do not block each other:
+//!
+//! - notifications take credit before they are queued; a subscription whose peer does not read waits
+//!   for credit, in turn with the connection's other subscriptions;
+//! - replies are queued at once, because their call has run; but while too many bytes of them wait,
+//!   the connection's reader takes in no further call.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, Semaphore};
+
+use super::outlet::Text;
+
+/// One thing to write.
+#[derive(Debug)]
+pub(super) enum Out {
+    /// A reply, to be wrapped by the framing.
+    Reply(Vec<u8>),
+    /// Notifications of one subscription, each to be wrapped by the framing, and the credit they took.
+    Notifications { messages: Vec<Text>, credit: usize },
+    /// Event texts, each to be put between a start and an end, and the credit they took.
+    Events { start: std::sync::Arc<str>, end: &'static str, events: Vec<Text>, credit: usize },
+    /// Bytes as they are: control frames, HTTP answers.
+    Raw(Bytes),
+}
+
+/// The queue of one connection.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    queue: Mutex<Queue>,
+    /// There is something to write, or nothing will come any more.
+    work: Notify,
+    /// Replies were written.
+    written: Notify,
+    credit: Semaphore,
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    items: Vec<Out>,
+    reply_bytes: usize,
+    ended: bool,
+    used: bool,
+}
+
+impl Outbox {
+    pub(super) fn new(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, u32::MAX as usize);
+        Self {
+            queue: Mutex::default(),
+            work: Notify::new(),
+            written: Notify::new(),
+            credit: Semaphore::new(capacity),
+            capacity,
+        }
+    }
+
+    /// Queues a reply. False if nothing is taken any more.
+    pub(super) fn reply(&self, reply: Vec<u8>) -> bool {
+        let bytes = reply.len();
+        self.push(Out::Reply(reply), bytes)
+    }
+
+    /// Queues bytes as they are.
+    pub(super) fn raw(&self, bytes: Bytes) -> bool {
+        let length = bytes.len();
+        self.push(Out::Raw(bytes), length)
+    }
+
+    fn push(&self, out: Out, reply_bytes: usize) -> bool {
+        let mut queue = self.lock();
+        if queue.ended {
+            return false;
+        }
+        queue.items.push(out);
+        queue.used = true;
+        queue.reply_bytes += reply_bytes;
+        drop(queue);
+        self.work.notify_one();
+        true
+    }
+
+    /// Waits for credit for `bytes` and queues what `make` makes of the credit taken. False if
+    /// nothing is taken any more. Cancel-safe: either all is queued or nothing.
+    pub(super) async fn with_credit(&self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
+        // More than the whole is never there; one long message passes alone.
+        let credit = bytes.clamp(1, self.capacity);
+        let Ok(permit) = self.credit.acquire_many(credit as u32).await else { return false };
+        if !self.push(make(credit), 0) {
+            return false;
+        }
+        permit.forget();
+        true
+    }
+
+    /// Waits until replies may be queued again.
+    pub(super) async fn room_for_replies(&self) {
+        while self.lock().reply_bytes > self.capacity {
+            // One waiter, the reader; a notification that comes in between is kept for it.
+            self.written.notified().await;
+        }
+    }
+
+    /// Whether anything was ever queued.
+    pub(super) fn was_used(&self) -> bool {
+        self.lock().used
+    }
+
+    /// For the writer: waits for work and moves all of it into `batch`, which must be empty. False
+    /// when everything was taken and nothing will come.
+    pub(super) async fn take(&self, batch: &mut Vec<Out>) -> bool {
+        loop {
+            {
+                let mut queue = self.lock();
+                if !queue.items.is_empty() {
+                    std::mem::swap(&mut queue.items, batch);
+                    return true;
+                }
+                if queue.ended {
+                    return false;
+                }
+            }
+            self.work.notified().await;
+        }
+    }
+
+    /// For the writer: this much has gone out.
+    pub(super) fn written(&self, reply_bytes: usize, credit: usize) {
+        if reply_bytes > 0 {
+            let mut queue = self.lock();
+            // Closing counts from zero again.
+            queue.reply_bytes = queue.reply_bytes.saturating_sub(reply_bytes);
+            drop(queue);
+            self.written.notify_one();
+        }
+        if credit > 0 {
+            self.credit.add_permits(credit);
+        }
+    }
+
+    /// Takes nothing more; what is queued is still written.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.credit.close();
+        self.work.notify_one();
+    }
+
+    /// Takes nothing more and forgets what is queued.
+    pub(super) fn close(&self) {
+        let mut queue = self.lock();
+        queue.ended = true;
+        let forgotten = std::mem::take(&mut queue.items);
+        queue.reply_bytes = 0;
+        drop(queue);
+        drop(forgotten);
+        self.credit.close();
+        self.work.notify_one();
+        self.written.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing in here panics while holding it; a poisoned queue would still be whole.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    async fn notify(outbox: &Outbox, bytes: usize) -> bool {
+        outbox.with_credit(bytes, |credit| Out::Notifications { messages: vec![], credit }).await
+    }
+
+    #[tokio::test]
+    async fn notifications_wait_for_credit_and_replies_do_not() {
+        let outbox = Outbox::new(100);
+        assert!(notify(&outbox, 100).await);
+        let mut waiting = Box::pin(notify(&outbox, 1));
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        assert!(outbox.reply(vec![0; 50]));
+        outbox.written(0, 100);
+        assert!(timeout(SOON, waiting).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_long_message_passes_alone() {
+        let outbox = Outbox::new(100);
+        assert!(timeout(SOON, notify(&outbox, 5_000_000_000)).await.unwrap());
+        let mut waiting = Box::pin(notify(&outbox, 1));
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+    }
+
+    #[tokio::test]
+    async fn a_send_that_is_dropped_leaves_nothing() {
+        let outbox = Outbox::new(100);
+        assert!(notify(&outbox, 60).await);
+        let mut dropped = Box::pin(notify(&outbox, 60));
+        assert!(futures_util::poll!(dropped.as_mut()).is_pending());
+        drop(dropped);
+        assert!(timeout(SOON, notify(&outbox, 40)).await.unwrap());
+        let mut batch = vec![];
+        assert!(outbox.take(&mut batch).await);
+        assert_eq!(batch.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn the_reader_waits_while_many_bytes_of_replies_do() {
+        let outbox = Outbox::new(100);
+        outbox.room_for_replies().await;
+        outbox.reply(vec![0; 101]);
+        let mut waiting = Box::pin(outbox.room_for_replies());
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        outbox.written(101, 0);
+        timeout(SOON, waiting).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn ended_drains_and_closed_forgets() {
+        let mut batch = vec![];
+        let outbox = Outbox::new(100);
+        outbox.reply(vec![1]);
+        outbox.end();
+        assert!(!outbox.reply(vec![2]) && !notify(&outbox, 1).await);
+        assert!(outbox.take(&mut batch).await);
+        batch.clear();
+        assert!(!outbox.take(&mut batch).await);
+
+        let outbox = Outbox::new(100);
+        outbox.reply(vec![1]);
+        outbox.close();
+        assert!(!outbox.take(&mut batch).await);
+    }
+}

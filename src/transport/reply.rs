@@ -1,0 +1,276 @@
+//! Replies: our own frame around what a method said, with the id as it came and `data.kind` in every
+//! error (R3).
+
+use jsonrpsee::MethodResponse;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// What jsonrpsee is told as the id of a call; the real one is put in afterwards.
+const PLACEHOLDER: &str = r#"{"jsonrpc":"2.0","id":null,"result":"#;
+
+/// jsonrpsee's own code for a result over the limit.
+const OVERSIZED: i64 = -32008;
+
+/// The standard errors, and what a method's error without `data` is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    ParseError,
+    InvalidRequest,
+    MethodNotFound,
+    InvalidParams,
+    Internal,
+    Overloaded,
+}
+
+impl Kind {
+    const ALL: [Self; 6] = [
+        Self::ParseError,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::Internal,
+        Self::Overloaded,
+    ];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::ParseError => "parse_error",
+            Self::InvalidRequest => "invalid_request",
+            Self::MethodNotFound => "method_not_found",
+            Self::InvalidParams => "invalid_params",
+            Self::Internal => "internal",
+            Self::Overloaded => "overloaded",
+        }
+    }
+
+    pub(super) fn code(self) -> i64 {
+        match self {
+            Self::ParseError => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::Internal => -32603,
+            Self::Overloaded => -32001,
+        }
+    }
+
+    fn retryable(self) -> bool {
+        self == Self::Overloaded
+    }
+
+    fn of(code: i64) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(Self::Internal)
+    }
+}
+
+/// An error that this floor answers with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub kind: Kind,
+    pub text: String,
+}
+
+impl Fault {
+    pub(super) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+
+    /// The whole reply.
+    pub(super) fn reply(&self, id: &str) -> Vec<u8> {
+        let data = json!({"kind": self.kind.word(), "retryable": self.kind.retryable()});
+        let error = json!({"code": self.kind.code(), "message": self.text, "data": data});
+        frame(id, "error", &error.to_string())
+    }
+}
+
+/// A message as long as this is refused.
+pub(super) fn too_long(limit: usize) -> Fault {
+    Fault::new(
+        Kind::InvalidRequest,
+        format!("a message may have at most {limit} bytes; this one was skipped"),
+    )
+}
+
+/// A reply longer than this is not sent.
+pub(super) fn too_big_a_reply(limit: usize) -> Fault {
+    Fault::new(Kind::Internal, format!("the reply would have more than {limit} bytes; ask for less at once"))
+}
+
+/// What a method answered, for this id.
+pub(super) fn of_method(id: &str, response: &MethodResponse, max_response: usize) -> Vec<u8> {
+    let text = response.as_ref();
+    // The way of nearly every reply: no parsing, one copy.
+    if let Some(rest) = text.strip_prefix(PLACEHOLDER)
+        && let Some(result) = rest.strip_suffix('}')
+    {
+        return frame(id, "result", result);
+    }
+    match serde_json::from_str(text) {
+        Ok(Answer { result: Some(result), error: None }) => frame(id, "result", result.get()),
+        Ok(Answer { error: Some(error), .. }) => of_error(id, &error, max_response),
+        _ => Fault::new(Kind::Internal, "the method gave an answer that cannot be read").reply(id),
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<MethodError<'a>>,
+}
+
+#[derive(Deserialize)]
+struct MethodError<'a> {
+    code: i64,
+    message: String,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+fn of_error(id: &str, error: &MethodError<'_>, max_response: usize) -> Vec<u8> {
+    if error.code == OVERSIZED {
+        return too_big_a_reply(max_response).reply(id);
+    }
+    let data = with_kind(error.code, error.data);
+    let message = Value::from(error.message.as_str());
+    frame(id, "error", &format!(r#"{{"code":{},"message":{message},"data":{data}}}"#, error.code))
+}
+
+/// An error's `data`, completed so that `kind` and `retryable` are there.
+fn with_kind(code: i64, data: Option<&RawValue>) -> String {
+    #[derive(Deserialize)]
+    struct Complete {
+        #[serde(rename = "kind")]
+        _kind: String,
+        #[serde(rename = "retryable")]
+        _retryable: bool,
+    }
+    if let Some(data) = data
+        && serde_json::from_str::<Complete>(data.get()).is_ok()
+    {
+        return data.get().to_owned();
+    }
+    let mut members = match data.map(|data| serde_json::from_str::<Value>(data.get())) {
+        Some(Ok(Value::Object(members))) => members,
+        Some(Ok(Value::Null)) | None => Map::new(),
+        // jsonrpsee puts the reason of a bad parameter here, as a bare string.
+        Some(Ok(detail)) => Map::from_iter([("detail".to_owned(), detail)]),
+        Some(Err(_)) => Map::new(),
+    };
+    let kind = Kind::of(code);
+    members.entry("kind").or_insert_with(|| kind.word().into());
+    members.entry("retryable").or_insert_with(|| kind.retryable().into());
+    Value::Object(members).to_string()
+}
+
+fn frame(id: &str, member: &str, value: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + id.len() + member.len() + value.len());
+    for part in [r#"{"jsonrpc":"2.0","id":"#, id, ",\"", member, "\":", value, "}"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out
+}
+
+/// Puts the replies of a batch together; `None` if there are none. What does not fit into
+/// `max_response` bytes is answered with an error in its place.
+pub(super) fn batch(
+    replies: impl IntoIterator<Item = (Box<str>, Vec<u8>)>,
+    max_response: usize,
+) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    for (id, reply) in replies {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        if out.len() + reply.len() < max_response {
+            out.extend_from_slice(&reply);
+        } else {
+            out.extend_from_slice(&too_big_a_reply(max_response).reply(&id));
+        }
+    }
+    if out.is_empty() {
+        return None;
+    }
+    out.push(b']');
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jsonrpsee::ResponsePayload;
+    use jsonrpsee::types::{ErrorObject, ErrorObjectOwned, Id};
+
+    fn check(payload: ResponsePayload<'static, Value>, expected: Value) {
+        let response = MethodResponse::response(Id::Null, payload, 60);
+        let reply: Value = serde_json::from_slice(&of_method("-1.50", &response, 60)).unwrap();
+        assert_eq!(reply["jsonrpc"], "2.0");
+        assert_eq!(reply["id"], json!(-1.5));
+        assert_eq!(reply.get("result").or(reply.get("error")).unwrap(), &expected);
+    }
+
+    fn error(code: i32, data: Option<Value>) -> ResponsePayload<'static, Value> {
+        let error: ErrorObjectOwned = ErrorObject::owned(code, "told \"so\"", data);
+        // The limit of these tests is for results; errors are made without it.
+        ResponsePayload::error(error)
+    }
+
+    #[test]
+    fn results_and_errors_get_the_id_and_a_kind() {
+        check(ResponsePayload::success(json!({"a": [1, "}"]})), json!({"a": [1, "}"]}));
+        check(ResponsePayload::success(Value::Null), Value::Null);
+        let big = "x".repeat(100);
+        let response = MethodResponse::response(Id::Null, ResponsePayload::success(big), 60);
+        let reply: Value = serde_json::from_slice(&of_method("1", &response, 60)).unwrap();
+        assert_eq!(reply["error"]["code"], -32603);
+        assert_eq!(reply["error"]["data"], json!({"kind": "internal", "retryable": false}));
+    }
+
+    #[test]
+    fn data_is_completed_never_replaced() {
+        let check = |code, data: Option<Value>, expected: Value| {
+            let response = MethodResponse::response(Id::Null, error(code, data), usize::MAX);
+            let reply: Value = serde_json::from_slice(&of_method("1", &response, 60)).unwrap();
+            assert_eq!(reply["error"], json!({"code": code, "message": "told \"so\"", "data": expected}));
+        };
+        check(-32602, None, json!({"kind": "invalid_params", "retryable": false}));
+        check(
+            -32602,
+            Some(json!("why")),
+            json!({"kind": "invalid_params", "retryable": false, "detail": "why"}),
+        );
+        check(
+            -32001,
+            Some(json!({"retry_after_ms": 5})),
+            json!({"kind": "overloaded", "retryable": true, "retry_after_ms": 5}),
+        );
+        check(
+            -32014,
+            Some(json!({"kind": "not_pending", "retryable": false, "by": "x"})),
+            json!({"kind": "not_pending", "retryable": false, "by": "x"}),
+        );
+        check(
+            -32014,
+            Some(json!({"kind": "not_pending"})),
+            json!({"kind": "not_pending", "retryable": false}),
+        );
+        check(7, None, json!({"kind": "internal", "retryable": false}));
+    }
+
+    #[test]
+    fn batches_are_joined_and_bounded() {
+        let reply = |n: u32, text: &str| {
+            (n.to_string().into_boxed_str(), format!("{{\"id\":{n},\"result\":\"{text}\"}}").into_bytes())
+        };
+        assert_eq!(batch([], 1000), None);
+        assert_eq!(
+            batch([reply(1, "a"), reply(2, "b")], 1000).unwrap(),
+            br#"[{"id":1,"result":"a"},{"id":2,"result":"b"}]"#
+        );
+        let out = batch([reply(1, &"x".repeat(500)), reply(2, "b")], 400).unwrap();
+        let out: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(out[0]["error"]["data"]["kind"], "internal");
+        assert_eq!(out[0]["id"], 1);
+        assert_eq!(out[1]["result"], "b");
+    }
+}

@@ -1,0 +1,191 @@
+//! Takes connections in, within limits, and ends them in good order.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jsonrpsee::{MethodCallback, Methods};
+use nix::errno::Errno;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::envelope::NO_ID;
+use super::exchange::attend;
+use super::limits::Limits;
+use super::reply::{Fault, Kind};
+use super::socket::{Bound, SocketFile};
+
+/// Waits after the system had no descriptor or memory for a further connection.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What all connections share.
+pub(super) struct House {
+    pub methods: Methods,
+    pub limits: Limits,
+    pub stop: CancellationToken,
+    /// Whom we run as.
+    pub uid: u32,
+    open: AtomicUsize,
+}
+
+impl House {
+    /// Counts one more open connection, until the guard is dropped.
+    pub(super) fn count(self: &Arc<Self>) -> OpenConnection {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(Arc::clone(self))
+    }
+}
+
+pub(super) struct OpenConnection(Arc<House>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A socket being served. Dropping it ends everything at once; [`Serving::finished`] ends it well.
+pub struct Serving {
+    house: Arc<House>,
+    accepting: CancellationToken,
+    /// One task, which owns all the others.
+    task: JoinSet<()>,
+    file: Option<SocketFile>,
+    path: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Serving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serving").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Serves `methods` on a bound socket until `stop` is cancelled. Must be called inside a tokio runtime.
+///
+/// When `stop` is cancelled no further call is taken in, subscriptions end, calls that have begun are
+/// answered, and connections close once their peers have been sent all that was queued.
+///
+/// Methods must be plain ones (`register_method`, `register_async_method`,
+/// `register_blocking_method`): subscriptions go through [`Connection::subscribe`](super::Connection::subscribe),
+/// and one of jsonrpsee's own answers with an error.
+pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: CancellationToken) -> Serving {
+    let methods = methods.into();
+    for name in methods.method_names() {
+        if let Some(MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_)) =
+            methods.method(name)
+        {
+            tracing::error!(name, "a method is registered as jsonrpsee's subscription; it cannot be called");
+        }
+    }
+    let path = bound.path().map(Path::to_owned);
+    let (listener, file) = bound.into_parts();
+    let accepting = stop.child_token();
+    let uid = nix::unistd::geteuid().as_raw();
+    let house = Arc::new(House { methods, limits, stop, uid, open: AtomicUsize::new(0) });
+    let mut task = JoinSet::new();
+    task.spawn(accept_all(listener, Arc::clone(&house), accepting.clone()));
+    Serving { house, accepting, task, file, path }
+}
+
+impl Serving {
+    /// Connections that are open now.
+    pub fn connections(&self) -> usize {
+        self.house.open.load(Ordering::Relaxed)
+    }
+
+    /// Where it listens, unless the socket was inherited.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Takes in no further connection; those that are open are served on.
+    pub fn stop_accepting(&self) {
+        self.accepting.cancel();
+    }
+
+    /// Waits for `stop`, then until every connection has ended, at most `grace`; then what is left is
+    /// cut off and the socket removed. True if nothing had to be cut off.
+    pub async fn finished(mut self, grace: Duration) -> bool {
+        self.house.stop.cancelled().await;
+        let in_time = tokio::time::timeout(grace, self.task.join_next()).await.is_ok();
+        self.task.shutdown().await;
+        drop(self.file.take());
+        in_time
+    }
+}
+
+async fn accept_all(listener: UnixListener, house: Arc<House>, accepting: CancellationToken) {
+    let mut connections = JoinSet::new();
+    let mut pause = SHORTEST_PAUSE;
+    let mut number = 0u64;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = accepting.cancelled() => break,
+            Some(ended) = connections.join_next() => {
+                report(ended);
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, _)) if connections.len() >= house.limits.max_connections => {
+                turn_away(&socket, house.limits.max_connections);
+            }
+            Ok((socket, _)) => {
+                pause = SHORTEST_PAUSE;
+                number += 1;
+                connections.spawn(attend(socket, number, Arc::clone(&house)));
+            }
+            Err(e) if is_shortage(&e) => {
+                if pause == SHORTEST_PAUSE {
+                    tracing::warn!(error = %e, open = connections.len(), "cannot take in connections; waiting");
+                }
+                tokio::select! {
+                    () = accepting.cancelled() => break,
+                    () = sleep(pause) => {}
+                    Some(ended) = connections.join_next() => report(ended),
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            // The peer of this one has gone; the next may be there.
+            Err(e) => {
+                tracing::debug!(error = %e, "a connection could not be taken in");
+                sleep(SHORTEST_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        report(ended);
+    }
+}
+
+/// Out of descriptors or memory: waiting helps, giving up does not.
+fn is_shortage(e: &io::Error) -> bool {
+    e.raw_os_error()
+        .map(Errno::from_raw)
+        .is_some_and(|errno| matches!(errno, Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))
+}
+
+/// Says why, without waiting, and hangs up. What the peer speaks is not known yet; a line of JSON is
+/// readable in any case.
+fn turn_away(socket: &UnixStream, most: usize) {
+    let fault = Fault::new(Kind::Overloaded, format!("there are already {most} connections; try again"));
+    let mut line = fault.reply(NO_ID);
+    line.push(b'\n');
+    let _ = socket.try_write(&line);
+}
+
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(e) = ended
+        && e.is_panic()
+    {
+        tracing::error!(error = %e, "a connection ended in an unforeseen way");
+    }
+}

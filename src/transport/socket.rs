@@ -1,0 +1,336 @@
+//! A listening socket that is private from its first moment (S20).
+//!
+//! The folder is the wall: 0700, ours, not a link, checked before anything is made in it. Inside, the
+//! socket gets its mode between `bind` and `listen`, when nobody can connect yet. A path is removed
+//! only if it is proven to be a dead socket: connecting to it is refused. Two daemons that start at
+//! once take turns by a lock on the folder, which is held only while binding or removing.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
+use nix::unistd::geteuid;
+use tokio::net::UnixListener;
+
+use super::error::TransportError;
+
+/// Longest path of a Unix socket: 108 bytes with the closing zero.
+const LONGEST_PATH: usize = 107;
+
+/// A listening socket. Dropping it stops listening and removes the path, if it is still ours.
+#[derive(Debug)]
+pub struct Bound {
+    listener: UnixListener,
+    file: Option<SocketFile>,
+}
+
+impl Bound {
+    /// Takes a listener that somebody else has bound (socket activation). Its path stays theirs.
+    /// Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// `Io` if the runtime cannot watch it.
+    pub fn adopt(listener: StdListener) -> Result<Self, TransportError> {
+        let told = |e| TransportError::io("watch", "the inherited socket", e);
+        listener.set_nonblocking(true).map_err(told)?;
+        Ok(Self { listener: UnixListener::from_std(listener).map_err(told)?, file: None })
+    }
+
+    /// Where it listens, unless it was inherited.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(|file| file.path.as_path())
+    }
+
+    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>) {
+        (self.listener, self.file)
+    }
+}
+
+/// The path of a bound socket; removed on drop.
+#[derive(Debug)]
+pub(super) struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Whoever holds the folder may be replacing us; then a dead socket may stay, which the
+        // next start recognises.
+        let Some(folder) = self.path.parent() else { return };
+        let Ok(turn) = open_folder(folder) else { return };
+        if turn.try_lock().is_err() {
+            return;
+        }
+        if identity(&self.path) == Some(self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Binds `path` and listens. The folder is made (0700) or checked; a dead socket is replaced, a live
+/// one never. Must be called inside a tokio runtime.
+///
+/// # Errors
+/// `BadPath`, `UnsafeFolder`, `NotASocket`, `InUse` say what to change; `Io` is the system's refusal.
+pub fn bind(path: &Path) -> Result<Bound, TransportError> {
+    let folder = check_path(path)?;
+    let turn = private_folder(folder)?;
+    turn.lock().map_err(|e| TransportError::io("take turns in", folder, e))?;
+
+    clear_the_way(path)?;
+    let address = UnixAddr::new(path).map_err(|e| TransportError::io("name the socket", path, e))?;
+    let fd = new_socket().map_err(|e| TransportError::io("make the socket", path, e))?;
+    socket::bind(fd.as_raw_fd(), &address).map_err(|e| TransportError::io("bind", path, e))?;
+    let mine = identity(path)
+        .ok_or_else(|| TransportError::io("find the new socket", path, io::Error::from(Errno::ENOENT)))?;
+    // From here on a failure removes what was made. The guard takes the folder's lock itself, so it
+    // must be dropped after ours: it is declared first, and `turn` is moved in behind it.
+    let file = SocketFile { path: path.to_owned(), identity: mine };
+    let turn = turn;
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(|e| TransportError::io("make private", path, e))?;
+    socket::listen(&fd, Backlog::MAXCONN).map_err(|e| TransportError::io("listen on", path, e))?;
+    let listener =
+        UnixListener::from_std(StdListener::from(fd)).map_err(|e| TransportError::io("watch", path, e))?;
+    drop(turn);
+    Ok(Bound { listener, file: Some(file) })
+}
+
+/// Refuses what can never be a socket's path; returns its folder.
+fn check_path(path: &Path) -> Result<&Path, TransportError> {
+    let bad = |why: String| TransportError::BadPath { path: path.to_owned(), why };
+    let length = path.as_os_str().len();
+    if length > LONGEST_PATH {
+        return Err(bad(format!(
+            "the path has {length} bytes and the system allows {LONGEST_PATH}; choose a shorter one"
+        )));
+    }
+    if !path.is_absolute() {
+        return Err(bad("the path must be absolute".into()));
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(_)) => Ok(folder),
+        _ => Err(bad("it needs a folder and a name".into())),
+    }
+}
+
+/// Makes the folder or checks it; returns a handle of exactly the folder that was checked.
+fn private_folder(folder: &Path) -> Result<File, TransportError> {
+    if let Some(above) = folder.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(above)
+            .map_err(|e| TransportError::io("make the folder", above, e))?;
+    }
+    let made = match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => true,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(e) => return Err(TransportError::io("make the folder", folder, e)),
+    };
+    if made {
+        // An unusual umask may have taken bits away from the owner.
+        fs::set_permissions(folder, Permissions::from_mode(0o700))
+            .map_err(|e| TransportError::io("make private", folder, e))?;
+    }
+    let bad = |why: String| TransportError::UnsafeFolder { path: folder.to_owned(), why };
+    let handle = match open_folder(folder) {
+        Ok(handle) => handle,
+        Err(e) => {
+            let kind = fs::symlink_metadata(folder).map(|m| m.file_type());
+            return Err(match kind {
+                Ok(kind) if kind.is_symlink() => bad("it is a link; name the folder itself".into()),
+                Ok(kind) if !kind.is_dir() => bad("it is not a folder".into()),
+                _ => TransportError::io("open the folder", folder, e),
+            });
+        }
+    };
+    let meta = handle.metadata().map_err(|e| TransportError::io("look at", folder, e))?;
+    let (owner, us) = (meta.uid(), geteuid().as_raw());
+    if owner != us {
+        return Err(bad(format!("it belongs to user {owner}, and we are user {us}")));
+    }
+    let mode = meta.mode() & 0o7777;
+    if mode & 0o1002 != 0 {
+        return Err(bad(format!(
+            "it is open to everybody (mode {mode:04o}); choose a folder of its own inside it"
+        )));
+    }
+    if mode & 0o777 != 0o700 {
+        return Err(bad(format!("its mode is {mode:04o}; chmod it to 0700")));
+    }
+    Ok(handle)
+}
+
+/// Opens the folder itself, never what a link points to.
+fn open_folder(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits()).open(folder)
+}
+
+/// Removes a dead socket; refuses everything else that stands at `path`.
+fn clear_the_way(path: &Path) -> Result<(), TransportError> {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(TransportError::io("look at", path, e)),
+    };
+    if !meta.file_type().is_socket() {
+        return Err(TransportError::NotASocket { path: path.to_owned() });
+    }
+    match probe(path) {
+        // Nobody listens: the owner is dead. The folder's lock keeps a starting one out.
+        Err(Errno::ECONNREFUSED) => {
+            fs::remove_file(path).map_err(|e| TransportError::io("remove the dead socket", path, e))
+        }
+        Err(Errno::ENOENT) => Ok(()),
+        // Connected, or its queue is full: somebody is alive there.
+        Ok(()) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
+        Err(e) => Err(TransportError::io("see who listens on", path, e)),
+    }
+}
+
+/// Connects and hangs up. Never waits: a full queue answers at once.
+fn probe(path: &Path) -> Result<(), Errno> {
+    let fd = new_socket()?;
+    socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)
+}
+
+fn new_socket() -> Result<OwnedFd, Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    fn scratch() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[tokio::test]
+    async fn folder_and_socket_are_private() {
+        let scratch = scratch();
+        let path = scratch.path().join("deep/run/agentd.sock");
+        let bound = bind(&path).unwrap();
+        assert_eq!(bound.path(), Some(path.as_path()));
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        assert_eq!(mode(&path), 0o600);
+        UnixStream::connect(&path).unwrap();
+        drop(bound);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_live_socket_is_never_stolen() {
+        let scratch = scratch();
+        let path = scratch.path().join("run/agentd.sock");
+        let _first = bind(&path).unwrap();
+        assert_eq!(bind(&path).unwrap_err().word(), "in_use");
+        UnixStream::connect(&path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced() {
+        let scratch = scratch();
+        let path = scratch.path().join("run/agentd.sock");
+        drop(bind(&path).unwrap());
+        // The standard listener leaves its file behind, as a killed daemon does.
+        drop(StdListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let _bound = bind(&path).unwrap();
+        UnixStream::connect(&path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn another_daemons_socket_is_not_removed() {
+        let scratch = scratch();
+        let path = scratch.path().join("run/agentd.sock");
+        let bound = bind(&path).unwrap();
+        // The listener keeps the old inode alive, so the new file cannot get the same number.
+        fs::remove_file(&path).unwrap();
+        let _other = StdListener::bind(&path).unwrap();
+        let (_listener, file) = bound.into_parts();
+        drop(file);
+        assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn bad_places_are_refused_with_a_reason() {
+        let scratch = scratch();
+        let at = |name: &str| scratch.path().join(name);
+        for (name, mode) in [("wide", 0o755), ("group", 0o750), ("sticky", 0o1777), ("closed", 0o600)] {
+            fs::create_dir(at(name)).unwrap();
+            fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+        }
+        fs::create_dir(at("private")).unwrap();
+        fs::set_permissions(at("private"), Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(at("private"), at("link")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        fs::write(at("private/taken"), "precious").unwrap();
+        let long = format!("private/{}", "x".repeat(108));
+        let check = |path: &Path, word: &str, says: &str| {
+            let error = bind(path).unwrap_err();
+            assert_eq!(error.word(), word, "{}: {error}", path.display());
+            assert!(error.to_string().contains(says), "{error}");
+        };
+        check(&at("wide/s"), "unsafe_folder", "0755");
+        check(&at("group/s"), "unsafe_folder", "0750");
+        check(&at("sticky/s"), "unsafe_folder", "everybody");
+        check(&at("closed/s"), "unsafe_folder", "0600");
+        check(&at("link/s"), "unsafe_folder", "link");
+        check(&at("file/s"), "unsafe_folder", "not a folder");
+        check(&at("private/taken"), "not_a_socket", "move it");
+        check(&at(&long), "bad_path", "107");
+        check(Path::new("run/agentd.sock"), "bad_path", "absolute");
+        check(Path::new("/"), "bad_path", "name");
+        assert_eq!(fs::read_to_string(at("private/taken")).unwrap(), "precious");
+    }
+
+    #[test]
+    fn of_two_that_start_at_once_exactly_one_wins() {
+        let scratch = scratch();
+        let path = scratch.path().join("run/agentd.sock");
+        fs::create_dir(scratch.path().join("run")).unwrap();
+        fs::set_permissions(scratch.path().join("run"), Permissions::from_mode(0o700)).unwrap();
+        drop(StdListener::bind(&path).unwrap());
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let start = std::sync::Barrier::new(8);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let _inside = runtime.enter();
+                        start.wait();
+                        bind(&path)
+                    })
+                })
+                .collect();
+            racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+        });
+        assert_eq!(results.iter().filter(|r| r.is_ok()).count(), 1);
+        for lost in results.iter().filter_map(|r| r.as_ref().err()) {
+            assert_eq!(lost.word(), "in_use");
+        }
+        UnixStream::connect(&path).unwrap();
+    }
+}

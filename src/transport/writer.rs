@@ -1,0 +1,114 @@
+//! The one task that writes to a peer: takes all that waits, writes it in large pieces.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
+
+use super::connection::Shared;
+use super::framing::Framing;
+use super::outbox::Out;
+
+/// Bytes gathered before a write; a message at least this long is written from where it is.
+const PIECE: usize = 64 << 10;
+
+/// Writes until the outbox has ended and is empty, then closes the writing side. If the peer is gone
+/// the connection is closed.
+pub(super) async fn write_out(shared: Arc<Shared>, mut socket: OwnedWriteHalf, framing: Framing) {
+    let mut writer =
+        Writer { shared: &shared, socket: &mut socket, framing, piece: Vec::new(), done: (0, 0) };
+    let result = writer.run().await;
+    if result.is_err() {
+        shared.close();
+    }
+    let _ = socket.shutdown().await;
+}
+
+struct Writer<'a> {
+    shared: &'a Shared,
+    socket: &'a mut OwnedWriteHalf,
+    framing: Framing,
+    piece: Vec<u8>,
+    /// Reply bytes and credit that are in `piece`, and count as written once it is.
+    done: (usize, usize),
+}
+
+impl Writer<'_> {
+    async fn run(&mut self) -> io::Result<()> {
+        let mut batch = Vec::new();
+        while self.shared.outbox.take(&mut batch).await {
+            for out in batch.drain(..) {
+                self.put(out).await?;
+            }
+            self.flush().await?;
+            // A quiet connection holds no memory.
+            if self.piece.capacity() > PIECE {
+                self.piece = Vec::new();
+            }
+            if batch.capacity() > 1024 {
+                batch = Vec::new();
+            }
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, out: Out) -> io::Result<()> {
+        match out {
+            Out::Reply(reply) => {
+                self.message(&[&one_line(&reply)]).await?;
+                self.done.0 += reply.len();
+            }
+            Out::Notifications { messages, credit } => {
+                for message in &messages {
+                    self.message(&[&one_line(message.as_bytes())]).await?;
+                }
+                self.done.1 += credit;
+            }
+            Out::Events { start, end, events, credit } => {
+                for event in &events {
+                    self.message(&[start.as_bytes(), &one_line(event.as_bytes()), end.as_bytes()]).await?;
+                }
+                self.done.1 += credit;
+            }
+            Out::Raw(bytes) => {
+                self.piece.extend_from_slice(&bytes);
+                self.done.0 += bytes.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// One message, given in parts.
+    async fn message(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        let length = parts.iter().map(|part| part.len()).sum();
+        self.framing.head(length, &mut self.piece);
+        for part in parts {
+            if part.len() < PIECE {
+                self.piece.extend_from_slice(part);
+            } else {
+                self.flush().await?;
+                self.socket.write_all(part).await?;
+            }
+        }
+        self.framing.tail(&mut self.piece);
+        if self.piece.len() >= PIECE { self.flush().await } else { Ok(()) }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.socket.write_all(&self.piece).await?;
+        self.piece.clear();
+        let (replies, credit) = std::mem::take(&mut self.done);
+        self.shared.outbox.written(replies, credit);
+        Ok(())
+    }
+}
+
+/// In sound JSON a newline can only be white space between tokens; in a line it would be an end.
+fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
+    if !json.contains(&b'\n') {
+        return Cow::Borrowed(json);
+    }
+    Cow::Owned(json.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }).collect())
+}
