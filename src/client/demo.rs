@@ -137,7 +137,7 @@ struct Scratch {
 impl Scratch {
     fn make() -> Result<Self, Failure> {
         let mut parent = std::env::temp_dir();
-        if parent.as_os_str().len() + "/agentd-demo-123456/agentd.sock".len() > SOCKET_PATH {
+        if parent.as_os_str().len() + "/agentd-demo-123456/agentd/agentd.sock".len() > SOCKET_PATH {
             parent = PathBuf::from("/tmp");
         }
         Self::make_in(&parent)
@@ -150,9 +150,10 @@ impl Scratch {
         let root = fs::canonicalize(guard.path())?;
         let scratch = Self { root, guard: Some(guard) };
         private_dir(&scratch.work())?;
+        private_dir(&scratch.house())?;
         fs::write(scratch.work().join("greet.sh"), GREET)?;
         fs::write(scratch.work().join("test.sh"), TEST)?;
-        fs::write(scratch.root.join("cassette.jsonl"), CASSETTE)?;
+        fs::write(scratch.house().join("cassette.jsonl"), CASSETTE)?;
         fs::write(scratch.config(), scratch.settings())?;
         Ok(scratch)
     }
@@ -161,12 +162,17 @@ impl Scratch {
         self.root.join("project")
     }
 
+    /// The daemon's own files, beside the project: no tool may write there.
+    fn house(&self) -> PathBuf {
+        self.root.join("agentd")
+    }
+
     fn config(&self) -> PathBuf {
-        self.root.join("config.toml")
+        self.house().join("config.toml")
     }
 
     fn settings(&self) -> String {
-        let path = |name: &str| toml::Value::from(self.root.join(name).display().to_string()).to_string();
+        let path = |name: &str| toml::Value::from(self.house().join(name).display().to_string()).to_string();
         format!(
             "[daemon]\nsocket = {}\ndata_dir = {}\n\n[providers.demo]\nkind = \"replay\"\ncassette = {}\n\n\
              [models]\nmain = \"demo/replay\"\n",
@@ -178,8 +184,8 @@ impl Scratch {
 
     fn places(&self) -> Places {
         Places {
-            socket: self.root.join("agentd.sock"),
-            data_dir: self.root.join("data"),
+            socket: self.house().join("agentd.sock"),
+            data_dir: self.house().join("data"),
             config_flag: Some(self.config()),
             config_files: vec![(self.config(), true)],
         }

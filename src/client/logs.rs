@@ -32,6 +32,7 @@ struct Page {
 }
 
 pub(super) async fn logs(reach: &Reach, args: &LogsArgs, out: &mut Out) -> Result<(), Failure> {
+    let reach = &reach.observing();
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, &args.session).await?.session_id;
     let last = history(&client, session, args, out).await?;
@@ -94,7 +95,13 @@ fn print(received: &Received, args: &LogsArgs, out: &mut Out) -> std::io::Result
 
 /// One event in one line; `None` for those that only repeat others piece by piece.
 fn log_line(envelope: &Envelope) -> Option<Line> {
-    if envelope.event.is_foldable() {
+    let repeats = matches!(
+        envelope.event,
+        Event::MessageBlockStarted { .. }
+            | Event::MessageBlockCompleted { .. }
+            | Event::MessageStarted { .. }
+    );
+    if envelope.event.is_foldable() || repeats {
         return None;
     }
     let said = what(&envelope.event);
@@ -121,12 +128,17 @@ fn what(event: &Event) -> String {
         }
         Event::SessionEnded { reason } => reason.clone(),
         Event::SessionContext { system, sources } => {
-            format!("{} bytes of system prompt from {}", system.len(), sources.join(", "))
+            let from =
+                if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
+            format!("{} bytes of system prompt{from}", system.len())
         }
         Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_text(input),
         Event::TurnStarted { model, mode, .. } => format!("{model}, mode {}", mode.name()),
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
-        Event::MessageStarted { model, step, attempt } => format!("{model}, call {step}, attempt {attempt}"),
+        Event::TurnPhase { phase, step } => {
+            format!("{} {step}", name(phase))
+        }
+        Event::ToolStatus { call_id, allowed_by, .. } => format!("{call_id} allowed by {allowed_by}"),
         Event::MessageCompleted { item, .. } => {
             format!(
                 "{} {}: {}",
@@ -142,8 +154,7 @@ fn what(event: &Event) -> String {
             format!("{call_id} {tool}, allowed by {allowed_by}")
         }
         Event::ToolCompleted { call_id, tool, status, duration_ms, .. } => {
-            let status = serde_json::to_value(status).ok().and_then(|s| s.as_str().map(String::from));
-            format!("{call_id} {tool} {} in {duration_ms} ms", status.unwrap_or_default())
+            format!("{call_id} {tool} {} in {duration_ms} ms", name(status))
         }
         Event::FileChanged { change, .. } => {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)
@@ -152,9 +163,8 @@ fn what(event: &Event) -> String {
             return format!("{} {}", request.request_id, call_summary(&request.tool, &request.input));
         }
         Event::PermissionResolved { request_id, decision, feedback, .. } => {
-            let decision = serde_json::to_value(decision).ok().and_then(|d| d.as_str().map(String::from));
             let words = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
-            format!("{request_id} {}{words}", decision.unwrap_or_default())
+            format!("{request_id} {}{words}", name(decision))
         }
         Event::Retry { attempt, max, delay_ms, reason } => {
             format!("{reason}: attempt {attempt} of {max}, next in {delay_ms} ms")
@@ -165,6 +175,11 @@ fn what(event: &Event) -> String {
     };
     // A line of a log stays a line, whatever was said.
     one_line(&said, 200)
+}
+
+/// A word as it stands on the wire.
+fn name(word: &impl serde::Serialize) -> String {
+    serde_json::to_value(word).ok().and_then(|word| word.as_str().map(String::from)).unwrap_or_default()
 }
 
 /// The time of day, UTC.

@@ -36,6 +36,8 @@ pub struct Transcript {
     diffs: HashSet<CallId>,
     asked: HashMap<PermissionId, String>,
     calls: HashMap<CallId, String>,
+    /// Several calls belong together: their results say whose they are.
+    among_others: bool,
     /// Whether to repeat what people said.
     echo: bool,
 }
@@ -66,14 +68,18 @@ impl Transcript {
                 let summary = call_summary(tool, input);
                 let line = tool_line("●", &summary);
                 self.calls.insert(*call_id, summary);
+                self.among_others = self.calls.len() > 1;
                 vec![Piece::Break, Piece::Line(line)]
             }
             Event::ToolCompleted { call_id, tool, status, output, duration_ms, .. } => {
-                // Of calls that ran beside each other the result says whose it is.
-                let among_others = self.calls.len() > 1;
-                let summary = self.calls.remove(call_id).filter(|_| among_others);
-                let what = summary.unwrap_or_else(|| escape::line(tool).into_owned());
-                lines(vec![completed(&what, *status, output, *duration_ms)])
+                let summary = self.calls.remove(call_id).unwrap_or_else(|| escape::line(tool).into_owned());
+                let what = if self.among_others { cut(&summary, 60) + " " } else { String::new() };
+                let last = match (tool.as_str(), status) {
+                    (_, ToolStatus::Failed) => last_lines(output, 2),
+                    ("Bash", _) | (_, ToolStatus::Denied) => last_lines(output, 1),
+                    _ => String::new(),
+                };
+                lines(vec![completed(&what, *status, &last, *duration_ms)])
             }
             Event::FileChanged { call_id, change } => {
                 let path = change.path.display().to_string();
@@ -210,7 +216,7 @@ fn said_by_user(text: &str) -> Vec<Line> {
     shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n)))).collect()
 }
 
-fn completed(what: &str, status: ToolStatus, output: &str, ms: u64) -> Line {
+fn completed(what: &str, status: ToolStatus, said: &str, ms: u64) -> Line {
     let (tone, word) = match status {
         ToolStatus::Completed => (Tone::Good, "done"),
         ToolStatus::Failed => (Tone::Bad, "failed"),
@@ -218,17 +224,16 @@ fn completed(what: &str, status: ToolStatus, output: &str, ms: u64) -> Line {
         ToolStatus::Cancelled => (Tone::Warn, "cancelled"),
         ToolStatus::Unknown => (Tone::Warn, "outcome unknown"),
     };
-    let line = Line::new(Tone::Dim, "  └ ").and(Tone::Dim, format!("{} ", cut(what, 60))).and(tone, word);
-    let said = match status {
-        // Of a failure the end says most; of other outcomes one line is enough to recognise it.
-        ToolStatus::Failed | ToolStatus::Denied => output.lines().rev().find(|l| !l.trim().is_empty()),
-        _ => None,
-    };
+    let line = Line::new(Tone::Dim, format!("  └ {what}")).and(tone, word);
     let line = if ms > 0 { line.and(Tone::Dim, format!(" ({})", took(ms))) } else { line };
-    match said {
-        Some(said) => line.and(Tone::Dim, format!(": {}", one_line(said, 120))),
-        None => line,
-    }
+    if said.is_empty() { line } else { line.and(Tone::Dim, format!(": {said}")) }
+}
+
+/// The end of a tool's output, which says most, in one line.
+fn last_lines(output: &str, count: usize) -> String {
+    let said: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let end = &said[said.len().saturating_sub(count)..];
+    cut(&escape::line(&end.join(" · ")), 140)
 }
 
 fn resolved(

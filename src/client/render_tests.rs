@@ -84,7 +84,21 @@ fn a_tool_call_is_told_from_request_to_result() {
             json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "failed",
                    "output": "expected a\nexit code 1\n", "duration_ms": 1500}),
         ],
-        "I look.\n● Bash sh test.sh\n  └ Bash failed (1.5 s): exit code 1\n",
+        "I look.\n● Bash sh test.sh\n  └ failed (1.5 s): expected a · exit code 1\n",
+    );
+}
+
+#[test]
+fn of_calls_beside_each_other_each_result_says_whose_it_is() {
+    let second = CALL.replace("0003", "0009");
+    let asked = |call: &str, path: &str| json!({"type": "tool.requested", "call_id": call, "tool": "Read", "input": {"file_path": path}});
+    let done = |call: &str| {
+        json!({"type": "tool.completed", "call_id": call, "tool": "Read", "status": "completed",
+               "output": "text", "duration_ms": 0})
+    };
+    check(
+        &[asked(CALL, "a"), asked(&second, "b"), done(&second), done(CALL), asked(CALL, "c"), done(CALL)],
+        "● Read a\n● Read b\n  └ Read b done\n  └ Read a done\n● Read c\n  └ done\n",
     );
 }
 
