@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use super::wire::{Lines, Message, Received, parse};
 use crate::api::PROTOCOL_VERSION;
 use crate::api::fault::WireFault;
-use crate::api::params::{HelloParams, HelloReply, SubscribeParams};
+use crate::api::params::{ClientRole, HelloParams, HelloReply, SubscribeParams};
 use crate::types::ids::{Seq, SessionId};
 
 /// How long the daemon may take to accept, to say hello and to open a subscription.
@@ -89,7 +89,7 @@ impl Drop for Waiting<'_> {
 
 struct Inner {
     path: PathBuf,
-    name: String,
+    greeting: HelloParams,
     hello: HelloReply,
     line: Line,
     /// Reader and writer; they end with the last handle.
@@ -112,6 +112,14 @@ impl Client {
     /// # Errors
     /// Nobody listens there, or the daemon refuses the protocol version.
     pub async fn connect(path: impl AsRef<Path>, name: &str) -> Result<Self, CallError> {
+        Self::connect_as(path, name, ClientRole::Controller).await
+    }
+
+    /// The same in another role.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; also if the role may not be asked for.
+    pub async fn connect_as(path: impl AsRef<Path>, name: &str, role: ClientRole) -> Result<Self, CallError> {
         let path = path.as_ref().to_path_buf();
         let (read, write) = dial(&path).await?;
         let pending = Pending(Arc::new(Mutex::new(Some(HashMap::new()))));
@@ -120,9 +128,9 @@ impl Client {
         tasks.spawn(write_all(write, requests));
         tasks.spawn(read_replies(read, pending.clone()));
         let line = Line { pending, out, next_id: AtomicU64::new(1) };
-        let hello =
-            timeout(GREETING, line.call("daemon.hello", &greeting(name))).await.map_err(|_| silent())??;
-        Ok(Self(Arc::new(Inner { path, name: name.into(), hello, line, _tasks: tasks })))
+        let greeting = greeting(name, role);
+        let hello = timeout(GREETING, line.call("daemon.hello", &greeting)).await.map_err(|_| silent())??;
+        Ok(Self(Arc::new(Inner { path, greeting, hello, line, _tasks: tasks })))
     }
 
     /// What the daemon said of itself.
@@ -156,7 +164,7 @@ impl Client {
     /// # Errors
     /// See [`CallError`]; the daemon refuses unknown sessions and cursors ahead of the journal.
     pub async fn subscribe(&self, session: SessionId, after_seq: Seq) -> Result<Events, CallError> {
-        Events::open(&self.0.path, &self.0.name, session, after_seq).await
+        Events::open(&self.0.path, &self.0.greeting, session, after_seq).await
     }
 }
 
@@ -186,8 +194,8 @@ async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError>
     Ok(stream.into_split())
 }
 
-fn greeting(name: &str) -> HelloParams {
-    HelloParams { protocol_version: Some(PROTOCOL_VERSION), name: Some(name.into()), role: None }
+fn greeting(name: &str, role: ClientRole) -> HelloParams {
+    HelloParams { protocol_version: Some(PROTOCOL_VERSION), name: Some(name.into()), role: Some(role) }
 }
 
 fn request(id: u64, method: &str, params: &impl Serialize) -> Result<String, CallError> {
@@ -237,11 +245,15 @@ pub struct Events {
 }
 
 impl Events {
-    async fn open(path: &Path, name: &str, session: SessionId, after_seq: Seq) -> Result<Self, CallError> {
+    async fn open(
+        path: &Path,
+        greeting: &HelloParams,
+        session: SessionId,
+        after_seq: Seq,
+    ) -> Result<Self, CallError> {
         let (read, mut write) = dial(path).await?;
         let params = SubscribeParams { session_id: session, after_seq };
-        let opening =
-            request(1, "daemon.hello", &greeting(name))? + &request(2, "session.subscribe", &params)?;
+        let opening = request(1, "daemon.hello", greeting)? + &request(2, "session.subscribe", &params)?;
         write.write_all(opening.as_bytes()).await?;
         let mut events =
             Self { lines: Lines::new(read), _write: write, early: VecDeque::new(), last_seq: after_seq };

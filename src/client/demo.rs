@@ -19,7 +19,7 @@ use super::reach::{Reach, private_dir};
 use super::run::{self, task};
 use super::summary::diff;
 use super::{daemon, list};
-use crate::api::params::CreateParams;
+use crate::api::params::{ClientRole, CreateParams};
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
 const GREET: &str = include_str!("demo/greet.sh");
@@ -37,7 +37,7 @@ pub(super) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let scratch = Scratch::make()?;
     let people = io::stdin().is_terminal() && io::stdout().is_terminal();
     let asking = if people && !yes { Asking::Person } else { Asking::Allow };
-    let reach = Reach { places: scratch.places(), may_start: true };
+    let reach = Reach { places: scratch.places(), may_start: true, role: ClientRole::Controller };
     let outcome = play(&reach, &scratch, asking, out).await;
     if keep {
         epilogue_kept(&scratch, out)?;

@@ -11,6 +11,7 @@ use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
 use super::{abort, approve, attach, daemon, demo, doctor, list, logs, rpc, submit};
+use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
 /// exit code. `--help` and `--version` touch nothing but stdout.
@@ -61,7 +62,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
-    let reach = Reach { places, may_start: !cli.no_start };
+    let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
     match cli.command {
         Command::Run(args) => super::run::run(&reach, args, out).await,
         Command::Ps(args) => list::ps(&reach, &args, out).await,

@@ -97,7 +97,7 @@ impl Fake {
     pub(super) fn reach(&self) -> Reach {
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = Places::find(&env, Some(self.socket.clone()), None).expect("places");
-        Reach { places, may_start: false }
+        Reach { places, may_start: false, role: crate::api::params::ClientRole::Controller }
     }
 }
 

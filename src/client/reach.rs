@@ -14,6 +14,7 @@ use super::connect::{CallError, Client};
 use super::escape;
 use super::failure::Failure;
 use super::places::Places;
+use crate::api::params::ClientRole;
 
 /// The name others see.
 const NAME: &str = "agentctl";
@@ -28,15 +29,27 @@ pub struct Reach {
     pub places: Places,
     /// Whether one may be started.
     pub may_start: bool,
+    /// What to be there.
+    pub role: ClientRole,
 }
 
 impl Reach {
+    /// The same way, but to look on only.
+    #[must_use]
+    pub fn observing(&self) -> Self {
+        Self { role: ClientRole::Observer, ..self.clone() }
+    }
+
+    async fn dial(&self) -> Result<Client, CallError> {
+        Client::connect_as(&self.places.socket, NAME, self.role).await
+    }
+
     /// Connects to the daemon that runs; starts none.
     ///
     /// # Errors
     /// [`code::UNREACHABLE`](super::failure::code::UNREACHABLE) if none answers.
     pub async fn connect(&self) -> Result<Client, Failure> {
-        match Client::connect(&self.places.socket, NAME).await {
+        match self.dial().await {
             Err(CallError::Io(error)) => Err(Failure::unreachable(self.absent(&error))),
             other => Ok(other?),
         }
@@ -47,7 +60,7 @@ impl Reach {
     /// # Errors
     /// None answers and none could be started: the text holds what it said last.
     pub async fn connect_or_start(&self) -> Result<Client, Failure> {
-        let error = match Client::connect(&self.places.socket, NAME).await {
+        let error = match self.dial().await {
             Err(CallError::Io(error)) => error,
             other => return Ok(other?),
         };
@@ -80,7 +93,7 @@ impl Reach {
         loop {
             sleep(wait).await;
             wait = (wait * 2).min(Duration::from_millis(100));
-            match Client::connect(&self.places.socket, NAME).await {
+            match self.dial().await {
                 Ok(client) => return Ok(client),
                 Err(CallError::Io(_)) | Err(CallError::Closed) => {}
                 Err(refused) => return Err(refused.into()),
@@ -182,7 +195,7 @@ mod tests {
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = Places::find(&env, Some(socket), None).expect("places");
-        let reach = Reach { places, may_start: false };
+        let reach = Reach { places, may_start: false, role: ClientRole::Controller };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");
