@@ -102,6 +102,7 @@ impl Actor {
             }
         }
         self.jobs.drop_all();
+        self.feed.close();
         if let Some(parking) = self.state.parking.take() {
             for reply in parking.replies {
                 let _ = reply.send(());
