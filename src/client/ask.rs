@@ -60,7 +60,9 @@ impl Asker {
     }
 
     fn next(&mut self, out: &mut Out) -> io::Result<()> {
-        self.words = None;
+        if self.words.take().is_some() {
+            out.aside(&Line::default())?;
+        }
         self.close(out);
         if self.queue.is_empty() { Ok(()) } else { self.open(out) }
     }
@@ -96,6 +98,7 @@ impl Asker {
                 Typed::More => out.prompt("  because: ", words.text())?,
                 Typed::Back => {
                     self.words = None;
+                    out.aside(&Line::default())?;
                     out.aside(&prompt::keys(request))?;
                 }
                 Typed::Done => {

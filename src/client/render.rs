@@ -163,9 +163,6 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::WorkspaceTrustRequired { parts, .. } => {
             dim(format!("  this folder is not trusted: left out are {}", escape::line(&parts.join(", "))))
         }
-        Event::TurnQueued { input, .. } if echo => {
-            dim(format!("  queued: {}", one_line(&input_text(input), 80)))
-        }
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }
