@@ -69,11 +69,10 @@ impl Asker {
 
     fn open(&mut self, out: &mut Out) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
-        show(request, out)?;
-        out.aside(&prompt::keys(request))?;
         self.keys = Some(Keys::take()?);
         out.set_raw(true);
-        Ok(())
+        show(request, out)?;
+        out.aside(&prompt::keys(request))
     }
 
     /// Gives the terminal back.

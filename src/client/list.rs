@@ -126,7 +126,7 @@ fn table(
             (Tone::Plain, tokens(all_tokens(&session.usage))),
             (Tone::Plain, session.clients.to_string()),
             (Tone::Plain, cut_start(&escape::line(&places::short(&session.cwd, home)), folder)),
-            (Tone::Dim, text(&session.last_line, LAST_LINE)),
+            (Tone::Dim, text(session.last_line.trim_end(), LAST_LINE)),
         ]);
     }
     let wide: Vec<usize> =
