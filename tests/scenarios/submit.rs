@@ -1,15 +1,10 @@
 //! The main job: a message, the model's tool calls, a person's yes, changed files, an answer.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::{is_foldable, permanent};
 use crate::support::daemon::{Api, House};
 use crate::support::model_server::Step;
-
-/// Rows that are folded away once the event that holds the whole is there.
-pub fn is_foldable(event: &Value) -> bool {
-    let kind = event["type"].as_str().expect("a type");
-    kind.ends_with("_delta") || kind == "tool.progress"
-}
 
 /// Two clients watch; the model wants to write a file and run a command; both questions come at
 /// once and to both; the first answer counts; the work is done, and the journal tells it all again.
@@ -76,10 +71,9 @@ async fn the_main_job(api: Api) {
 
     let journal = session.events().await;
     assert_eq!(journal.iter().filter(|event| is_foldable(event)).count(), 0);
-    let permanent: Vec<Value> = seen.seen().into_iter().filter(|event| !is_foldable(event)).collect();
-    assert_eq!(journal[..permanent.len()], permanent[..]);
-    let permanent: Vec<Value> = seen_by_bob.seen().into_iter().filter(|event| !is_foldable(event)).collect();
-    assert_eq!(journal[..permanent.len()], permanent[..]);
+    for shown in [permanent(seen.seen()), permanent(seen_by_bob.seen())] {
+        assert_eq!(journal[..shown.len()], shown[..]);
+    }
 }
 
 #[tokio::test]

@@ -179,7 +179,8 @@ impl Wire {
         if let Ok(inbox) = self.inbox.lock() {
             for (subscription, events) in &inbox.events {
                 text.push_str(&format!("subscription {subscription}:\n"));
-                events.iter().for_each(|event| text.push_str(&format!("  {}\n", shorten(event))));
+                let newest = &events[events.len().saturating_sub(60)..];
+                newest.iter().for_each(|event| text.push_str(&format!("  {}\n", shorten(event))));
             }
             if inbox.is_closed {
                 text.push_str("the daemon hung up\n");
