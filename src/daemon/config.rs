@@ -396,7 +396,7 @@ impl Config {
         let mut config = Self::parse(&text, read.last().map_or(Path::new("config.toml"), PathBuf::as_path))?;
         config.files = read;
         if config.providers.is_empty() {
-            config.from_environment(env);
+            config.fill_from_environment(env);
         }
         Ok(config)
     }
@@ -406,7 +406,7 @@ impl Config {
     }
 
     /// With no provider configured, keys and addresses in the environment make some.
-    fn from_environment(&mut self, env: Env<'_>) {
+    fn fill_from_environment(&mut self, env: Env<'_>) {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let provider = |kind, base_url: Option<String>, api_key_env: Option<&str>| Provider {
             kind,
@@ -506,10 +506,10 @@ mod tests {
     #[test]
     fn keys_in_the_environment_make_providers() {
         let mut config = Config::default();
-        config.from_environment(&|name| (name == "OLLAMA_HOST").then(|| "127.0.0.1:11434".into()));
+        config.fill_from_environment(&|name| (name == "OLLAMA_HOST").then(|| "127.0.0.1:11434".into()));
         assert_eq!(config.providers["ollama"].base_url.as_deref(), Some("http://127.0.0.1:11434/v1"));
         assert_eq!(config.models.main, None);
-        config.from_environment(&|name| (name == "ANTHROPIC_API_KEY").then(|| "k".into()));
+        config.fill_from_environment(&|name| (name == "ANTHROPIC_API_KEY").then(|| "k".into()));
         assert_eq!(config.models.main.as_deref(), Some("anthropic/claude-sonnet-4-5"));
     }
 

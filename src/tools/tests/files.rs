@@ -305,6 +305,16 @@ async fn errors_tell_nothing_of_files_that_may_not_be_read() {
 }
 
 #[tokio::test]
+async fn without_the_guard_a_person_is_asked_before_an_error_tells_anything() {
+    let mut room = Room::with(|settings| settings.edit_requires_read = false);
+    room.put(".env", "TOKEN=abcdef\n");
+    let prepared = room.prepare("Edit", edit(".env", "TOKEN=abcdeg", "x")).await.unwrap();
+    assert_eq!((prepared.diff, prepared.summary.as_str()), (None, "Edit .env"));
+    // After the person agreed, the run says what is wrong.
+    failed(&room.run("Edit", edit(".env", "TOKEN=abcdeg", "x")).await, "string_not_found");
+}
+
+#[tokio::test]
 async fn protected_places_are_judged_before_they_are_checked() {
     let mut room = Room::new();
     room.put(".git/config", "[core]\n");
