@@ -60,18 +60,19 @@ impl Asker {
     }
 
     fn next(&mut self, out: &mut Out) -> io::Result<()> {
-        self.words = None;
+        if self.words.take().is_some() {
+            out.aside(&Line::default())?;
+        }
         self.close(out);
         if self.queue.is_empty() { Ok(()) } else { self.open(out) }
     }
 
     fn open(&mut self, out: &mut Out) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
-        show(request, out)?;
-        out.aside(&prompt::keys(request))?;
         self.keys = Some(Keys::take()?);
         out.set_raw(true);
-        Ok(())
+        show(request, out)?;
+        out.aside(&prompt::keys(request))
     }
 
     /// Gives the terminal back.
@@ -96,6 +97,7 @@ impl Asker {
                 Typed::More => out.prompt("  because: ", words.text())?,
                 Typed::Back => {
                     self.words = None;
+                    out.aside(&Line::default())?;
                     out.aside(&prompt::keys(request))?;
                 }
                 Typed::Done => {

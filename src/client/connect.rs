@@ -5,7 +5,7 @@
 //! then holds back the daemon's sending to itself (the daemon keeps a cursor, nothing piles up on
 //! either side), and never a reply to a call.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,14 +22,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::wire::{Lines, Message, Received, parse};
+use super::events::Events;
+use super::wire::{Lines, Message, parse};
 use crate::api::PROTOCOL_VERSION;
 use crate::api::fault::WireFault;
-use crate::api::params::{ClientRole, HelloParams, HelloReply, SubscribeParams};
+use crate::api::params::{ClientRole, HelloParams, HelloReply};
 use crate::types::ids::{Seq, SessionId};
 
 /// How long the daemon may take to accept, to say hello and to open a subscription.
-const GREETING: Duration = Duration::from_secs(10);
+pub(super) const GREETING: Duration = Duration::from_secs(10);
 
 /// Why a call has no result.
 #[derive(Debug)]
@@ -189,7 +190,7 @@ impl Line {
     }
 }
 
-async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
+pub(super) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
     let stream = timeout(GREETING, UnixStream::connect(path)).await.map_err(|_| silent())??;
     Ok(stream.into_split())
 }
@@ -198,7 +199,7 @@ fn greeting(name: &str, role: ClientRole) -> HelloParams {
     HelloParams { protocol_version: Some(PROTOCOL_VERSION), name: Some(name.into()), role: Some(role) }
 }
 
-fn request(id: u64, method: &str, params: &impl Serialize) -> Result<String, CallError> {
+pub(super) fn request(id: u64, method: &str, params: &impl Serialize) -> Result<String, CallError> {
     let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let mut text = serde_json::to_string(&request).map_err(|e| garbage(&e.to_string()))?;
     text.push('\n');
@@ -209,7 +210,7 @@ fn garbage(what: &str) -> CallError {
     CallError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
-fn silent() -> CallError {
+pub(super) fn silent() -> CallError {
     CallError::Io(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))
 }
 
@@ -233,71 +234,6 @@ async fn read_replies(socket: OwnedReadHalf, pending: Pending) {
     }
     // Dropping the senders tells every waiting caller.
     pending.lock().take();
-}
-
-/// The events of one session, in order. Dropping it ends the subscription.
-pub struct Events {
-    lines: Lines<OwnedReadHalf>,
-    /// Held open: closing our side would end the subscription.
-    _write: OwnedWriteHalf,
-    early: VecDeque<Received>,
-    last_seq: Seq,
-}
-
-impl Events {
-    async fn open(
-        path: &Path,
-        greeting: &HelloParams,
-        session: SessionId,
-        after_seq: Seq,
-    ) -> Result<Self, CallError> {
-        let (read, mut write) = dial(path).await?;
-        let params = SubscribeParams { session_id: session, after_seq };
-        let opening = request(1, "daemon.hello", greeting)? + &request(2, "session.subscribe", &params)?;
-        write.write_all(opening.as_bytes()).await?;
-        let mut events =
-            Self { lines: Lines::new(read), _write: write, early: VecDeque::new(), last_seq: after_seq };
-        timeout(GREETING, events.until_subscribed()).await.map_err(|_| silent())??;
-        Ok(events)
-    }
-
-    /// Replies may overtake each other and events may overtake them: keep what comes early.
-    async fn until_subscribed(&mut self) -> Result<(), CallError> {
-        loop {
-            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
-            match parse(&line) {
-                Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
-                Some(Message::Reply { id: Some(2), .. }) => return Ok(()),
-                Some(Message::Event(event)) => self.early.push_back(*event),
-                _ => {}
-            }
-        }
-    }
-
-    /// The next event. Waits without a deadline. Cancel-safe.
-    ///
-    /// # Errors
-    /// [`CallError::Closed`] when the daemon goes away: subscribe again with [`Events::last_seq`].
-    pub async fn next(&mut self) -> Result<Received, CallError> {
-        loop {
-            let event = match self.early.pop_front() {
-                Some(event) => event,
-                None => {
-                    let line = self.lines.next().await?.ok_or(CallError::Closed)?;
-                    let Some(Message::Event(event)) = parse(&line) else { continue };
-                    *event
-                }
-            };
-            self.last_seq = self.last_seq.max(event.seq);
-            return Ok(event);
-        }
-    }
-
-    /// The cursor to continue from.
-    #[must_use]
-    pub fn last_seq(&self) -> Seq {
-        self.last_seq
-    }
 }
 
 #[cfg(test)]

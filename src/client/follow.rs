@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::connect::{CallError, Client, Events};
+use super::connect::{CallError, Client};
+use super::events::Events;
 use super::failure::{Failure, code};
 use super::reach::Reach;
 use super::wire::Received;

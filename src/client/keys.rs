@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::sys::termios::{FlushArg, tcflush};
 use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
 use ratatui::crossterm::{cursor, execute, terminal};
 use tokio::sync::mpsc;
@@ -32,6 +33,8 @@ impl Keys {
         let (tell, events) = mpsc::channel(256);
         let stop = Arc::new(AtomicBool::new(false));
         let mut keys = Self { events, stop: stop.clone(), reader: None };
+        // What was typed before anything was asked is no answer.
+        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         execute!(io::stdout(), EnableBracketedPaste)?;
         keys.reader =
             Some(std::thread::Builder::new().name("keys".into()).spawn(move || read(&tell, &stop))?);

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::measure::{age, all_tokens, money, now, tokens};
 use super::names;
 use super::out::{Out, terminal_columns};
-use super::paint::{Line, Tone, cut, pad, width};
+use super::paint::{Line, Tone, cut, cut_start, pad, width};
 use super::places;
 use super::reach::Reach;
 use crate::api::params::ListParams;
@@ -93,8 +93,16 @@ fn state(session: &SessionView) -> (Tone, String) {
 const HEAD: [&str; 10] =
     ["ID", "TITLE", "STATE", "AGE", "MODEL", "COST", "TOKENS", "CLIENTS", "FOLDER", "LAST LINE"];
 
-/// Widest title, model and folder; the last line takes what is left.
-const WIDEST: [usize; 10] = [36, 28, 22, 6, 28, 12, 8, 7, 32, 200];
+/// Widest title, model and folder, on a wide and on a narrow terminal; the last line takes what
+/// is left.
+const WIDE: (usize, usize, usize) = (28, 28, 40);
+const NARROW: (usize, usize, usize) = (20, 18, 16);
+
+/// Columns that a terminal needs to be wide.
+const ENOUGH: usize = 150;
+
+/// Widest last line where nothing bounds it.
+const LAST_LINE: usize = 200;
 
 fn table(
     sessions: &[&SessionView],
@@ -104,20 +112,21 @@ fn table(
     columns: Option<usize>,
 ) -> Vec<Line> {
     let mut rows: Vec<[(Tone, String); 10]> = vec![HEAD.map(|name| (Tone::Bold, name.to_string()))];
+    let (title, model, folder) = if columns.is_none_or(|c| c >= ENOUGH) { WIDE } else { NARROW };
     for session in sessions {
         let id = session.session_id.to_string();
-        let text = |raw: &str, n: usize| cut(&escape::line(raw), WIDEST[n]);
+        let text = |raw: &str, most: usize| cut(&escape::line(raw), most);
         rows.push([
             (Tone::Plain, ids.get(&id).cloned().unwrap_or(id)),
-            (Tone::Bold, text(&session.title, 1)),
+            (Tone::Bold, text(&session.title, title)),
             state(session),
             (Tone::Dim, age(now.since(session.created_at_ms))),
-            (Tone::Plain, text(&session.model, 4)),
+            (Tone::Plain, text(&session.model, model)),
             (Tone::Plain, money(session.cost_usd_micros)),
             (Tone::Plain, tokens(all_tokens(&session.usage))),
             (Tone::Plain, session.clients.to_string()),
-            (Tone::Plain, text(&places::short(&session.cwd, home), 8)),
-            (Tone::Dim, text(&session.last_line, 9)),
+            (Tone::Plain, cut_start(&escape::line(&places::short(&session.cwd, home)), folder)),
+            (Tone::Dim, text(session.last_line.trim_end(), LAST_LINE)),
         ]);
     }
     let wide: Vec<usize> =
@@ -128,7 +137,7 @@ fn table(
             let mut used = 0;
             for (n, (tone, text)) in row.iter().enumerate() {
                 if n + 1 == HEAD.len() {
-                    let room = columns.map_or(WIDEST[n], |c| c.saturating_sub(used));
+                    let room = columns.map_or(LAST_LINE, |c| c.saturating_sub(used));
                     line = line.and(*tone, cut(text, room));
                 } else {
                     line = line.and(*tone, pad(text, wide[n])).and(Tone::Plain, "  ");

@@ -17,6 +17,7 @@ mod dispatch;
 mod doctor;
 mod editor;
 pub mod escape;
+mod events;
 mod failure;
 mod follow;
 mod keys;
@@ -41,8 +42,9 @@ mod wire;
 mod fake;
 
 pub use args::Cli;
-pub use connect::{CallError, Client, Events};
+pub use connect::{CallError, Client};
 pub use dispatch::run;
+pub use events::Events;
 pub use failure::{Failure, code};
 pub use follow::{Follow, Step};
 pub use places::Places;

@@ -180,6 +180,17 @@ pub fn cut(text: &str, columns: usize) -> String {
     shown
 }
 
+/// The text cut to `columns` at its start: of a path the end says most.
+#[must_use]
+pub fn cut_start(text: &str, columns: usize) -> String {
+    let mut rest = text.chars();
+    let mut shown = text.to_string();
+    while width(&shown) > columns && rest.next().is_some() {
+        shown = format!("…{}", rest.as_str());
+    }
+    shown
+}
+
 /// The text filled with blanks up to `columns`.
 #[must_use]
 pub fn pad(text: &str, columns: usize) -> String {
@@ -215,6 +226,8 @@ mod tests {
         assert_eq!(cut("a longer one", 6), "a lon…");
         assert_eq!(cut("世界世界", 4), "世…");
         assert_eq!(pad("世", 4), "世  ");
+        assert_eq!(cut_start("/a/long/path", 6), "…/path");
+        assert_eq!(cut_start("/a", 6), "/a");
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Transcript {
     calls: HashMap<CallId, String>,
     /// Several calls belong together: their results say whose they are.
     among_others: bool,
+    /// Errors that were shown as they came; the result repeats them.
+    errors: HashSet<String>,
     /// Whether to repeat what people said.
     echo: bool,
 }
@@ -112,6 +114,14 @@ impl Transcript {
                     who,
                 )])
             }
+            Event::Error { kind, message } => {
+                self.errors.insert(message.clone());
+                lines(vec![error(kind, message)])
+            }
+            Event::TurnCompleted { result } => {
+                let said = std::mem::take(&mut self.errors);
+                lines(turn_completed(result, &said))
+            }
             event => lines(plain_event(event, self.echo)),
         }
     }
@@ -163,15 +173,11 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::WorkspaceTrustRequired { parts, .. } => {
             dim(format!("  this folder is not trusted: left out are {}", escape::line(&parts.join(", "))))
         }
-        Event::TurnQueued { input, .. } if echo => {
-            dim(format!("  queued: {}", one_line(&input_text(input), 80)))
-        }
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }
         Event::TurnResumed { .. } => dim("  the daemon was restarted; the turn goes on".into()),
         Event::TurnAborting { .. } => dim("  aborting…".into()),
-        Event::TurnCompleted { result } => turn_completed(result),
         Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
             Tone::Warn,
             format!(
@@ -181,19 +187,18 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             ),
         )],
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
-        Event::Error { kind, message } => {
-            vec![Line::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))]
-        }
         _ => Vec::new(),
     }
 }
 
-fn turn_completed(result: &TurnResult) -> Vec<Line> {
-    let mut shown: Vec<Line> = result
-        .errors
-        .iter()
-        .map(|e| Line::new(Tone::Bad, format!("  {}: {}", escape::line(&e.kind), escape::line(&e.message))))
-        .collect();
+fn error(kind: &str, message: &str) -> Line {
+    Line::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
+}
+
+/// Errors that were `said` already are not repeated.
+fn turn_completed(result: &TurnResult, said: &HashSet<String>) -> Vec<Line> {
+    let news = result.errors.iter().filter(|e| !said.contains(&e.message));
+    let mut shown: Vec<Line> = news.map(|e| error(&e.kind, &e.message)).collect();
     let good = result.subtype.name() == "success";
     let word = if good { "done".to_string() } else { result.subtype.name().replace('_', " ") };
     let calls = result.model_calls;

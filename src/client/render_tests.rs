@@ -147,6 +147,12 @@ fn the_end_of_a_turn_says_how_and_what_it_cost() {
             "cost_usd_micros": null, "duration_ms": 2300, "model_ms": 1, "tools_ms": 1, "permission_ms": 0,
             "model_calls": 2, "permission_denials": [], "errors": errors}})
     };
+    let error = json!({"type": "error", "kind": "no_key", "message": "set ANTHROPIC_API_KEY"});
+    let ended = result("llm_error", json!([{"kind": "no_key", "message": "set ANTHROPIC_API_KEY"}]));
+    check(
+        &[error, ended],
+        "  no_key: set ANTHROPIC_API_KEY\n─ llm error · 2.3 s · 2 model calls · 1.2k tokens · ?\n",
+    );
     check(&[result("success", json!([]))], "─ done · 2.3 s · 2 model calls · 1.2k tokens · ?\n");
     check(
         &[result("llm_error", json!([{"kind": "no_key", "message": "set ANTHROPIC_API_KEY"}]))],

@@ -55,8 +55,7 @@ pub(super) async fn task(
     let follow = Follow::start(reach, &client, session, 0).await?;
     let turn = submit(&client, session, prompt).await?.turn_id;
     if output == Output::Text {
-        let short = super::measure::short_id(session);
-        out.note(&format!("session {short} · agentctl attach {short}"))?;
+        out.note(&format!("session {}", super::measure::short_id(session)))?;
     }
     Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
 }

@@ -11,6 +11,7 @@ use super::ask::{Asker, Asking, Outcome, show, unasked};
 use super::connect::{CallError, Client};
 use super::failure::{Failure, code, code_of};
 use super::follow::{Follow, Step};
+use super::measure::short_id;
 use super::out::{Out, harmless_json};
 use super::paint::{Line, Tone};
 use super::render::{Piece, Transcript};
@@ -222,7 +223,11 @@ impl Watch {
     fn interrupted(&mut self, out: &mut Out) -> Result<(), Failure> {
         self.interrupts += 1;
         if self.interrupts > 1 {
-            return Err(Failure::silent(code::ABORTED));
+            let short = short_id(self.session);
+            return Err(Failure::new(
+                code::ABORTED,
+                format!("left; look after it with `agentctl attach {short}`"),
+            ));
         }
         out.note("  aborting the turn… (Ctrl-C again leaves at once)")?;
         let params = AbortParams {

@@ -84,6 +84,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         hurry: Arc::clone(&hurry),
     };
     let methods = rpc::methods(office).map_err(DaemonError::Bug)?;
+    // Before anybody is told that we are ready: from then on a signal must not find us unprepared.
+    let signals = shutdown::Signals::listen()?;
     let bound = transport::bind(&places.socket)?;
     let accepting = CancellationToken::new();
     let serving = transport::serve(bound, methods, Limits::default(), accepting.clone());
@@ -91,7 +93,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
 
-    let signals = shutdown::Signals::listen()?;
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
         match recovering.recover().await {

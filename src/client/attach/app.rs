@@ -14,6 +14,7 @@ use crate::client::summary::one_line;
 use crate::client::wire::Received;
 use crate::types::event::Event;
 use crate::types::ids::PermissionId;
+use crate::types::message::input_text;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
@@ -100,6 +101,10 @@ impl App {
             }
             Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
                 self.session.clients = *clients;
+            }
+            // Not a line of the history: it would stand inside what the model is saying.
+            Event::TurnQueued { input, .. } => {
+                self.notice = format!("queued: {}", one_line(&input_text(input), 80));
             }
             Event::SessionEnded { .. } => self.session.state = SessionState::Ended,
             Event::ToolProgress { text, .. } => {

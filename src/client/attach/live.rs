@@ -12,7 +12,7 @@ use super::app::{App, Effect};
 use super::plain;
 use super::screen::Screen;
 use super::view::view;
-use crate::api::params::{AbortParams, AbortReply, ApproveReply, ListParams, SubmitState};
+use crate::api::params::{AbortParams, AbortReply, ApproveReply, ListParams};
 use crate::client::connect::{CallError, Client};
 use crate::client::escape;
 use crate::client::failure::{Failure, code};
@@ -68,6 +68,7 @@ async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
 
 /// What became of an effect.
 enum Done {
+    Taken,
     Said(&'static str),
     /// It was not taken: the text goes back into the input line.
     Unsent(String, Failure),
@@ -104,7 +105,7 @@ impl Live {
                     },
                     None => return Ok(()),
                 },
-                Some(done) = self.calls.join_next() => self.done(done.unwrap_or(Done::Said(""))),
+                Some(done) = self.calls.join_next() => self.done(done.unwrap_or(Done::Taken)),
                 _ = interrupt.recv() => self.start(Effect::Abort),
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
                 _ = hangup.recv() => return Err(Failure::silent(code::ABORTED)),
@@ -142,13 +143,13 @@ impl Live {
         self.calls.spawn(async move {
             match effect {
                 Effect::Submit(text) => match run::submit(&client, session_id, text.clone()).await {
-                    Ok(reply) if reply.state == SubmitState::Queued => Done::Said("queued"),
-                    Ok(_) => Done::Said(""),
+                    // That it is queued comes as an event, to everybody.
+                    Ok(_) => Done::Taken,
                     Err(failure) => Done::Unsent(text, failure),
                 },
                 Effect::Approve(params) => {
                     match client.call::<ApproveReply>("session.approve", &params).await {
-                        Ok(_) => Done::Said(""),
+                        Ok(_) => Done::Taken,
                         Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
                             Done::Said("somebody else answered first")
                         }
@@ -159,17 +160,18 @@ impl Live {
                     let params =
                         AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
                     match client.call::<AbortReply>("session.abort", &params).await {
-                        Ok(_) => Done::Said(""),
+                        Ok(_) => Done::Said("aborted"),
                         Err(error) => Done::Failed(error.into()),
                     }
                 }
-                Effect::Detach => Done::Said(""),
+                Effect::Detach => Done::Taken,
             }
         });
     }
 
     fn done(&mut self, done: Done) {
         match done {
+            Done::Taken => {}
             Done::Said(text) => self.app.notify(text),
             Done::Failed(failure) => self.app.notice = failure.message,
             Done::Unsent(text, failure) => {

@@ -1,0 +1,135 @@
+//! The least client there can be: blocking, newline-delimited JSON, one session at a time.
+
+use std::borrow::Cow;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Outcome;
+
+/// How long anybody waits for a line.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A connection to the daemon.
+pub struct Client {
+    write: UnixStream,
+    read: BufReader<UnixStream>,
+    line: Vec<u8>,
+    calls: u64,
+}
+
+/// What a line of the daemon says, as far as it matters here.
+#[derive(Debug, Deserialize)]
+pub struct Line<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<Params<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    result: Event<'a>,
+}
+
+/// An event of a session.
+#[derive(Debug, Deserialize)]
+pub struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub kind: Cow<'a, str>,
+    /// Of a delta.
+    #[serde(borrow, default)]
+    pub text: Cow<'a, str>,
+    /// Of a completed turn.
+    #[serde(borrow)]
+    pub result: Option<&'a RawValue>,
+}
+
+impl Client {
+    pub fn connect(socket: &Path) -> Outcome<Self> {
+        let write = UnixStream::connect(socket)?;
+        write.set_read_timeout(Some(SOON))?;
+        let read = BufReader::with_capacity(256 << 10, write.try_clone()?);
+        Ok(Self { write, read, line: Vec::new(), calls: 0 })
+    }
+
+    /// Sends a call without waiting for its answer.
+    pub fn send(&mut self, method: &str, params: &Value) -> Outcome<u64> {
+        self.calls += 1;
+        let call = json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params});
+        let mut text = call.to_string();
+        text.push('\n');
+        self.write.write_all(text.as_bytes())?;
+        Ok(self.calls)
+    }
+
+    /// Calls and waits for the answer; events that come before it are lost.
+    pub fn call(&mut self, method: &str, params: &Value) -> Outcome<Value> {
+        let id = self.send(method, params)?;
+        loop {
+            let line = self.next()?;
+            if line.id == Some(id) {
+                let result = line.result.ok_or("an answer without a result")?;
+                return Ok(serde_json::from_str(result.get())?);
+            }
+        }
+    }
+
+    /// The next line's bytes.
+    pub fn raw(&mut self) -> Outcome<&[u8]> {
+        self.line.clear();
+        if self.read.read_until(b'\n', &mut self.line)? == 0 {
+            return Err("the daemon closed the connection".into());
+        }
+        Ok(&self.line)
+    }
+
+    /// The next line; an error that the daemon answered is ours too.
+    fn next(&mut self) -> Outcome<Line<'_>> {
+        self.raw()?;
+        let line: Line<'_> = serde_json::from_slice(&self.line)?;
+        if let Some(error) = line.error {
+            return Err(format!("the daemon answered {}", error.get()).into());
+        }
+        Ok(line)
+    }
+
+    /// Hands every event to `each` until the turn is completed, and checks that it went well.
+    pub fn until_completed(&mut self, mut each: impl FnMut(&Event<'_>)) -> Outcome<()> {
+        loop {
+            let line = self.next()?;
+            let Some(Params { result: event }) = &line.params else { continue };
+            each(event);
+            if event.kind == "turn.completed" {
+                let result = event.result.map_or("", RawValue::get);
+                if !result.contains("\"subtype\":\"success\"") {
+                    return Err(format!("the turn ended with {result:.400}").into());
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// A new session in `folder` that this connection follows.
+    pub fn session(&mut self, folder: &Path) -> Outcome<String> {
+        let made = self.call("session.create", &json!({"cwd": folder}))?;
+        let id = made["session"]["session_id"].as_str().ok_or("no session id")?.to_owned();
+        self.call("session.subscribe", &json!({"session_id": id}))?;
+        Ok(id)
+    }
+
+    /// One turn from the prompt to its end.
+    pub fn turn(&mut self, session: &str) -> Outcome<()> {
+        self.send("session.submit", &json!({"session_id": session, "input": "go on"}))?;
+        self.until_completed(|_| {})
+    }
+}

@@ -1,0 +1,174 @@
+//! The real daemon in a folder of its own, and what the kernel says of it.
+
+use std::fs::Permissions;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::Outcome;
+use super::client::Client;
+
+/// How long a start may take.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Folders and configuration, kept over several starts.
+pub struct Place {
+    /// On a real disk.
+    disk: TempDir,
+    /// Sockets have short paths.
+    sockets: TempDir,
+}
+
+impl Place {
+    pub fn new(model: Option<SocketAddr>) -> Outcome<Self> {
+        let disk = tempfile::Builder::new().prefix("load").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+        let private = Permissions::from_mode(0o700);
+        let sockets = tempfile::Builder::new().prefix("load").permissions(private).tempdir()?;
+        let place = Self { disk, sockets };
+        std::fs::create_dir(place.workspace())?;
+        // Nobody listens on port 9 of this machine; without a model none is asked.
+        let port = model.map_or(9, |address| address.port());
+        let config = format!(
+            "[daemon]\ndata_dir = {:?}\nsocket = {:?}\n\
+             [providers.load]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:{port}\"\n\
+             [models]\nmain = \"load/model\"\n",
+            place.path("data"),
+            place.socket(),
+        );
+        std::fs::write(place.config(), config)?;
+        Ok(place)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.disk.path().join(name)
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.path("workspace")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.path("data").join("agentd.db")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.path("log")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path("config.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.sockets.path().join("a.sock")
+    }
+
+    /// Has the daemon tell how far each stage of its start took it.
+    pub fn tell_stages(&self) -> Outcome<()> {
+        let config = std::fs::read_to_string(self.config())?;
+        std::fs::write(self.config(), config.replacen("[daemon]\n", "[daemon]\nlog = \"debug\"\n", 1))?;
+        Ok(())
+    }
+
+    /// Starts the daemon; back when it has answered `daemon.hello`.
+    pub fn start(&self) -> Outcome<Daemon> {
+        let notify = self.sockets.path().join("notify");
+        let _ = std::fs::remove_file(&notify);
+        let ready = UnixDatagram::bind(&notify)?;
+        ready.set_read_timeout(Some(SOON))?;
+        let log = std::fs::File::create(self.log())?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
+        command
+            .arg("--config")
+            .arg(self.config())
+            .env_clear()
+            .env("HOME", self.disk.path())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("NOTIFY_SOCKET", &notify)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let began = Instant::now();
+        let child = command.spawn()?;
+        let mut daemon = Daemon { child, socket: self.socket(), took: Duration::ZERO };
+        // It says so the moment it listens: nobody has to try and try again.
+        if let Err(error) = ready.recv(&mut [0; 64]) {
+            let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+            return Err(format!("the daemon did not get ready ({error}): {log}").into());
+        }
+        daemon.client()?.call("daemon.hello", &json!({}))?;
+        daemon.took = began.elapsed();
+        Ok(daemon)
+    }
+}
+
+/// A running daemon; killed when dropped.
+pub struct Daemon {
+    child: Child,
+    socket: PathBuf,
+    /// From exec to the answer to `daemon.hello`.
+    pub took: Duration,
+}
+
+impl Daemon {
+    pub fn client(&self) -> Outcome<Client> {
+        Client::connect(&self.socket)
+    }
+
+    /// CPU time used so far, by all threads that live.
+    pub fn cpu(&self) -> Outcome<Duration> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let mut sum = 0;
+        for task in std::fs::read_dir(tasks)? {
+            // A thread may have ended since.
+            let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
+            sum += text.split_whitespace().next().unwrap_or_default().parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(sum))
+    }
+
+    /// Memory in RAM now, in MB (10⁶ bytes).
+    pub fn resident_mb(&self) -> Outcome<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kib * 1024.0 / 1e6)
+    }
+
+    /// Stops it in good order.
+    pub fn stop(mut self) -> Outcome<()> {
+        kill(Pid::from_raw(i32::try_from(self.child.id())?), Signal::SIGTERM)?;
+        let status = self.child.wait()?;
+        if status.success() { Ok(()) } else { Err(format!("the daemon ended with {status}").into()) }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Already gone after `stop`.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The stages of the last start: name and microseconds since the process began to run.
+pub fn stages(log: &Path) -> Outcome<Vec<(String, f64)>> {
+    let text = std::fs::read_to_string(log)?;
+    let mut stages = Vec::new();
+    for line in text.lines().filter(|line| line.contains("start-up")) {
+        let name = line.split("stage=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let us = line.split("us=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        if let (Some(name), Some(us)) = (name, us) {
+            stages.push((name.to_owned(), us.parse()?));
+        }
+    }
+    Ok(stages)
+}

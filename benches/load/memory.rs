@@ -1,0 +1,61 @@
+//! B2: what the daemon takes while it does nothing.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Outcome;
+use super::daemon::{Daemon, Place};
+use super::figures::{Figure, Sample, Target};
+use super::model::Model;
+
+const RUNS: usize = 5;
+const SESSIONS: usize = 1_000;
+const LOADED: usize = 200;
+const IDLE: Duration = Duration::from_secs(2);
+/// What the start set going has ended by then.
+const SETTLE: Duration = Duration::from_millis(500);
+
+pub fn run() -> Outcome<()> {
+    let model = Model::start()?;
+    let place = Place::new(Some(model.address))?;
+    let mut fresh = Sample::default();
+    for _ in 0..RUNS {
+        let daemon = place.start()?;
+        fresh.push(daemon.resident_mb()?);
+        daemon.stop()?;
+    }
+    Figure::of("B2 resident at start", "MB", &fresh).target(Target::AtMost(15.0)).print();
+
+    let daemon = place.start()?;
+    Figure::number("B2 CPU while idle", "%", idle(&daemon)?).target(Target::AtMost(0.05)).print();
+    let mut client = daemon.client()?;
+    for _ in 0..SESSIONS {
+        client.call("session.create", &json!({"cwd": place.workspace()}))?;
+    }
+    Figure::number("B2 resident with 1,000 new sessions", "MB", daemon.resident_mb()?)
+        .beside("MB at start", fresh.median())
+        .target(Target::AtMost(40.0))
+        .print();
+    let before = daemon.resident_mb()?;
+    for _ in 0..LOADED {
+        // A connection of its own: one may follow only so many, and this one leaves again.
+        let mut client = daemon.client()?;
+        let session = client.session(&place.workspace())?;
+        client.turn(&session)?;
+    }
+    let each = (daemon.resident_mb()? - before) * 1e3 / LOADED as f64;
+    Figure::number("B2 a loaded session that had one turn", "kB", each).target(Target::AtMost(100.0)).print();
+    daemon.stop()
+}
+
+/// Share of one core in per cent.
+fn idle(daemon: &Daemon) -> Outcome<f64> {
+    // Nobody sends: this waits for the time to pass.
+    let (_nobody, silence) = mpsc::channel::<()>();
+    let _ = silence.recv_timeout(SETTLE);
+    let before = daemon.cpu()?;
+    let _ = silence.recv_timeout(IDLE);
+    Ok(daemon.cpu()?.saturating_sub(before).as_secs_f64() / IDLE.as_secs_f64() * 100.0)
+}
