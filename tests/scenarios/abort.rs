@@ -116,7 +116,7 @@ async fn one_call_is_aborted_and_the_turn_goes_on() {
 
     let reply = session.call("abort", json!({"call_id": started["call_id"]})).await;
     assert_eq!(reply, json!({"stopped": [started["call_id"]], "survivors": []}));
-    assert_eq!(house.tool_processes().len(), 0);
+    assert_eq!(house.processes_of(&started["call_id"]), []);
     seen.turn_ends("success").await;
     let completed = seen.seen_of("tool.completed");
     assert_eq!(

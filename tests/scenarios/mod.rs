@@ -3,10 +3,18 @@
 mod abort;
 mod approve;
 mod attach;
+mod bad_input;
 mod busy;
+mod framings;
+mod idempotency;
+mod lifecycle;
+mod limits;
+mod list;
+mod model_errors;
 mod modes;
 mod resume;
 mod submit;
+mod trust;
 
 use serde_json::{Value, json};
 

@@ -12,6 +12,7 @@ use std::process::{ExitStatus, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -232,7 +233,7 @@ impl House {
     /// A connection that says who it is.
     pub async fn client(&self, name: &str) -> Client {
         let client = self.stranger().await;
-        client.call("daemon.hello", serde_json::json!({"name": name})).await;
+        client.call("daemon.hello", json!({"name": name})).await;
         client
     }
 
@@ -247,19 +248,24 @@ impl House {
         Raw::over(UnixStream::connect(self.socket()).await.expect("the socket answers"))
     }
 
-    /// Processes that carry the marker of a tool call of this house.
+    /// Processes that carry the marker of any tool call of this house.
     pub fn tool_processes(&self) -> Vec<Pid> {
+        self.processes_with(b"AGENTD_CALL=")
+    }
+
+    /// Processes that carry the marker of this tool call.
+    pub fn processes_of(&self, call_id: &Value) -> Vec<Pid> {
+        let call_id = call_id.as_str().expect("an id");
+        self.processes_with(format!("AGENTD_CALL={call_id}").as_bytes())
+    }
+
+    /// Processes of this house's user folder with a variable that begins like this.
+    fn processes_with(&self, beginning: &[u8]) -> Vec<Pid> {
         let home = format!("HOME={}", self.path("home").display());
         let carries = |pid: &Pid| {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let mut variables = environment.split(|byte| *byte == 0);
-            let mut has_call = false;
-            let mut has_home = false;
-            for variable in variables.by_ref() {
-                has_call |= variable.starts_with(b"AGENTD_CALL=");
-                has_home |= variable == home.as_bytes();
-            }
-            has_call && has_home
+            let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
+            variables.contains(&home.as_bytes()) && variables.iter().any(|v| v.starts_with(beginning))
         };
         let entries = std::fs::read_dir("/proc").expect("a process list");
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

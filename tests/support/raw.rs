@@ -27,14 +27,25 @@ impl Raw {
         self.send(format!("{text}\n")).await;
     }
 
-    /// The next line; `None` when the daemon hung up.
-    pub async fn next(&mut self) -> Option<Value> {
+    /// The next line as it came; `None` when the daemon hung up.
+    pub async fn next_text(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = within("a line", String::new, self.stream.read_line(&mut line)).await;
-        match read {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}"))),
-        }
+        matches!(read, Ok(1..)).then_some(line)
+    }
+
+    /// The next line; `None` when the daemon hung up.
+    pub async fn next(&mut self) -> Option<Value> {
+        let line = self.next_text().await?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}")))
+    }
+
+    /// Exactly this many bytes.
+    pub async fn take(&mut self, bytes: usize) -> Vec<u8> {
+        let mut taken = vec![0; bytes];
+        let read = within("more bytes", String::new, self.stream.read_exact(&mut taken)).await;
+        read.expect("the connection is open");
+        taken
     }
 
     /// Sends one line and returns the next.

@@ -60,7 +60,7 @@ impl Config {
             };
             // Checked by itself first, so that an error names its own line.
             Self::parse(&text, &file)?;
-            let table = text.parse::<toml::Table>().map_err(|error| explain(&text, &file, &error))?;
+            let table = text.parse::<toml::Table>().map_err(|error| explain(&text, &file, None, &error))?;
             merge(&mut merged, table);
             read.push(file);
         }
@@ -74,7 +74,12 @@ impl Config {
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| explain(text, file, &error))
+        let deserializer =
+            toml::Deserializer::parse(text).map_err(|error| explain(text, file, None, &error))?;
+        serde_path_to_error::deserialize(deserializer).map_err(|error| {
+            let key = error.path().to_string();
+            explain(text, file, Some(&key), error.inner())
+        })
     }
 
     /// With no provider configured, keys and addresses in the environment make some.
@@ -124,12 +129,16 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-fn explain(text: &str, file: &Path, error: &toml::de::Error) -> ConfigError {
+fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) -> ConfigError {
     let line = error.span().map(|span| {
         let start = span.start.min(text.len());
         text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
     });
     let mut message = error.message().trim().to_string();
+    // An unknown key names itself; a wrong value does not say whose it is.
+    if let Some(key) = key.filter(|key| *key != "." && !message.starts_with("unknown field")) {
+        message = format!("{key}: {message}");
+    }
     if let Some(nearest) = nearest_known(&message) {
         message.push_str(&format!("; did you mean `{nearest}`?"));
     }
@@ -140,7 +149,7 @@ fn explain(text: &str, file: &Path, error: &toml::de::Error) -> ConfigError {
 fn nearest_known(message: &str) -> Option<String> {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (unknown, known) = names.split_first()?;
-    if !message.starts_with("unknown") {
+    if !message.contains("unknown field") && !message.contains("unknown variant") {
         return None;
     }
     known
@@ -169,6 +178,20 @@ mod tests {
         assert_eq!(error.line, Some(3));
         assert!(error.to_string().starts_with("c.toml:3: unknown field `sokcet`"), "{error}");
         assert!(error.to_string().ends_with("did you mean `socket`?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_by_its_key_and_line() {
+        for (text, expected) in [
+            ("[daemon]\nlog = 5", "c.toml:2: daemon.log: invalid type"),
+            ("[session]\nmode = \"defualt\"", "c.toml:2: session.mode: unknown variant `defualt`"),
+            ("[tools]\nparallel = -1", "c.toml:2: tools.parallel: "),
+            ("[permissions]\n\ndeny = [\"Bash(\"]", "c.toml:3: permissions.deny: "),
+            ("[daemon", "c.toml:1: "),
+        ] {
+            let error = Config::parse(text, Path::new("c.toml")).expect_err(text).to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 
     #[test]

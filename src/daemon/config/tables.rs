@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::judge::Rule;
 use crate::types::permission::Mode;
 use crate::types::usage::Price;
 
@@ -230,10 +231,13 @@ pub struct Permissions {
     /// Whether root may use it.
     pub allow_bypass_as_root: bool,
     /// Rules that allow.
+    #[serde(deserialize_with = "rules")]
     pub allow: Vec<String>,
     /// Rules that ask.
+    #[serde(deserialize_with = "rules")]
     pub ask: Vec<String>,
     /// Rules that deny.
+    #[serde(deserialize_with = "rules")]
     pub deny: Vec<String>,
     /// Unattended sessions; kept until it is built.
     pub unattended: toml::Table,
@@ -251,6 +255,15 @@ impl Default for Permissions {
             unattended: toml::Table::new(),
         }
     }
+}
+
+/// Checked where they are read, so that an error names its line.
+fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let rules = Vec::<String>::deserialize(deserializer)?;
+    for rule in &rules {
+        rule.parse::<Rule>().map_err(serde::de::Error::custom)?;
+    }
+    Ok(rules)
 }
 
 /// `[sandbox]`; kept until it is built.
