@@ -192,7 +192,7 @@ impl Actor {
             budgets: submission.budgets,
             origin: Some(submission.origin),
         });
-        let plan = self.decide(input)?;
+        let mut plan = self.decide(input)?;
         let taken = plan.facts.iter().find_map(|entry| {
             let state = match entry.envelope.event {
                 Event::TurnStarted { .. } => SubmittedAs::Running,
@@ -205,7 +205,7 @@ impl Actor {
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
         let idempotency = self.row(METHOD, submission.keyed, &submitted);
-        self.perform(plan, idempotency).await?;
+        self.perform(&mut plan, idempotency).await?;
         Ok(submitted)
     }
 
@@ -214,7 +214,7 @@ impl Actor {
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let plan = self.decide(Input::Answer {
+        let mut plan = self.decide(Input::Answer {
             request_id: answer.request_id,
             decision: answer.decision,
             scope: answer.scope,
@@ -230,7 +230,7 @@ impl Actor {
         });
         let answered = answered.ok_or(SessionError::Refused(Refusal::NotPending))?;
         let idempotency = self.row(METHOD, answer.keyed, &answered);
-        self.perform(plan, idempotency).await?;
+        self.perform(&mut plan, idempotency).await?;
         Ok(answered)
     }
 
@@ -320,17 +320,14 @@ impl Actor {
         if let Input::ToolDone { outcome, .. } = &input {
             self.note_survivors(outcome.detail.as_ref());
         }
-        let plan = self.decide(input)?;
-        if !keep {
-            return self.perform(plan, idempotency).await;
-        }
-        let kept = plan.clone();
-        let result = self.perform(plan, idempotency).await;
+        let mut plan = self.decide(input)?;
+        let result = self.perform(&mut plan, idempotency).await;
         if let Err(SessionError::Store(error)) = &result
+            && keep
             && *error != StoreError::Closed
         {
             tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
-            self.state.stuck = Some(kept);
+            self.state.stuck = Some(plan);
         }
         result
     }
@@ -343,16 +340,21 @@ impl Actor {
         Ok(self.engine.decide(input, now)?)
     }
 
-    /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done.
-    async fn perform(&mut self, plan: Plan, idempotency: Option<Idempotency>) -> Result<(), SessionError> {
+    /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done, and the
+    /// plan is as it was.
+    async fn perform(
+        &mut self,
+        plan: &mut Plan,
+        idempotency: Option<Idempotency>,
+    ) -> Result<(), SessionError> {
         if !plan.facts.is_empty() {
-            let next = journal::changes_summary(&plan).then(|| {
+            let next = journal::changes_summary(plan).then(|| {
                 let mut next = self.engine.clone();
                 plan.facts.iter().for_each(|entry| next.apply(&entry.envelope));
                 next
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
-            let prepared = journal::prepare(self.key, &plan, snapshot, idempotency);
+            let prepared = journal::prepare(self.key, plan, snapshot, idempotency);
             self.house.store.append(prepared.append).await?;
             match next {
                 Some(next) => self.engine = next,
@@ -363,7 +365,7 @@ impl Actor {
                 self.told(&entry.envelope);
             }
         }
-        for effect in plan.effects {
+        for effect in plan.effects.drain(..) {
             self.act(effect);
         }
         Ok(())
@@ -433,13 +435,12 @@ impl Actor {
         }
     }
 
-    async fn write_again(&mut self, plan: Plan) {
-        let kept = plan.clone();
-        if self.perform(plan, None).await.is_ok() {
+    async fn write_again(&mut self, mut plan: Plan) {
+        if self.perform(&mut plan, None).await.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
             return;
         }
-        self.state.stuck = Some(kept);
+        self.state.stuck = Some(plan);
         let wait = tokio::time::sleep(WRITE_AGAIN);
         tokio::pin!(wait);
         loop {
