@@ -7,6 +7,8 @@ use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::FutureExt as _;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use tokio::sync::{OnceCell, mpsc};
@@ -25,6 +27,8 @@ const MAX_BODY_BYTES: usize = 32 << 20;
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
 /// How long a connection may take to end after the answer did, to be kept.
 const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
+/// Bytes of a stream that make one batch, if so many are there at once.
+const BATCH_BYTES: usize = 64 << 10;
 /// Longest wait a provider may ask for.
 const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 
@@ -126,8 +130,15 @@ impl Exchange<'_> {
             hand_on(batch, out).await?;
             return outcome;
         }
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        let mut ahead = None;
         while !reader.is_done() {
-            let chunk = match self.wait(out, response.chunk()).await {
+            let next = match ahead.take() {
+                Some(next) => Ok(next),
+                None => self.wait(out, response.chunk()).await,
+            };
+            let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
                 // Some servers never close the stream, or break it, after all was said.
@@ -138,13 +149,19 @@ impl Exchange<'_> {
             if let Some(tape) = tape {
                 tape.write(&chunk);
             }
-            let mut batch = Vec::new();
+            bytes += chunk.len();
             let outcome = reader.feed(&chunk, &mut batch);
-            hand_on(batch, out).await?;
+            if outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
+                ahead = at_hand(&mut response).await;
+            }
+            // What was brought is handed on before anything is waited for.
+            if !matches!(ahead, Some(Ok(Some(_)))) {
+                hand_on(std::mem::take(&mut batch), out).await?;
+                bytes = 0;
+            }
             outcome?;
         }
         let is_done = reader.is_done();
-        let mut batch = Vec::new();
         let outcome = reader.end(&mut batch);
         hand_on(batch, out).await?;
         if is_done {
@@ -213,6 +230,17 @@ impl Exchange<'_> {
         );
         ModelFault::new(FaultKind::Unreachable, text)
     }
+}
+
+/// The next chunk, if it is there or the connection has it: many servers send every event as a chunk
+/// of its own, and a batch on its way costs far more than an event.
+async fn at_hand(response: &mut Response) -> Option<reqwest::Result<Option<Bytes>>> {
+    if let Some(next) = response.chunk().now_or_never() {
+        return Some(next);
+    }
+    // The connection's own task gets its turn to hand over what it has.
+    tokio::task::yield_now().await;
+    response.chunk().now_or_never()
 }
 
 /// Reads the end of the body, which often comes right behind the end of the answer: only then can

@@ -179,17 +179,14 @@ impl Actor {
         if let Input::ToolDone { outcome, .. } = &input {
             self.note_survivors(outcome.detail.as_ref());
         }
-        let plan = self.decide(input)?;
-        if !keep {
-            return self.perform(plan, idempotency).await;
-        }
-        let kept = plan.clone();
-        let result = self.perform(plan, idempotency).await;
+        let mut plan = self.decide(input)?;
+        let result = self.perform(&mut plan, idempotency).await;
         if let Err(SessionError::Store(error)) = &result
+            && keep
             && *error != StoreError::Closed
         {
             tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
-            self.state.stuck = Some(kept);
+            self.state.stuck = Some(plan);
         }
         result
     }
@@ -202,20 +199,21 @@ impl Actor {
         Ok(self.engine.decide(input, now)?)
     }
 
-    /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done.
+    /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done, and the
+    /// plan is as it was.
     pub(super) async fn perform(
         &mut self,
-        plan: Plan,
+        plan: &mut Plan,
         idempotency: Option<Idempotency>,
     ) -> Result<(), SessionError> {
         if !plan.facts.is_empty() {
-            let next = journal::changes_summary(&plan).then(|| {
+            let next = journal::changes_summary(plan).then(|| {
                 let mut next = self.engine.clone();
                 plan.facts.iter().for_each(|entry| next.apply(&entry.envelope));
                 next
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
-            let prepared = journal::prepare(self.key, &plan, snapshot, idempotency);
+            let prepared = journal::prepare(self.key, plan, snapshot, idempotency);
             self.house.store.append(prepared.append).await?;
             match next {
                 Some(next) => self.engine = next,
@@ -226,7 +224,7 @@ impl Actor {
                 self.told(&entry.envelope);
             }
         }
-        for effect in plan.effects {
+        for effect in plan.effects.drain(..) {
             self.act(effect);
         }
         Ok(())
@@ -296,13 +294,12 @@ impl Actor {
         }
     }
 
-    async fn write_again(&mut self, plan: Plan) {
-        let kept = plan.clone();
-        if self.perform(plan, None).await.is_ok() {
+    async fn write_again(&mut self, mut plan: Plan) {
+        if self.perform(&mut plan, None).await.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
             return;
         }
-        self.state.stuck = Some(kept);
+        self.state.stuck = Some(plan);
         let wait = tokio::time::sleep(WRITE_AGAIN);
         tokio::pin!(wait);
         loop {

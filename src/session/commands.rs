@@ -72,7 +72,7 @@ impl Actor {
             budgets: submission.budgets,
             origin: Some(submission.origin),
         });
-        let plan = self.decide(input)?;
+        let mut plan = self.decide(input)?;
         let taken = plan.facts.iter().find_map(|entry| {
             let state = match entry.envelope.event {
                 Event::TurnStarted { .. } => SubmittedAs::Running,
@@ -85,7 +85,7 @@ impl Actor {
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
         let idempotency = self.row(METHOD, submission.keyed, &submitted);
-        self.perform(plan, idempotency).await?;
+        self.perform(&mut plan, idempotency).await?;
         Ok(submitted)
     }
 
@@ -94,7 +94,7 @@ impl Actor {
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let plan = self.decide(Input::Answer {
+        let mut plan = self.decide(Input::Answer {
             request_id: answer.request_id,
             decision: answer.decision,
             scope: answer.scope,
@@ -110,7 +110,7 @@ impl Actor {
         });
         let answered = answered.ok_or(SessionError::Refused(Refusal::NotPending))?;
         let idempotency = self.row(METHOD, answer.keyed, &answered);
-        self.perform(plan, idempotency).await?;
+        self.perform(&mut plan, idempotency).await?;
         Ok(answered)
     }
 

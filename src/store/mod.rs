@@ -8,6 +8,7 @@ mod error;
 mod open;
 mod read;
 mod rows;
+mod script;
 mod writer;
 
 pub use error::StoreError;

@@ -1,17 +1,19 @@
 //! The one task that writes. It commits what waits as a group: one sync serves many sessions.
 
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{QueryBuilder, Sqlite};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::open::{close_connection, is_worth_single_tries};
-use super::rows::{Append, Idempotency, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+use super::script::Script;
 
 /// Commands taken into one transaction at most.
 const GROUP: usize = 256;
 /// Rows of one INSERT statement.
 const CHUNK: usize = 64;
+/// Rows up to which a statement's text recurs often enough to keep it prepared.
+const FEW: usize = 8;
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -104,19 +106,13 @@ async fn set_sync(
     Ok(())
 }
 
-async fn begin(connection: &mut SqliteConnection) -> Result<(), StoreError> {
-    sqlx::query("begin immediate").execute(connection).await?;
-    Ok(())
+async fn commit(connection: &mut SqliteConnection, group: &[&Append]) -> Result<(), StoreError> {
+    let done = write_group(connection, group).await;
+    undone(connection, done).await
 }
 
-/// Commits, or rolls back and reports why the work or the commit failed.
-async fn finish<T>(connection: &mut SqliteConnection, done: Result<T, StoreError>) -> Result<T, StoreError> {
-    let done = match done {
-        Ok(value) => {
-            sqlx::query("commit").execute(&mut *connection).await.map(|_| value).map_err(StoreError::from)
-        }
-        Err(error) => Err(error),
-    };
+/// After an error, rolls back what may have been begun.
+async fn undone<T>(connection: &mut SqliteConnection, done: Result<T, StoreError>) -> Result<T, StoreError> {
     if let Err(error) = &done {
         tracing::warn!(%error, "a transaction failed and is rolled back");
         // SQLite itself rolls back after some errors; then this one has nothing to do.
@@ -125,77 +121,45 @@ async fn finish<T>(connection: &mut SqliteConnection, done: Result<T, StoreError
     done
 }
 
-async fn commit(connection: &mut SqliteConnection, group: &[&Append]) -> Result<(), StoreError> {
-    begin(connection).await?;
-    let done = write_group(connection, group).await;
-    finish(connection, done).await
+/// Whether this is one of the few shapes that the days of most sessions are made of.
+fn is_everyday(group: &[&Append]) -> bool {
+    matches!(group, [append] if append.rows.len() <= FEW && append.items.len() + append.requests.len() <= FEW)
 }
 
 async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Result<(), StoreError> {
+    let mut script = Script::begin(connection, is_everyday(group)).await?;
     let rows: Vec<(SessionKey, &Row)> =
         group.iter().flat_map(|append| append.rows.iter().map(|row| (append.key, row))).collect();
-    insert_rows(connection, &rows).await?;
+    insert_rows(&mut script, &rows).await?;
     for append in group {
         for fold in &append.folds {
-            sqlx::query("delete from event where session = ? and seq > ? and fold = ?")
-                .bind(append.key.0)
-                .bind(integer(*fold))
-                .bind(integer(*fold))
-                .execute(&mut *connection)
-                .await?;
+            let fold = integer(*fold);
+            script.sql().push("delete from event where session = ").push_bind(append.key.0);
+            script.sql().push(" and seq > ").push_bind(fold).push(" and fold = ").push_bind(fold);
+            script.end(true).await?;
         }
         for item in &append.items {
-            sqlx::query(
-                "insert into item (session, first_seq, last_seq, kind, status) values (?, ?, ?, ?, ?) \
-                 on conflict (session, first_seq) do update set last_seq = excluded.last_seq, status = excluded.status",
-            )
-            .bind(append.key.0)
-            .bind(integer(item.first_seq))
-            .bind(integer(item.last_seq))
-            .bind(item.kind.name())
-            .bind(item.status.name())
-            .execute(&mut *connection)
-            .await?;
+            update_item(&mut script, append.key, item).await?;
         }
         for request in &append.requests {
-            match request {
-                RequestRow::Raised { request_id, seq } => {
-                    sqlx::query("insert into permission_request (request_id, session, seq) values (?, ?, ?)")
-                        .bind(request_id.to_string())
-                        .bind(append.key.0)
-                        .bind(integer(*seq))
-                        .execute(&mut *connection)
-                        .await?;
-                }
-                RequestRow::Settled { request_id, seq } => {
-                    sqlx::query("update permission_request set settled_seq = ? where request_id = ?")
-                        .bind(integer(*seq))
-                        .bind(request_id.to_string())
-                        .execute(&mut *connection)
-                        .await?;
-                }
-            }
+            update_request(&mut script, append.key, request).await?;
         }
         if let Some(summary) = &append.summary {
             let last_seq = append.rows.last().map(|row| row.seq);
-            update_summary(connection, append.key, summary, last_seq).await?;
+            update_summary(&mut script, append.key, summary, last_seq).await?;
         }
         if let Some(idempotency) = &append.idempotency {
             let at = append.rows.last().map_or(0, |row| row.at.0);
-            remember(connection, Some(append.key), idempotency, at).await?;
+            remember(&mut script, append.key, idempotency, at).await?;
         }
     }
-    Ok(())
+    script.commit().await
 }
 
-async fn insert_rows(
-    connection: &mut SqliteConnection,
-    rows: &[(SessionKey, &Row)],
-) -> Result<(), StoreError> {
+async fn insert_rows(script: &mut Script<'_>, rows: &[(SessionKey, &Row)]) -> Result<(), StoreError> {
     for chunk in rows.chunks(CHUNK) {
-        let mut builder =
-            QueryBuilder::<Sqlite>::new("insert into event (session, seq, at_ms, kind, fold, body) ");
-        builder.push_values(chunk, |mut values, (key, row)| {
+        script.sql().push("insert into event (session, seq, at_ms, kind, fold, body) ");
+        script.sql().push_values(chunk, |mut values, (key, row)| {
             values
                 .push_bind(key.0)
                 .push_bind(integer(row.seq))
@@ -205,101 +169,130 @@ async fn insert_rows(
                 .push_bind(&*row.body);
         });
         // Few sizes recur: full chunks and the small batches of a quiet session.
-        builder
-            .build()
-            .persistent(chunk.len() == CHUNK || chunk.len() <= 8)
-            .execute(&mut *connection)
-            .await?;
+        script.end(chunk.len() == CHUNK || chunk.len() <= FEW).await?;
     }
     Ok(())
 }
 
+async fn update_item(script: &mut Script<'_>, key: SessionKey, item: &ItemRow) -> Result<(), StoreError> {
+    script.sql().push("insert into item (session, first_seq, last_seq, kind, status) ");
+    script.sql().push_values([item], |mut values, item| {
+        values
+            .push_bind(key.0)
+            .push_bind(integer(item.first_seq))
+            .push_bind(integer(item.last_seq))
+            .push_bind(item.kind.name())
+            .push_bind(item.status.name());
+    });
+    script.sql().push(
+        " on conflict (session, first_seq) \
+         do update set last_seq = excluded.last_seq, status = excluded.status",
+    );
+    script.end(true).await
+}
+
+async fn update_request(
+    script: &mut Script<'_>,
+    key: SessionKey,
+    request: &RequestRow,
+) -> Result<(), StoreError> {
+    match request {
+        RequestRow::Raised { request_id, seq } => {
+            script.sql().push("insert into permission_request (request_id, session, seq) ");
+            script.sql().push_values([request_id], |mut values, id| {
+                values.push_bind(id.to_string()).push_bind(key.0).push_bind(integer(*seq));
+            });
+        }
+        RequestRow::Settled { request_id, seq } => {
+            let sql = script.sql().push("update permission_request set settled_seq = ");
+            sql.push_bind(integer(*seq)).push(" where request_id = ").push_bind(request_id.to_string());
+        }
+    }
+    script.end(true).await
+}
+
 async fn update_summary(
-    connection: &mut SqliteConnection,
+    script: &mut Script<'_>,
     key: SessionKey,
     summary: &Summary,
     last_seq: Option<u64>,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "update session set title = ?, model = ?, mode = ?, state = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
-         last_seq = coalesce(?, last_seq), usage = ?, cost_usd_micros = ?, last_line = ? where id = ?",
-    )
-    .bind(&summary.title)
-    .bind(&summary.model)
-    .bind(summary.mode.name())
-    .bind(summary.state.name())
-    .bind(summary.requires.map(to_text))
-    .bind(summary.turn_id.map(|id| id.to_string()))
-    .bind(summary.updated_at.0)
-    .bind(last_seq.map(integer))
-    .bind(serde_json::to_string(&summary.usage).unwrap_or_default())
-    .bind(summary.cost_usd_micros.map(integer))
-    .bind(&summary.last_line)
-    .bind(key.0)
-    .execute(connection)
-    .await?;
-    Ok(())
+    let sql = script.sql();
+    sql.push("update session set title = ").push_bind(&summary.title);
+    sql.push(", model = ").push_bind(&summary.model);
+    sql.push(", mode = ").push_bind(summary.mode.name());
+    sql.push(", state = ").push_bind(summary.state.name());
+    sql.push(", requires = ").push_bind(summary.requires.map(to_text));
+    sql.push(", turn_id = ").push_bind(summary.turn_id.map(|id| id.to_string()));
+    sql.push(", updated_at_ms = ").push_bind(summary.updated_at.0);
+    sql.push(", last_seq = coalesce(").push_bind(last_seq.map(integer)).push(", last_seq)");
+    sql.push(", usage = ").push_bind(serde_json::to_string(&summary.usage).unwrap_or_default());
+    sql.push(", cost_usd_micros = ").push_bind(summary.cost_usd_micros.map(integer));
+    sql.push(", last_line = ").push_bind(&summary.last_line);
+    sql.push(" where id = ").push_bind(key.0);
+    script.end(true).await
 }
 
 async fn remember(
-    connection: &mut SqliteConnection,
-    session: Option<SessionKey>,
+    script: &mut Script<'_>,
+    key: SessionKey,
     row: &Idempotency,
     at_ms: i64,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "insert into idempotency (method, key, session, digest, reply, at_ms) values (?, ?, ?, ?, ?, ?)",
-    )
-    .bind(row.method)
-    .bind(&row.key)
-    .bind(session.map(|key| key.0))
-    .bind(&row.digest)
-    .bind(&row.reply)
-    .bind(at_ms)
-    .execute(connection)
-    .await?;
-    Ok(())
+    script.sql().push("insert into idempotency (method, key, session, digest, reply, at_ms) ");
+    script.sql().push_values([row], |mut values, row| {
+        values
+            .push_bind(row.method)
+            .push_bind(&row.key)
+            .push_bind(key.0)
+            .push_bind(&row.digest)
+            .push_bind(&row.reply)
+            .push_bind(at_ms);
+    });
+    script.end(true).await
 }
 
 async fn create(connection: &mut SqliteConnection, new: NewSession) -> Result<SessionKey, StoreError> {
-    begin(connection).await?;
     let done = insert_session(connection, &new).await;
-    finish(connection, done).await
+    undone(connection, done).await
 }
 
 async fn insert_session(
     connection: &mut SqliteConnection,
     new: &NewSession,
 ) -> Result<SessionKey, StoreError> {
+    let mut script = Script::begin(connection, new.rows.len() <= FEW).await?;
     let last_seq = new.rows.last().map_or(0, |row| row.seq);
-    let inserted = sqlx::query(
-        "insert into session (session_id, title, cwd, model, mode, background, state, created_at_ms, updated_at_ms, \
-         last_seq, usage, cost_usd_micros, last_line) values (?, ?, ?, ?, ?, ?, 'idle', ?, ?, ?, '{}', 0, '')",
-    )
-    .bind(new.session_id.to_string())
-    .bind(&new.spec.title)
-    .bind(&new.spec.cwd)
-    .bind(&new.spec.model)
-    .bind(new.spec.mode.name())
-    .bind(new.spec.background)
-    .bind(new.at.0)
-    .bind(new.at.0)
-    .bind(integer(last_seq))
-    .execute(&mut *connection)
-    .await?;
-    let key = SessionKey(inserted.last_insert_rowid());
+    script.sql().push(
+        "insert into session (session_id, title, cwd, model, mode, background, created_at_ms, updated_at_ms, \
+         last_seq, state, usage, cost_usd_micros, last_line) ",
+    );
+    script.sql().push_values([&new.spec], |mut values, spec| {
+        values
+            .push_bind(new.session_id.to_string())
+            .push_bind(&spec.title)
+            .push_bind(&spec.cwd)
+            .push_bind(&spec.model)
+            .push_bind(spec.mode.name())
+            .push_bind(spec.background)
+            .push_bind(new.at.0)
+            .push_bind(new.at.0)
+            .push_bind(integer(last_seq))
+            .push("'idle', '{}', 0, ''");
+    });
+    let key = SessionKey(script.end_for_key().await?);
     let rows: Vec<(SessionKey, &Row)> = new.rows.iter().map(|row| (key, row)).collect();
-    insert_rows(connection, &rows).await?;
+    insert_rows(&mut script, &rows).await?;
     if let Some(idempotency) = &new.idempotency {
-        remember(connection, Some(key), idempotency, new.at.0).await?;
+        remember(&mut script, key, idempotency, new.at.0).await?;
     }
+    script.commit().await?;
     Ok(key)
 }
 
 async fn delete(connection: &mut SqliteConnection, key: SessionKey) -> Result<(), StoreError> {
-    begin(connection).await?;
-    let done = sqlx::query("delete from session where id = ?").bind(key.0).execute(&mut *connection).await;
-    finish(connection, done.map(|_| ()).map_err(StoreError::from)).await
+    sqlx::query("delete from session where id = ?").bind(key.0).execute(connection).await?;
+    Ok(())
 }
 
 /// SQLite's integers are signed; sequence numbers and money never come near the edge.
