@@ -35,7 +35,7 @@ impl Engine {
 impl State {
     pub fn apply(&mut self, fact: &Envelope) {
         self.next_seq = self.next_seq.max(fact.seq + 1);
-        if !fact.event.is_foldable() {
+        if fact.event.is_fact() {
             self.updated_at = fact.at_ms;
         }
         match &fact.event {

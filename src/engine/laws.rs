@@ -17,6 +17,13 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 
+pub(crate) use world::Played;
+
+/// What becomes of a random script, for floors above that write it down.
+pub(crate) fn histories() -> impl Strategy<Value = Played> {
+    (script::setup(), script::script()).prop_map(|(setup, script)| world::play(&setup, &script))
+}
+
 /// Ends the function with the name of the law that is broken.
 macro_rules! law {
     ($holds:expr, $($name:tt)*) => {
@@ -32,7 +39,7 @@ proptest! {
 
     #[test]
     fn every_script_keeps_every_law(setup in script::setup(), script in script::script()) {
-        world::play(&setup, &script).map_err(TestCaseError::fail)?;
+        world::play(&setup, &script).result.map_err(TestCaseError::fail)?;
     }
 }
 
@@ -43,7 +50,9 @@ fn scripts_reach_every_event_and_every_ending() {
     let mut seen = BTreeSet::new();
     for _ in 0..400 {
         let case = (script::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
-        seen.extend(world::play(&case.0, &case.1).expect("the laws hold"));
+        let played = world::play(&case.0, &case.1);
+        played.result.expect("the laws hold");
+        seen.extend(played.seen);
     }
     let wanted = [
         "error",

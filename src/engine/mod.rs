@@ -16,7 +16,7 @@ mod tools;
 mod words;
 
 #[cfg(test)]
-mod laws;
+pub(crate) mod laws;
 
 pub use input::{Busy, Input, Judged, Now, Refusal, Submit};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};

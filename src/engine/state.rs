@@ -184,7 +184,7 @@ pub struct Snapshot {
     pub cost_usd_micros: Option<u64>,
     /// Last line that was said.
     pub last_line: String,
-    /// Time of the newest permanent event.
+    /// Time of the newest fact; clients that come and go are none.
     pub updated_at: Timestamp,
 }
 

@@ -8,6 +8,9 @@ use crate::engine::{Plan, Snapshot};
 use crate::store::{Append, Idempotency, ItemRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::event::Envelope;
 
+#[cfg(test)]
+mod tests;
+
 /// One transaction and what to show once it is committed.
 pub(super) struct Prepared {
     pub append: Append,

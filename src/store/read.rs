@@ -12,6 +12,11 @@ use crate::types::ids::{PermissionId, Seq, SessionId};
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
+/// A session's summary. Events that change nothing of it are not counted in it, so its newest
+/// number is the journal's if that is higher.
+const VIEW: &str = "select *, max(last_seq, coalesce((select max(seq) from event where session = id), 0)) \
+                    as newest_seq from session where ";
+
 /// One row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
@@ -171,10 +176,9 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn view(&self, id: SessionId) -> Result<Option<SessionView>, StoreError> {
-        let row = sqlx::query("select * from session where session_id = ?")
-            .bind(id.to_string())
-            .fetch_optional(&self.readers)
-            .await?;
+        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
+        query.push("session_id = ").push_bind(id.to_string());
+        let row = query.build().fetch_optional(&self.readers).await?;
         row.as_ref().map(view).transpose()
     }
 
@@ -190,8 +194,8 @@ impl Store {
         cwd: Option<&str>,
         search: Option<&str>,
     ) -> Result<Vec<(i64, SessionView)>, StoreError> {
-        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new("select * from session where id < ");
-        query.push_bind(before.unwrap_or(i64::MAX));
+        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
+        query.push("id < ").push_bind(before.unwrap_or(i64::MAX));
         if !states.is_empty() {
             query.push(" and state in (");
             let mut list = query.separated(", ");
@@ -342,7 +346,7 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         background: row.try_get("background")?,
         created_at_ms: Timestamp(row.try_get("created_at_ms")?),
         updated_at_ms: Timestamp(row.try_get("updated_at_ms")?),
-        last_seq: unsigned(row.try_get("last_seq")?),
+        last_seq: unsigned(row.try_get("newest_seq")?),
         usage: serde_json::from_str(&usage).map_err(|error| StoreError::Corrupt(error.to_string()))?,
         cost_usd_micros: row.try_get::<Option<i64>, _>("cost_usd_micros")?.map(unsigned),
         clients: 0,

@@ -82,7 +82,7 @@ pub struct Summary {
     pub requires: Option<Requires>,
     /// The current turn.
     pub turn_id: Option<TurnId>,
-    /// Time of the newest permanent event.
+    /// Time of the newest fact.
     pub updated_at: Timestamp,
     /// Tokens so far.
     pub usage: Usage,

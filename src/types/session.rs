@@ -113,7 +113,7 @@ pub struct SessionView {
     pub background: bool,
     /// When it was made.
     pub created_at_ms: Timestamp,
-    /// When its last permanent event was written.
+    /// When something last happened in it; clients that come and go do not count.
     pub updated_at_ms: Timestamp,
     /// Its newest event.
     pub last_seq: Seq,

@@ -2,6 +2,7 @@
 //! lets it come home in any order. Between the two it is the store (facts, folds) and the daemon
 //! (crash, restart).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::given::{self, Answer, context, prepared, someone, tool_done};
@@ -44,17 +45,34 @@ pub struct World {
     pub(super) clock: i64,
     made: u64,
     pub(super) watch: Watch,
+    plans: Vec<Plan>,
     /// What happened, for whoever reads a failure.
     pub trace: Vec<String>,
 }
 
-/// Plays a script to its end, then lets everything come home. Gives the kinds of events that were met.
-pub fn play(setup: &Setup, script: &[Step]) -> Result<std::collections::BTreeSet<String>, String> {
+/// A script that was played.
+#[derive(Clone, Debug)]
+pub(crate) struct Played {
+    pub settings: Arc<Settings>,
+    pub created: Envelope,
+    /// The plans in order.
+    pub plans: Vec<Plan>,
+    /// Kinds of events and endings that were met.
+    pub seen: BTreeSet<String>,
+    /// The law that was broken, with what had happened.
+    pub result: Result<(), String>,
+}
+
+/// Plays a script to its end, then lets everything come home.
+pub fn play(setup: &Setup, script: &[Step]) -> Played {
     let mut world = World::new(setup);
     let result = world.play(script);
-    match result {
-        Ok(()) => Ok(world.watch.seen),
-        Err(broken) => Err(format!("{broken}\nwhat happened:\n  {}", world.trace.join("\n  "))),
+    Played {
+        settings: world.settings,
+        created: world.journal.swap_remove(0).envelope,
+        plans: world.plans,
+        seen: world.watch.seen,
+        result: result.map_err(|broken| format!("{broken}\nwhat happened:\n  {}", world.trace.join("\n  "))),
     }
 }
 
@@ -99,6 +117,7 @@ impl World {
             clock: 1,
             made: 0,
             watch,
+            plans: Vec::new(),
             trace: Vec::new(),
         }
     }
@@ -199,6 +218,7 @@ impl World {
         self.watch.plan(&input, &plan)?;
         self.watch.agrees(&self.engine)?;
         self.started(&plan);
+        self.plans.push(plan.clone());
         for effect in &plan.effects {
             self.act(effect)?;
         }
