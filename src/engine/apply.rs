@@ -7,6 +7,7 @@ use super::state::{Activity, Call, Engine, Partial, Queued, Settings, Stage, Sta
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::SessionId;
 use crate::types::message::{Block, Message, Role};
+use crate::types::model::BlockKind;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState};
 use crate::types::tool::{Prepared, ToolStatus};
@@ -128,12 +129,25 @@ impl State {
             Event::MessageStarted { .. } => {
                 if let (Activity::Calling { partial, .. }, Some(item_id)) = (&mut turn.activity, fact.item_id)
                 {
-                    *partial = Some(Partial { item_id, first_seq: fact.seq, text: String::new() });
+                    *partial = Some(Partial { item_id, first_seq: fact.seq, blocks: Vec::new() });
                 }
             }
-            Event::MessageTextDelta { text, .. } => {
-                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
-                    partial.text.push_str(text);
+            Event::MessageBlockStarted { block, .. } => {
+                let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity else { return };
+                match block {
+                    BlockKind::Text => partial.blocks.push(Block::Text { text: String::new() }),
+                    BlockKind::Thinking => {
+                        partial.blocks.push(Block::Thinking { text: String::new(), signature: None });
+                    }
+                    BlockKind::ToolCall { .. } => {}
+                }
+            }
+            Event::MessageTextDelta { text: more, .. } | Event::MessageThinkingDelta { text: more, .. } => {
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
+                    && let Some(Block::Text { text } | Block::Thinking { text, .. }) =
+                        partial.blocks.last_mut()
+                {
+                    text.push_str(more);
                 }
             }
             Event::ToolRequested { call_id, .. } => {

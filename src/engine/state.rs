@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::types::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
-use crate::types::message::{InputBlock, Message, ToolCall};
+use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::session::{Denial, Requires, SessionSpec, SessionState, TurnError};
@@ -128,7 +128,8 @@ pub(super) enum Activity {
 pub(super) struct Partial {
     pub item_id: ItemId,
     pub first_seq: Seq,
-    pub text: String,
+    /// Text and reasoning so far, block by block; calls are left out.
+    pub blocks: Vec<Block>,
 }
 
 /// One tool call of the current message.

@@ -29,6 +29,8 @@ pub(super) enum Shape {
     MessageStarted,
     /// A block of text or reasoning begins.
     BlockStarted(u32),
+    /// A tool call begins: nothing of it is read as text.
+    CallStarted,
     /// That much text or reasoning of the open block.
     Streamed(usize),
     /// A message ends.

@@ -16,6 +16,7 @@ use crate::store::{JournalRow, SessionKey, Store};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
+use crate::types::model::BlockKind;
 use crate::types::session::Item;
 
 /// Rows of one page.
@@ -37,7 +38,9 @@ pub struct Follower {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     first_seq: Seq,
-    /// The block and the bytes of it that were passed on; `None` between blocks.
+    /// Blocks of text or reasoning that began so far. A message that is cut short keeps only these.
+    begun: usize,
+    /// The block and the bytes of it that were passed on; `None` outside of text and reasoning.
     block: Option<(u32, usize)>,
 }
 
@@ -105,8 +108,8 @@ impl Follower {
         let mut out = Vec::with_capacity(lines.len());
         for line in lines {
             if line.seq > cursor + 1
-                && let Some(Open { first_seq, block: Some((index, sent)) }) = open
-                && let Some(body) = self.missing(first_seq, index, sent, line.seq - 1).await?
+                && let Some(open) = open
+                && let Some(body) = self.missing(open, line.seq - 1).await?
             {
                 out.push(body);
             }
@@ -119,27 +122,22 @@ impl Follower {
     }
 
     /// What the follower has not seen of a block whose rows are gone, as one delta.
-    async fn missing(
-        &self,
-        first_seq: Seq,
-        index: u32,
-        sent: usize,
-        seq: Seq,
-    ) -> Result<Option<Arc<str>>, SessionError> {
-        let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
+    async fn missing(&self, open: Open, seq: Seq) -> Result<Option<Arc<str>>, SessionError> {
+        let stored = self.store.message_around(self.key, open.first_seq).await?;
+        let Some(stored) = stored else { return Ok(None) };
         let Ok(whole) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
         let Event::MessageCompleted { item, .. } = &whole.event else { return Ok(None) };
-        let Some(event) = rest_of(item, index, sent) else { return Ok(None) };
+        let Some(event) = rest_of(item, open) else { return Ok(None) };
         let delta = Envelope { seq, origin: None, event, ..whole };
         Ok(serde_json::to_string(&delta).ok().map(Arc::from))
     }
 }
 
-/// The rest of a block after `sent` bytes, if there is any.
-fn rest_of(item: &Item, index: u32, sent: usize) -> Option<Event> {
-    // An interrupted message keeps its text as one block, whatever its blocks were.
-    let block = item.content.get(index as usize).or_else(|| item.content.last())?;
-    match block {
+/// The rest of the open block, if there is any.
+fn rest_of(item: &Item, open: Open) -> Option<Event> {
+    let (index, sent) = open.block?;
+    let is_read = |block: &&Block| !matches!(block, Block::ToolCall(_) | Block::ToolResult { .. });
+    match item.content.iter().filter(is_read).nth(open.begun.checked_sub(1)?)? {
         Block::Text { text } => text
             .get(sent..)
             .filter(|rest| !rest.is_empty())
@@ -155,8 +153,11 @@ fn rest_of(item: &Item, index: u32, sent: usize) -> Option<Event> {
 /// Where the cursor stands after one more line.
 fn step(open: Option<Open>, line: &Line) -> Option<Open> {
     match line.shape {
-        Shape::MessageStarted => Some(Open { first_seq: line.seq, block: None }),
-        Shape::BlockStarted(index) => open.map(|open| Open { block: Some((index, 0)), ..open }),
+        Shape::MessageStarted => Some(Open { first_seq: line.seq, begun: 0, block: None }),
+        Shape::BlockStarted(index) => {
+            open.map(|open| Open { begun: open.begun + 1, block: Some((index, 0)), ..open })
+        }
+        Shape::CallStarted => open.map(|open| Open { block: None, ..open }),
         Shape::Streamed(bytes) => {
             open.map(|open| Open { block: open.block.map(|(index, sent)| (index, sent + bytes)), ..open })
         }
@@ -195,20 +196,24 @@ async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Measured {
     #[serde(default)]
     index: u32,
     #[serde(default)]
     text: String,
+    #[serde(default)]
+    block: Option<BlockKind>,
 }
 
 fn line(row: JournalRow) -> Line {
-    let measured =
-        || serde_json::from_str::<Measured>(&row.body).unwrap_or(Measured { index: 0, text: String::new() });
+    let measured = || serde_json::from_str::<Measured>(&row.body).unwrap_or_default();
     let shape = match row.kind.as_str() {
         "message.started" => Shape::MessageStarted,
-        "message.block_started" => Shape::BlockStarted(measured().index),
+        "message.block_started" => match measured() {
+            Measured { block: Some(BlockKind::ToolCall { .. }), .. } => Shape::CallStarted,
+            Measured { index, .. } => Shape::BlockStarted(index),
+        },
         "message.text_delta" | "message.thinking_delta" => Shape::Streamed(measured().text.len()),
         "message.completed" => Shape::MessageCompleted,
         _ => Shape::Other,
@@ -220,6 +225,7 @@ fn line(row: JournalRow) -> Line {
 pub(super) fn shape_of(event: &Event) -> Shape {
     match event {
         Event::MessageStarted { .. } => Shape::MessageStarted,
+        Event::MessageBlockStarted { block: BlockKind::ToolCall { .. }, .. } => Shape::CallStarted,
         Event::MessageBlockStarted { index, .. } => Shape::BlockStarted(*index),
         Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
             Shape::Streamed(text.len())
