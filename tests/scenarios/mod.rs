@@ -5,6 +5,7 @@ mod approve;
 mod attach;
 mod bad_input;
 mod busy;
+mod crash;
 mod framings;
 mod idempotency;
 mod lifecycle;
