@@ -5,6 +5,7 @@ mod approve;
 mod attach;
 mod bad_input;
 mod busy;
+mod commands;
 mod crash;
 mod framings;
 mod idempotency;
