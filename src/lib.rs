@@ -17,4 +17,6 @@ pub mod session;
 
 pub mod rpc;
 
+pub mod client;
+
 pub mod daemon;

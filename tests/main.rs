@@ -1,4 +1,6 @@
 //! The one integration binary: scenarios against real parts, each a module.
 
+mod contract;
 mod model_adapters;
+mod scenarios;
 mod support;

@@ -1,1 +1,90 @@
-//! Laws of the machine.
+//! Laws of the turn machine, over random scripts: people submit, answer, abort and leave; models and
+//! tools come home in any order, or fail; the daemon dies anywhere. `watch` holds the laws of facts,
+//! `deeds` those of effects, `request` those of what a model is sent.
+
+mod deeds;
+mod request;
+mod script;
+mod watch;
+mod world;
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Ends the function with the name of the law that is broken.
+macro_rules! law {
+    ($holds:expr, $($name:tt)*) => {
+        if !$holds {
+            return Err(format!($($name)*));
+        }
+    };
+}
+use law;
+
+proptest! {
+    #![proptest_config(Config { cases: 400, max_shrink_iters: 4_000, ..Config::default() })]
+
+    #[test]
+    fn every_script_keeps_every_law(setup in script::setup(), script in script::script()) {
+        world::play(&setup, &script).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Laws over scripts that never get anywhere would hold too: the scripts get everywhere.
+#[test]
+fn scripts_reach_every_event_and_every_ending() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = BTreeSet::new();
+    for _ in 0..400 {
+        let case = (script::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
+        seen.extend(world::play(&case.0, &case.1).expect("the laws hold"));
+    }
+    let wanted = [
+        "error",
+        "file.changed",
+        "message.block_completed",
+        "message.block_started",
+        "message.completed",
+        "message.started",
+        "message.text_delta",
+        "message.thinking_delta",
+        "message.tool_input_delta",
+        "notice",
+        "permission.requested",
+        "permission.resolved",
+        "retry",
+        "session.attached",
+        "session.context",
+        "session.detached",
+        "session.ended",
+        "session.status",
+        "session.updated",
+        "tool.completed",
+        "tool.progress",
+        "tool.requested",
+        "tool.started",
+        "tool.status",
+        "turn aborted",
+        "turn error_during_execution",
+        "turn error_max_budget_usd",
+        "turn error_max_time",
+        "turn error_max_tokens",
+        "turn error_max_turns",
+        "turn llm_error",
+        "turn max_output_tokens",
+        "turn success",
+        "turn.aborting",
+        "turn.completed",
+        "turn.phase",
+        "turn.queued",
+        "turn.resumed",
+        "turn.started",
+        "turn.steered",
+        "workspace.trust_required",
+    ];
+    let missing: Vec<_> = wanted.iter().filter(|kind| !seen.contains(**kind)).collect();
+    assert!(missing.is_empty(), "never met: {missing:?}");
+}

@@ -38,7 +38,7 @@ mod tests {
         for failures in 0..9 {
             let (max, delay) = settings.retry(&fault, failures, u64::MAX).expect("another try");
             assert_eq!(max, 10);
-            assert!(delay >= 250 && delay <= 32_000, "{delay}");
+            assert!((250..=32_000).contains(&delay), "{delay}");
         }
         assert_eq!(settings.retry(&fault, 9, 0), None);
         assert_eq!(settings.retry(&ModelFault::new(FaultKind::BadRequest, "no"), 0, 0), None);

@@ -152,24 +152,32 @@ impl Draft<'_> {
         true
     }
 
+    /// Gives every open call the result that fits a turn which a restart has ended.
+    fn close_after_restart(&mut self, calls: &[Call]) {
+        for call in calls {
+            match &call.stage {
+                Stage::Done { .. } => {}
+                Stage::Running { prepared, .. } if !prepared.read_only => {
+                    let outcome = ToolOutcome {
+                        status: ToolStatus::Unknown,
+                        ..ToolOutcome::failed("unknown_outcome", words::UNKNOWN)
+                    };
+                    self.complete(call.call.call_id, outcome, 0);
+                }
+                Stage::Running { .. } => self.withdraw(call, words::LOST_RESTART),
+                Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
+                    self.withdraw(call, words::NOT_RUN_RESTART);
+                }
+            }
+        }
+    }
+
     fn recover_tools(&mut self, calls: &[Call]) {
         let is_lost =
             |call: &&Call| matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only);
         let lost: Vec<Call> = calls.iter().filter(is_lost).cloned().collect();
         if !lost.is_empty() {
-            for call in calls {
-                match &call.stage {
-                    Stage::Done { .. } => {}
-                    Stage::Running { prepared, .. } if !prepared.read_only => {
-                        let outcome = ToolOutcome {
-                            status: ToolStatus::Unknown,
-                            ..ToolOutcome::failed("unknown_outcome", words::UNKNOWN)
-                        };
-                        self.complete(call.call.call_id, outcome, 0);
-                    }
-                    _ => self.withdraw(call, words::NOT_RUN_RESTART),
-                }
-            }
+            self.close_after_restart(calls);
             let names: Vec<&str> = lost.iter().map(|call| call.call.tool.as_str()).collect();
             let message = format!(
                 "the daemon stopped while {} may have been running; the outcome is unknown. \
@@ -183,9 +191,15 @@ impl Draft<'_> {
         let waits_only = calls.iter().all(|call| {
             matches!(call.stage, Stage::Awaiting { .. } | Stage::Done { .. } | Stage::Ready { .. })
         });
-        let resumes = self.state.turn.as_ref().map_or(0, |turn| turn.resumes);
-        if !waits_only && !self.resume(resumes) {
-            return;
+        if !waits_only {
+            let resumes = self.state.turn.as_ref().map_or(0, |turn| turn.resumes);
+            if resumes >= self.engine.settings.max_resumes {
+                // Every call needs its result before the turn ends, or no later request is valid.
+                self.close_after_restart(calls);
+            }
+            if !self.resume(resumes) {
+                return;
+            }
         }
         // Read-only calls that were running run again: their intent is on disk already.
         for call in calls {

@@ -27,3 +27,6 @@ it may have happened, in part or as a whole, or not at all. Check before you rep
 /// The daemon stopped before the call began.
 pub const NOT_RUN_RESTART: &str =
     "This call was not run: the daemon restarted and the turn ended before it began.";
+
+/// The daemon stopped while a call ran that changes nothing; its turn ended with it.
+pub const LOST_RESTART: &str = "The daemon restarted while this call ran, and its result is lost. It changes nothing: repeat it if you need it.";

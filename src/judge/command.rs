@@ -84,6 +84,36 @@ const RUNNERS: &[&str] = &[
     "pipx",
 ];
 
+/// Of these, programs whose first words say nothing: a grant of the name alone covers the bare
+/// name, not the command behind it.
+const WRAPPERS: &[&str] = &[
+    "sudo",
+    "doas",
+    "su",
+    "env",
+    "nice",
+    "ionice",
+    "timeout",
+    "time",
+    "nohup",
+    "setsid",
+    "stdbuf",
+    "command",
+    "exec",
+    "builtin",
+    "eval",
+    "xargs",
+    "parallel",
+    "watch",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "flock",
+    "systemd-run",
+    "runuser",
+    "setpriv",
+];
+
 /// git's own options before its sub-command that take a value as the next word.
 const GIT_VALUE_OPTIONS: &[&str] =
     &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"];
@@ -140,7 +170,10 @@ impl CommandPattern {
                     || (is_plain(command) && is_plain(text) && words(text) == words(command))
             }
             Self::Prefix(prefix) => {
-                is_plain(command) && starts_with(&words(command), prefix.iter().map(String::as_str))
+                let words = words(command);
+                let only_wrapper =
+                    prefix.len() == 1 && WRAPPERS.contains(&name(&prefix[0])) && words.len() > 1;
+                is_plain(command) && !only_wrapper && starts_with(&words, prefix.iter().map(String::as_str))
             }
         }
     }
@@ -156,13 +189,8 @@ impl CommandPattern {
         if is_plain(command) {
             return find_in_plain(&words(command), &pattern, exact);
         }
-        // The text is cut into everything that could be a word once quotes and operators are
-        // taken away. All words of the rule in their order: that is close enough to forbid.
-        let pieces: Vec<&str> = command
-            .split(|c: char| !is_plain_char(c) || c == ' ')
-            .filter(|piece| !piece.is_empty())
-            .collect();
-        let mut pieces = pieces.into_iter();
+        // All words of the rule in their order: that is close enough to forbid.
+        let mut pieces = pieces(command);
         let program = name(pattern[0]);
         if pieces.any(|piece| name(piece) == program || piece.rsplit('=').next().map(name) == Some(program)) {
             let rest = pattern[1..].iter().filter(|word| is_plain(word));
@@ -174,6 +202,17 @@ impl CommandPattern {
         }
         if may_hide_a_program(command) { Found::Perhaps } else { Found::No }
     }
+}
+
+/// Whether the text may answer the daemon's own questions: a call must not approve itself.
+pub(super) fn approves_itself(command: &str) -> bool {
+    let mut pieces = pieces(command);
+    pieces.any(|piece| name(piece) == "agentctl") && pieces.any(|piece| matches!(piece, "approve" | "grant"))
+}
+
+/// Everything in a text that could be a word once quotes and operators are taken away.
+fn pieces(command: &str) -> impl Iterator<Item = &str> {
+    command.split(|c: char| !is_plain_char(c) || c == ' ').filter(|piece| !piece.is_empty())
 }
 
 fn starts_with<'a>(words: &[&str], mut prefix: impl Iterator<Item = &'a str>) -> bool {
@@ -293,6 +332,10 @@ mod tests {
             ("npm:*", "npm install\nrm x", false),
             ("npm:*", "npm $(rm x)", false),
             ("npm:*", "npm ünstall", false),
+            ("env:*", "env", true),
+            ("env:*", "env rm -rf src", false),
+            ("timeout:*", "timeout 5 rm x", false),
+            ("sudo apt:*", "sudo apt update", true),
             ("a $x | b", " a $x | b\n", true),
             ("a $x | b", "a  $x | b", false),
         ] {

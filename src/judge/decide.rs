@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::command::Found;
+use super::command::{Found, approves_itself};
 use super::rule::{Pattern, Rule, Rules};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -67,6 +67,9 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         }
         if command.trim().is_empty() {
             return verdict(Deny, None, "the command is empty");
+        }
+        if approves_itself(command) {
+            return verdict(Deny, None, "a command may not answer the daemon's own questions");
         }
     }
     let (denied, perhaps_denied) = search(policy, &policy.rules.deny, tool, subject);
@@ -332,7 +335,10 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_command_and_a_nul_are_denied() {
+    fn an_empty_command_a_nul_and_self_approval_are_denied() {
+        check(Mode::Bypass, &["+Bash(agentctl:*)"], "Bash", &bash("agentctl approve 42"), Deny);
+        check(Mode::Bypass, &[], "Bash", &bash("x=1; /usr/bin/agentctl 'approve' 42"), Deny);
+        check(Mode::Bypass, &[], "Bash", &bash("agentctl ps"), Allow);
         check(Mode::Bypass, &["+Bash"], "Bash", &bash("  "), Deny);
         check(Mode::Bypass, &["+Bash"], "Bash", &bash("ls\0"), Deny);
     }

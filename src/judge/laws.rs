@@ -86,7 +86,7 @@ fn policy<'a>(mode: Mode, rules: &'a Rules, grants: &'a [Rule]) -> Policy<'a> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_denied_stays_denied_whatever_is_granted(

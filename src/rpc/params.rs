@@ -1,6 +1,7 @@
 //! From a raw call to typed parameters, and from a fault to the wire.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, RpcModule};
@@ -12,6 +13,10 @@ use super::office::Office;
 use crate::api::{Code, Fault, methods};
 use crate::transport::Connection;
 use crate::types::event::Origin;
+
+/// A call that takes longer than this lets the next one of its connection pass: a hanging session
+/// must not hold up the others.
+const ORDER_WITHIN: Duration = Duration::from_secs(1);
 
 /// Who calls.
 pub(super) struct Caller {
@@ -49,6 +54,11 @@ where
                     return Err(wire(Fault::new(Code::NotAuthorised, why)));
                 }
                 let params = parse::<P>(method, params.as_str()).map_err(wire)?;
+                // Lines that a client wrote without waiting for replies take effect in their order.
+                let _ = tokio::time::timeout(ORDER_WITHIN, connection.turn()).await;
+                if method.waits {
+                    connection.let_pass();
+                }
                 handler(office, Caller { connection }, params).await.map_err(wire)
             }
         })

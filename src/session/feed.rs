@@ -2,6 +2,7 @@
 //! after the commit; readers take what they want at their own pace.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -40,6 +41,7 @@ pub(super) enum Shape {
 pub(super) struct Feed {
     ring: Mutex<Ring>,
     newest: watch::Sender<Seq>,
+    closed: AtomicBool,
 }
 
 struct Ring {
@@ -60,7 +62,7 @@ pub(super) enum Look {
 impl Feed {
     pub fn new(last_seq: Seq) -> Self {
         let ring = Ring { lines: VecDeque::new(), bytes: 0, after: last_seq };
-        Self { ring: Mutex::new(ring), newest: watch::Sender::new(last_seq) }
+        Self { ring: Mutex::new(ring), newest: watch::Sender::new(last_seq), closed: AtomicBool::new(false) }
     }
 
     /// Shows committed events to everybody.
@@ -80,6 +82,16 @@ impl Feed {
             }
         }
         self.newest.send_replace(last);
+    }
+
+    /// Nothing more will come: followers end once they have read what there is.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.newest.send_modify(|_| {});
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     pub fn last_seq(&self) -> Seq {

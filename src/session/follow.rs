@@ -70,7 +70,7 @@ impl Follower {
             if !lines.is_empty() {
                 return Ok(Some(self.pass(lines).await?));
             }
-            if self.newest.changed().await.is_err() {
+            if self.feed.is_closed() || self.newest.changed().await.is_err() {
                 return Ok(None);
             }
         }

@@ -2,6 +2,7 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod commands;
 mod error;
 mod feed;
 mod follow;

@@ -1,5 +1,6 @@
 //! Opening and closing: pragmas, migrations, the writer task and the pool of readers.
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,9 +32,10 @@ pub struct StoreOwner {
 impl StoreOwner {
     /// Writes what is queued, checkpoints, closes. Later calls on the store answer `Closed`.
     pub async fn close(self) {
+        // The writer last: only a connection that may write can fold the log into the database.
+        self.store.readers.close().await;
         let _ = self.store.commands.send(Command::Close).await;
         let _ = self.writer.await;
-        self.store.readers.close().await;
     }
 }
 
@@ -43,6 +45,7 @@ impl Store {
     /// # Errors
     /// The file cannot be opened or migrated, or it was written by a newer version.
     pub async fn open(path: &Path) -> Result<(Self, StoreOwner), StoreError> {
+        make_private(path)?;
         let base = SqliteConnectOptions::new()
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
@@ -105,6 +108,17 @@ impl Store {
         let (answer, reply) = oneshot::channel();
         self.commands.send(make(answer)).await.map_err(|_| StoreError::Closed)?;
         reply.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+/// Makes the file for its owner alone; SQLite gives its companions the same mode.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match made {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(StoreError::Unwritable(format!("{}: {error}", path.display())))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -73,8 +73,9 @@ impl Toolbox {
     }
 
     /// Runs the call. `prepared` is what was judged: if the call would now touch something else,
-    /// it is refused (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`,
-    /// and it comes after every process of the call is gone. Progress that the channel cannot
+    /// it is refused (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`
+    /// (unless a file was already changed), and it comes after every process of the call is gone
+    /// or named in `detail.survivors`. Progress that the channel cannot
     /// take is dropped.
     ///
     /// Never panics. If the future is dropped, processes are killed; a file that is just being
@@ -148,7 +149,9 @@ impl Toolbox {
         let names: Vec<&str> = self.cards.iter().map(|card| card.name.as_str()).collect();
         let near = names
             .iter()
-            .map(|name| (strsim::normalized_levenshtein(&name.to_lowercase(), &tool.to_lowercase()), name))
+            .map(|name| {
+                (strsim::normalized_damerau_levenshtein(&name.to_lowercase(), &tool.to_lowercase()), name)
+            })
             .filter(|(score, _)| *score >= 0.6)
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, name)| *name);

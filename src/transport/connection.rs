@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::outbox::Outbox;
 use super::outlet::Outlet;
+use super::turns::{Ticket, Turns};
 
 /// The connection that a call came in on. A method handler finds it in jsonrpsee's `Extensions`; it
 /// may keep it as long as it likes.
@@ -149,11 +150,23 @@ impl Connection {
         self.shared.unregister(id)
     }
 
+    /// Resolves when the calls that came before this one on its connection are answered, or let it
+    /// pass. Cancel-safe; bound it, since an earlier call may take long.
+    pub async fn turn(&self) {
+        self.call.ticket.turn().await;
+    }
+
+    /// Lets later calls pass before this one is answered.
+    pub fn let_pass(&self) {
+        self.call.ticket.pass();
+    }
+
     /// The view of one call.
     pub(super) fn for_call(shared: &Arc<Shared>, may_subscribe: bool) -> Self {
         let call = CallScope {
             may_subscribe,
             refused: AtomicBool::new(false),
+            ticket: shared.turns.ticket(),
             state: Mutex::new(CallState::Running(Vec::new())),
         };
         Self { shared: Arc::clone(shared), call: Arc::new(call) }
@@ -161,6 +174,7 @@ impl Connection {
 
     /// The call's reply is queued: its subscriptions start, or are forgotten if it failed.
     pub(super) fn answered(&self, succeeded: bool) {
+        self.let_pass();
         let next = if succeeded { CallState::Answered } else { CallState::Failed };
         let before = std::mem::replace(&mut *lock(&self.call.state), next);
         let CallState::Running(waiting) = before else { return };
@@ -183,6 +197,7 @@ impl Connection {
 struct CallScope {
     may_subscribe: bool,
     refused: AtomicBool,
+    ticket: Ticket,
     state: Mutex<CallState>,
 }
 
@@ -224,6 +239,7 @@ pub(super) struct Shared {
     pub fewer: Notify,
     name: Mutex<String>,
     read_only: AtomicBool,
+    turns: Arc<Turns>,
     subscriptions: Mutex<Subscriptions>,
     /// Behind a lock of its own: spawning can drop a task on the spot (when the runtime stops), and
     /// a dropped task takes itself out of `subscriptions`.
@@ -247,6 +263,7 @@ impl Shared {
             fewer: Notify::new(),
             name: Mutex::new(format!("client-{}", peer.id)),
             read_only: AtomicBool::new(false),
+            turns: Turns::new(),
             subscriptions: Mutex::default(),
             pumps: Mutex::default(),
             max_subscriptions,

@@ -89,7 +89,8 @@ impl Caller {
         }
     }
 
-    /// Takes a message in: begins its calls and sees to their replies.
+    /// Takes a message in: begins its calls and sees to their replies. If it is dropped while it waits,
+    /// nothing has begun.
     pub(super) async fn take_in(&mut self, message: &[u8], mut slot: Slot) {
         while self.running.try_join_next().is_some() {}
         let limits = &self.house.limits;

@@ -9,11 +9,11 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -37,8 +37,7 @@ const LARGEST_READ: usize = 256 << 10;
 /// the connection ends at once.
 pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<House>) {
     let Ok(who) = socket.peer_cred() else { return };
-    let admitted = who.uid() == house.uid || (who.uid() == 0 && house.limits.allow_root);
-    if !admitted {
+    if !admits(house.uid, who.uid(), house.limits.allow_root) {
         tracing::warn!(uid = who.uid(), pid = who.pid(), "refused a connection of another user");
         return;
     }
@@ -66,6 +65,11 @@ pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<House>) {
     while exchange.caller.is_busy() {
         exchange.caller.one_done().await;
     }
+}
+
+/// Whether a daemon of user `us` talks to user `them`.
+fn admits(us: u32, them: u32, allow_root: bool) -> bool {
+    them == us || (them == 0 && allow_root)
 }
 
 /// Closes the connection however its task ends.
@@ -239,13 +243,7 @@ impl Exchange {
     async fn run(&mut self, way: Way) {
         let end = match way {
             Way::Open(mut decoder, _) => self.listen(&mut decoder).await,
-            Way::Post(body) => {
-                if self.take_in(body).await {
-                    End::Finished
-                } else {
-                    End::Gone
-                }
-            }
+            Way::Post(body) => self.take_in(body).await.unwrap_or(End::Finished),
         };
         match end {
             End::Finished => {
@@ -333,20 +331,16 @@ impl Exchange {
     /// Acts on one frame; a reason to stop, if there is one.
     async fn heed(&mut self, frame: Frame) -> Option<End> {
         match frame {
-            Frame::Message(message) => {
-                if !self.take_in(message).await {
-                    return Some(End::Gone);
-                }
-            }
+            Frame::Message(message) => return self.take_in(message).await,
             Frame::TooLong => {
-                if !self.room_for_replies().await {
-                    return Some(End::Gone);
+                if let Some(end) = self.room_for_replies().await {
+                    return Some(end);
                 }
                 self.shared.outbox.reply(too_long(self.house.limits.max_message_bytes).reply(NO_ID));
             }
             Frame::Answer(bytes) => {
-                if !self.room_for_replies().await {
-                    return Some(End::Gone);
+                if let Some(end) = self.room_for_replies().await {
+                    return Some(end);
                 }
                 self.shared.outbox.raw(bytes);
             }
@@ -358,25 +352,27 @@ impl Exchange {
         None
     }
 
-    /// Takes a message in once there is room for it and its reply. False if the peer went meanwhile.
-    async fn take_in(&mut self, message: Bytes) -> bool {
-        let slot = tokio::select! {
-            biased;
-            slot = async {
-                self.shared.outbox.room_for_replies().await;
-                self.caller.room(message.len()).await
-            } => slot,
-            () = gone(&self.read, &self.shared) => return false,
-        };
-        self.caller.take_in(&message, slot).await;
-        true
-    }
-
-    async fn room_for_replies(&self) -> bool {
+    /// Takes a message in once there is room for it and its reply; a reason to stop, if one comes up
+    /// meanwhile. Then none of the message has begun.
+    async fn take_in(&mut self, message: Bytes) -> Option<End> {
         tokio::select! {
             biased;
-            () = self.shared.outbox.room_for_replies() => true,
-            () = gone(&self.read, &self.shared) => false,
+            () = async {
+                self.shared.outbox.room_for_replies().await;
+                let slot = self.caller.room(message.len()).await;
+                self.caller.take_in(&message, slot).await;
+            } => None,
+            () = self.house.stop.cancelled() => Some(End::Stop),
+            () = gone(&self.read, &self.shared) => Some(End::Gone),
+        }
+    }
+
+    async fn room_for_replies(&self) -> Option<End> {
+        tokio::select! {
+            biased;
+            () = self.shared.outbox.room_for_replies() => None,
+            () = self.house.stop.cancelled() => Some(End::Stop),
+            () = gone(&self.read, &self.shared) => Some(End::Gone),
         }
     }
 
@@ -415,20 +411,37 @@ async fn gone(read: &OwnedReadHalf, shared: &Shared) {
 }
 
 async fn hung_up(socket: &UnixStream) {
-    // The socket's own registration cannot wait for this: it is ready for reading and writing all the
-    // time. A second one that asks for nothing is woken only by the hang-up.
     const AGAIN: Duration = Duration::from_secs(1);
     loop {
-        let watch = socket
-            .as_fd()
-            .try_clone_to_owned()
-            .and_then(|copy| AsyncFd::with_interest(copy, Interest::PRIORITY));
-        if let Ok(watch) = watch
-            && watch.ready(Interest::PRIORITY).await.is_ok()
-        {
-            return;
+        let copy = socket.as_fd().try_clone_to_owned().map(StdStream::from).and_then(UnixStream::from_std);
+        if let Ok(copy) = copy {
+            // The copy has a readiness of its own, which we may wipe: the writer's is not touched.
+            // "Writable" comes again whenever the peer has read; "closed for writing" only when it
+            // has hung up, for a peer that merely stops sending goes on reading.
+            while let Ok(ready) = copy.ready(Interest::WRITABLE).await {
+                if ready.is_write_closed() {
+                    return;
+                }
+                let _ = copy.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
         }
         // No descriptor free just now.
         sleep(AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ourselves_and_root_if_allowed() {
+        let check = |us, them, allow_root, expected| assert_eq!(admits(us, them, allow_root), expected);
+        check(1000, 1000, false, true);
+        check(1000, 1001, true, false);
+        check(1000, 0, false, false);
+        check(1000, 0, true, true);
+        check(0, 0, false, true);
+        check(0, 1000, true, false);
     }
 }

@@ -24,6 +24,7 @@ mod outlet;
 mod reply;
 mod serve;
 mod socket;
+mod turns;
 mod writer;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use jsonrpsee::MethodResponse;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// What jsonrpsee is told as the id of a call; the real one is put in afterwards.
 const PLACEHOLDER: &str = r#"{"jsonrpc":"2.0","id":null,"result":"#;
@@ -78,9 +78,10 @@ impl Fault {
 
     /// The whole reply.
     pub(super) fn reply(&self, id: &str) -> Vec<u8> {
-        let data = json!({"kind": self.kind.word(), "retryable": self.kind.retryable()});
-        let error = json!({"code": self.kind.code(), "message": self.text, "data": data});
-        frame(id, "error", &error.to_string())
+        let (code, kind, retryable) = (self.kind.code(), self.kind.word(), self.kind.retryable());
+        let text = Value::from(self.text.as_str());
+        let data = format!(r#"{{"kind":"{kind}","retryable":{retryable}}}"#);
+        frame(id, "error", &format!(r#"{{"code":{code},"message":{text},"data":{data}}}"#))
     }
 }
 
@@ -200,6 +201,7 @@ mod tests {
     use super::*;
     use jsonrpsee::ResponsePayload;
     use jsonrpsee::types::{ErrorObject, ErrorObjectOwned, Id};
+    use serde_json::json;
 
     fn check(payload: ResponsePayload<'static, Value>, expected: Value) {
         let response = MethodResponse::response(Id::Null, payload, 60);

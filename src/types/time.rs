@@ -16,10 +16,38 @@ impl Timestamp {
     pub fn since(self, earlier: Timestamp) -> u64 {
         u64::try_from(self.0 - earlier.0).unwrap_or(0)
     }
+
+    /// `YYYY-MM-DD` in UTC (days to civil date after Howard Hinnant's public algorithm).
+    #[must_use]
+    pub fn date(self) -> String {
+        let days = self.0.div_euclid(86_400_000) + 719_468;
+        let era = days.div_euclid(146_097);
+        let day_of_era = days.rem_euclid(146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_index = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+        let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        format!("{year:04}-{month:02}-{day:02}")
+    }
 }
 
 /// Where time comes from: the system in the daemon, a counter in tests.
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Timestamp;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(Timestamp(0).date(), "1970-01-01");
+        assert_eq!(Timestamp(1_709_164_800_000).date(), "2024-02-29");
+        assert_eq!(Timestamp(1_795_219_200_000).date(), "2026-11-21");
+    }
 }

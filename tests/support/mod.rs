@@ -1,6 +1,12 @@
 //! What scenarios share. Each file says one kind of thing.
 
+pub mod client;
+pub mod daemon;
+mod laws;
+pub mod log;
 mod model_rules;
 mod model_script;
 pub mod model_server;
 mod model_wire;
+pub mod raw;
+pub mod wait;

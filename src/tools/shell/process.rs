@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
 use tokio::process::{Child, Command};
@@ -27,6 +27,7 @@ pub(super) struct Shell {
 /// Starts `command` in `cwd`. Dropping the result kills the shell only, not its children: the
 /// caller holds a `Tree` for those.
 pub(super) fn start(command: &str, cwd: &Path, environment: Vec<(OsString, OsString)>) -> io::Result<Shell> {
+    // Neither end blocks: the shell's last words must not, nor our reading of them.
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let channel = raise(&write)?;
     let number = channel.as_raw_fd();
@@ -45,7 +46,7 @@ pub(super) fn start(command: &str, cwd: &Path, environment: Vec<(OsString, OsStr
         .kill_on_drop(true);
     #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the shell")]
     // SAFETY: between fork and exec only async-signal-safe calls are made (setsid, setrlimit,
-    // fcntl), nothing is allocated and no lock is taken. `number` is open in the child: it is a
+    // close_range, fcntl), nothing is allocated and no lock is taken. `number` is open in the child: it is a
     // copy of our descriptor, which outlives `spawn`.
     unsafe {
         shell.pre_exec(move || {
@@ -53,6 +54,9 @@ pub(super) fn start(command: &str, cwd: &Path, environment: Vec<(OsString, OsStr
             nix::unistd::setsid()?;
             // No memory images of commands on disk.
             setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+            // Whatever the daemon itself was started with, or opened carelessly, ends here. On
+            // kernels without this call only what is already marked is closed.
+            let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
                 return Err(io::Error::last_os_error());
             }
@@ -72,10 +76,7 @@ fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
     let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_CHANNEL))?;
     #[expect(unsafe_code, reason = "fcntl gives a bare number")]
     // SAFETY: the call succeeded, so the number is a new descriptor that nobody else owns.
-    let copy = unsafe { OwnedFd::from_raw_fd(copy) };
-    // The writing end must not block the shell's last words; the flag is shared by all copies.
-    let _ = fcntl(&copy, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
-    Ok(copy)
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
 /// The command behind a trap that reports the last folder. The trap keeps the exit status; a

@@ -28,6 +28,8 @@ pub(super) struct Tree {
     /// Members seen so far, with their start time, which tells a process from a later one with
     /// the same id.
     known: HashMap<i32, u64>,
+    /// At the last look somebody was in the leader's group, so its number is not somebody else's.
+    has_group: bool,
     ended: bool,
 }
 
@@ -43,7 +45,7 @@ struct Process {
 impl Tree {
     /// `leader` leads its own session.
     pub(super) fn new(leader: i32, mark: String) -> Self {
-        Self { leader, mark: mark.into_bytes(), known: HashMap::new(), ended: false }
+        Self { leader, mark: mark.into_bytes(), known: HashMap::new(), has_group: false, ended: false }
     }
 
     /// Living members, now.
@@ -70,6 +72,7 @@ impl Tree {
                 break;
             }
         }
+        self.has_group = processes.iter().any(|process| process.group == self.leader);
         let members = processes.iter().filter(|process| members.contains(&process.pid));
         members
             .filter_map(|process| {
@@ -81,7 +84,7 @@ impl Tree {
 
     fn signal(&self, members: &[i32], signal: Signal) {
         // The group first and at once: it cannot fork away from that.
-        if self.known.contains_key(&self.leader) || members.contains(&self.leader) {
+        if self.has_group {
             let _ = killpg(Pid::from_raw(self.leader), signal);
         }
         for pid in members {

@@ -1,1 +1,198 @@
+//! The tools through their front door, on real folders and processes.
 
+mod bash;
+mod files;
+mod search;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Scene, Settings, Toolbox};
+use crate::types::ids::{Mint, Seed};
+use crate::types::message::ToolCall;
+use crate::types::tool::{Prepared, Subject, ToolOutcome, ToolStatus};
+
+/// A workspace with a home beside it, and what the model has read so far.
+struct Room {
+    _root: tempfile::TempDir,
+    root: PathBuf,
+    scene: Scene,
+    tools: Toolbox,
+    mint: Mint,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["ws", "home", "data"] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+        }
+        let mut settings = Settings::new(root.join("home"));
+        settings.protected = vec![root.join("data")];
+        settings.instance = "test-instance".into();
+        change(&mut settings);
+        // Marks of processes must differ between tests that run beside each other.
+        let seed =
+            root.to_string_lossy().bytes().fold(0_u128, |sum, b| sum.wrapping_mul(131) + u128::from(b));
+        let mut mint = Mint::new(0, Seed(seed));
+        let workspace = root.join("ws");
+        let scene = Scene {
+            session_id: mint.session(),
+            cwd: workspace.clone(),
+            workspace,
+            reads: Arc::new(HashMap::new()),
+        };
+        Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.scene.workspace.join(name)
+    }
+
+    fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    fn call(&mut self, tool: &str, input: Value) -> ToolCall {
+        let call_id = self.mint.call();
+        ToolCall { call_id, provider_id: "p".into(), tool: tool.into(), input, input_error: None }
+    }
+
+    async fn prepare(&mut self, tool: &str, input: Value) -> Result<Prepared, ToolOutcome> {
+        let call = self.call(tool, input);
+        within(self.tools.prepare(&call, &self.scene)).await
+    }
+
+    /// Prepares and runs; what was read is remembered, and the folder is followed.
+    async fn run(&mut self, tool: &str, input: Value) -> ToolOutcome {
+        let call = self.call(tool, input);
+        let prepared = match within(self.tools.prepare(&call, &self.scene)).await {
+            Ok(prepared) => prepared,
+            Err(outcome) => return outcome,
+        };
+        let outcome = self.run_prepared(&call, &prepared).await;
+        self.remember(&outcome);
+        outcome
+    }
+
+    async fn run_prepared(&self, call: &ToolCall, prepared: &Prepared) -> ToolOutcome {
+        let (progress, _ignored) = mpsc::channel(1);
+        within(self.tools.run(call, prepared, &self.scene, progress, CancellationToken::new())).await
+    }
+
+    fn remember(&mut self, outcome: &ToolOutcome) {
+        let reads = Arc::make_mut(&mut self.scene.reads);
+        reads.extend(outcome.reads.iter().map(|record| (record.path.clone(), record.clone())));
+        if let Some(cwd) = &outcome.cwd {
+            self.scene.cwd.clone_from(cwd);
+        }
+    }
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("done within the deadline")
+}
+
+fn code(outcome: &ToolOutcome) -> &str {
+    outcome.code.as_deref().unwrap_or("")
+}
+
+#[track_caller]
+fn completed(outcome: &ToolOutcome) -> &str {
+    assert_eq!(outcome.status, ToolStatus::Completed, "{outcome:?}");
+    &outcome.output
+}
+
+#[track_caller]
+fn failed(outcome: &ToolOutcome, code: &str) {
+    assert_eq!((outcome.status, self::code(outcome)), (ToolStatus::Failed, code), "{outcome:?}");
+    assert!(!outcome.output.is_empty());
+}
+
+#[tokio::test]
+async fn calls_that_cannot_be_understood_go_back_with_what_to_fix() {
+    let mut room = Room::new();
+    for (tool, input, code, words) in [
+        ("Raed", json!({}), "unknown_tool", "Did you mean Read?"),
+        ("bash", json!({}), "unknown_tool", "Did you mean Bash?"),
+        ("Read", json!({}), "invalid_input", "missing field `file_path`"),
+        ("Read", json!({"file_path": 1}), "invalid_input", "at `file_path`"),
+        ("Bash", json!({"command": " "}), "invalid_input", "empty"),
+        ("Bash", json!({"command": "ls", "run_in_background": true}), "unsupported", "foreground"),
+        ("Grep", json!({"pattern": "("}), "invalid_regex", "regular expression"),
+        ("Grep", json!({"pattern": "x", "output_mode": "all"}), "invalid_input", "output_mode"),
+        ("Glob", json!({"pattern": "["}), "invalid_pattern", "glob"),
+        ("Edit", json!({"file_path": "\0", "old_string": "a", "new_string": "b"}), "bad_path", "U+0000"),
+    ] {
+        let outcome = room.prepare(tool, input).await.unwrap_err();
+        failed(&outcome, code);
+        assert!(outcome.output.contains(words), "{}", outcome.output);
+    }
+    let mut call = room.call("Read", json!("{\"file_path\": "));
+    call.input_error = Some("EOF while parsing".into());
+    let outcome = room.tools.prepare(&call, &room.scene).await.unwrap_err();
+    failed(&outcome, "invalid_json");
+}
+
+#[test]
+fn cards_are_complete_and_always_the_same() {
+    let tools = Toolbox::new(Settings::new("/home/u".into()));
+    let cards = tools.cards();
+    let names: Vec<(&str, bool)> = cards.iter().map(|card| (card.name.as_str(), card.read_only)).collect();
+    assert_eq!(
+        names,
+        [
+            ("Bash", false),
+            ("Read", true),
+            ("Write", false),
+            ("Edit", false),
+            ("Glob", true),
+            ("Grep", true),
+            ("LS", true)
+        ]
+    );
+    for card in cards.iter() {
+        let text = card.input_schema.to_string();
+        assert_eq!(card.input_schema["type"], "object", "{}", card.name);
+        assert!(!text.contains("$ref") && !text.contains("$schema") && !text.contains("\"null\""), "{text}");
+        let described = card.input_schema["properties"].as_object().unwrap();
+        assert!(described.values().all(|field| field["description"].is_string()), "{text}");
+    }
+    assert_eq!(*cards, *Toolbox::new(Settings::new("/home/u".into())).cards());
+    let grep = &cards[5].input_schema["properties"];
+    assert_eq!(grep["output_mode"]["enum"], json!(["content", "files_with_matches", "count"]));
+    assert!(grep["-A"]["type"] == "integer" && grep["type"]["type"] == "string");
+}
+
+#[tokio::test]
+async fn a_prepared_call_survives_being_stored() {
+    let mut room = Room::new();
+    let prepared = room.prepare("Write", json!({"file_path": "a/b.txt", "content": "x\n"})).await.unwrap();
+    let back: Prepared = serde_json::from_str(&serde_json::to_string(&prepared).unwrap()).unwrap();
+    assert_eq!(back, prepared);
+}
+
+fn edited_path(prepared: &Prepared) -> &Path {
+    match &prepared.subject {
+        Subject::Edit { path } => &path.path,
+        other => panic!("not an edit: {other:?}"),
+    }
+}

@@ -74,8 +74,9 @@ impl Lines {
             self.searched = 0;
             return None;
         }
-        // One byte more may be the `\r` of the line's end.
-        if buffer.len() <= self.longest + 1 {
+        // One byte more may be the first half of the line's end.
+        let half_ended = buffer.len() == self.longest + 1 && buffer.last() == Some(&b'\r');
+        if buffer.len() <= self.longest || half_ended {
             self.searched = buffer.len();
             return None;
         }

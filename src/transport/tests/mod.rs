@@ -1,1 +1,8 @@
-//! Through real sockets.
+//! Through real sockets in scratch folders.
+
+mod framings;
+mod limits;
+mod protocol;
+mod shutdown;
+mod subscriptions;
+mod support;

@@ -1,13 +1,12 @@
-//! Files and environment → a checked configuration. Errors name file, line and key.
+//! The tables of `config.toml`, with their defaults.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::api::endpoint::{self, Env};
+use crate::judge::Rule;
 use crate::types::permission::Mode;
 use crate::types::usage::Price;
 
@@ -232,10 +231,13 @@ pub struct Permissions {
     /// Whether root may use it.
     pub allow_bypass_as_root: bool,
     /// Rules that allow.
+    #[serde(deserialize_with = "rules")]
     pub allow: Vec<String>,
     /// Rules that ask.
+    #[serde(deserialize_with = "rules")]
     pub ask: Vec<String>,
     /// Rules that deny.
+    #[serde(deserialize_with = "rules")]
     pub deny: Vec<String>,
     /// Unattended sessions; kept until it is built.
     pub unattended: toml::Table,
@@ -253,6 +255,15 @@ impl Default for Permissions {
             unattended: toml::Table::new(),
         }
     }
+}
+
+/// Checked where they are read, so that an error names its line.
+fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let rules = Vec::<String>::deserialize(deserializer)?;
+    for rule in &rules {
+        rule.parse::<Rule>().map_err(serde::de::Error::custom)?;
+    }
+    Ok(rules)
 }
 
 /// `[sandbox]`; kept until it is built.
@@ -335,196 +346,5 @@ impl<'de> Deserialize<'de> for Span {
         };
         let number: u64 = number.parse().map_err(serde::de::Error::custom)?;
         Ok(Span(Duration::from_millis(number.saturating_mul(unit_ms))))
-    }
-}
-
-/// What is wrong with the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The file, if it lies in one.
-    pub file: Option<PathBuf>,
-    /// The line, from 1.
-    pub line: Option<usize>,
-    /// What, and what to do.
-    pub message: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
-            write!(f, "{}:", file.display())?;
-            if let Some(line) = self.line {
-                write!(f, "{line}:")?;
-            }
-            f.write_str(" ")?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
-impl Config {
-    /// Reads the files that `config.md` names, later ones win, and fills in from the environment.
-    ///
-    /// # Errors
-    /// A named file is missing, or a file is wrong: file, line and key are told.
-    pub fn load(env: Env<'_>, flag: Option<PathBuf>) -> Result<Self, ConfigError> {
-        let files = endpoint::config_files(env, flag).map_err(|error| ConfigError {
-            file: None,
-            line: None,
-            message: error.to_string(),
-        })?;
-        let mut merged = toml::Table::new();
-        let mut read = Vec::new();
-        for (file, must_exist) in files {
-            let text = match std::fs::read_to_string(&file) {
-                Ok(text) => text,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => continue,
-                Err(error) => {
-                    let message = format!("could not be read: {error}");
-                    return Err(ConfigError { file: Some(file), line: None, message });
-                }
-            };
-            // Checked by itself first, so that an error names its own line.
-            Self::parse(&text, &file)?;
-            let table = text.parse::<toml::Table>().map_err(|error| explain(&text, &file, &error))?;
-            merge(&mut merged, table);
-            read.push(file);
-        }
-        let text = toml::to_string(&merged).unwrap_or_default();
-        let mut config = Self::parse(&text, read.last().map_or(Path::new("config.toml"), PathBuf::as_path))?;
-        config.files = read;
-        if config.providers.is_empty() {
-            config.from_environment(env);
-        }
-        Ok(config)
-    }
-
-    fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| explain(text, file, &error))
-    }
-
-    /// With no provider configured, keys and addresses in the environment make some.
-    fn from_environment(&mut self, env: Env<'_>) {
-        let set = |name: &str| env(name).filter(|value| !value.is_empty());
-        let provider = |kind, base_url: Option<String>, api_key_env: Option<&str>| Provider {
-            kind,
-            base_url,
-            api_key_env: api_key_env.map(String::from),
-            api_key_file: None,
-            api_key_command: None,
-            headers: BTreeMap::new(),
-            cassette: None,
-            record: None,
-        };
-        let mut main = None;
-        if let Some(host) = set("OLLAMA_HOST") {
-            let host = if host.contains("://") { host } else { format!("http://{host}") };
-            let base_url = format!("{}/v1", host.trim_end_matches('/'));
-            self.providers.insert("ollama".into(), provider(ProviderKind::OpenaiChat, Some(base_url), None));
-        }
-        if set("OPENAI_API_KEY").is_some() {
-            let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
-            let made = provider(ProviderKind::OpenaiChat, Some(base_url), Some("OPENAI_API_KEY"));
-            self.providers.insert("openai".into(), made);
-            main = Some("openai/gpt-5.1");
-        }
-        if set("ANTHROPIC_API_KEY").is_some() {
-            let made = provider(ProviderKind::Anthropic, None, Some("ANTHROPIC_API_KEY"));
-            self.providers.insert("anthropic".into(), made);
-            main = Some("anthropic/claude-sonnet-4-5");
-        }
-        if self.models.main.is_none() {
-            self.models.main = main.map(String::from);
-        }
-    }
-}
-
-fn merge(into: &mut toml::Table, from: toml::Table) {
-    for (key, value) in from {
-        match (into.get_mut(&key), value) {
-            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge(old, new),
-            (_, value) => {
-                into.insert(key, value);
-            }
-        }
-    }
-}
-
-fn explain(text: &str, file: &Path, error: &toml::de::Error) -> ConfigError {
-    let line = error.span().map(|span| {
-        let start = span.start.min(text.len());
-        text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
-    });
-    let mut message = error.message().trim().to_string();
-    if let Some(nearest) = nearest_known(&message) {
-        message.push_str(&format!("; did you mean `{nearest}`?"));
-    }
-    ConfigError { file: Some(file.to_path_buf()), line, message }
-}
-
-/// The known name most like the unknown one that serde complains of.
-fn nearest_known(message: &str) -> Option<String> {
-    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (unknown, known) = names.split_first()?;
-    if !message.starts_with("unknown") {
-        return None;
-    }
-    known
-        .iter()
-        .map(|name| (strsim::jaro_winkler(unknown, name), *name))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn none(_: &str) -> Option<String> {
-        None
-    }
-
-    #[test]
-    fn an_error_names_file_line_key_and_the_nearest_name() {
-        let error = Config::parse("[daemon]\nlog = \"info\"\nsokcet = \"/x\"\n", Path::new("c.toml"))
-            .expect_err("a typo");
-        assert_eq!(error.line, Some(3));
-        assert!(error.to_string().starts_with("c.toml:3: unknown field `sokcet`"), "{error}");
-        assert!(error.to_string().ends_with("did you mean `socket`?"), "{error}");
-    }
-
-    #[test]
-    fn durations_carry_their_unit() {
-        let config = Config::parse("[session.budgets]\nwall_time = \"30m\"", Path::new("c")).expect("right");
-        assert_eq!(config.session.budgets.wall_time, Some(Span(Duration::from_secs(1_800))));
-        assert!(Config::parse("[session.budgets]\nwall_time = \"30\"", Path::new("c")).is_err());
-    }
-
-    #[test]
-    fn keys_in_the_environment_make_providers() {
-        let mut config = Config::default();
-        config.from_environment(&|name| (name == "OLLAMA_HOST").then(|| "127.0.0.1:11434".into()));
-        assert_eq!(config.providers["ollama"].base_url.as_deref(), Some("http://127.0.0.1:11434/v1"));
-        assert_eq!(config.models.main, None);
-        config.from_environment(&|name| (name == "ANTHROPIC_API_KEY").then(|| "k".into()));
-        assert_eq!(config.models.main.as_deref(), Some("anthropic/claude-sonnet-4-5"));
-    }
-
-    #[test]
-    fn a_later_file_wins_key_by_key() {
-        let mut merged: toml::Table = "[daemon]\nlog = \"info\"\nsocket = \"/a\"".parse().expect("toml");
-        merge(&mut merged, "[daemon]\nlog = \"debug\"".parse().expect("toml"));
-        let config: Config = merged.try_into().expect("right");
-        assert_eq!(config.daemon.log, "debug");
-        assert_eq!(config.daemon.socket, Some("/a".into()));
-    }
-
-    #[test]
-    fn a_named_file_must_exist() {
-        let error = Config::load(&none, Some("/nonexistent/c.toml".into())).expect_err("no file");
-        assert!(error.to_string().contains("/nonexistent/c.toml"), "{error}");
     }
 }

@@ -1,0 +1,270 @@
+//! The command line of `agentctl`: what can be said, and its help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::types::permission::Mode;
+
+/// Run coding-agent sessions in the background and look after them.
+///
+/// Sessions live in a daemon (agentd) and go on when this program ends. Exit codes: 0 success,
+/// 1 permission denied, 2 model error, 3 aborted, 4 internal or execution error, 5 a budget or
+/// turn limit, 6 output limit, 64 wrong use, 69 no daemon.
+#[derive(Debug, Parser)]
+#[command(name = "agentctl", version, propagate_version = true, subcommand_required = true)]
+#[command(arg_required_else_help = true)]
+pub struct Cli {
+    /// The daemon's socket [env: AGENTD_SOCKET]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// The configuration file, also for a daemon that is started [env: AGENTD_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Fail instead of starting a daemon
+    #[arg(long, global = true)]
+    pub no_start: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give a new session a task and watch it
+    Run(RunArgs),
+    /// List sessions
+    Ps(PsArgs),
+    /// Watch a session, talk to it, answer its requests
+    Attach {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        #[arg(default_value = ".")]
+        session: String,
+    },
+    /// Print what happened in a session
+    Logs(LogsArgs),
+    /// Give a session something to do; it queues while a turn runs
+    Submit {
+        /// Session id, unique start of it, or title
+        session: String,
+        /// What to do; `-` for standard input
+        text: String,
+    },
+    /// Stop the running turn of a session, or one tool call
+    Abort {
+        /// Session id, unique start of it, or title
+        session: String,
+        /// Only this call; the turn goes on
+        #[arg(long, value_name = "CALL")]
+        call: Option<String>,
+    },
+    /// Stop and end sessions; their history stays readable
+    Kill {
+        /// Session ids, unique starts, or titles
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        sessions: Vec<String>,
+        /// All that are not ended
+        #[arg(long)]
+        all: bool,
+    },
+    /// Remove sessions with their history
+    Rm {
+        /// Session ids, unique starts, or titles
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Also those that are working
+        #[arg(short, long)]
+        force: bool,
+    },
+    /// Allow what a session asks for
+    Approve {
+        /// Request id (perm_…) or a unique start of it
+        request: String,
+        /// Allow it for the rest of the session
+        #[arg(long)]
+        session: bool,
+        /// The rule to grant, for example `Bash(npm:*)`; implies --session
+        #[arg(long, value_name = "RULE")]
+        grant: Option<String>,
+    },
+    /// Refuse what a session asks for
+    Deny {
+        /// Request id (perm_…) or a unique start of it
+        request: String,
+        /// Words for the model
+        #[arg(long, value_name = "TEXT")]
+        feedback: Option<String>,
+    },
+    /// List what waits for an answer
+    Approvals {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start, stop and look at the daemon
+    Daemon {
+        /// What to do.
+        #[command(subcommand)]
+        what: DaemonCommand,
+    },
+    /// Check the set-up and say how to mend it
+    Doctor,
+    /// Call a method of the daemon and print its result
+    Rpc {
+        /// The method, for example session.list
+        method: String,
+        /// Its parameters as JSON; `-` for standard input
+        params: Option<String>,
+    },
+    /// Print a completion script
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// See it work, without a key and without a network
+    Demo {
+        /// Answer the permission requests by itself
+        #[arg(long)]
+        yes: bool,
+        /// Leave daemon and folder for a look around
+        #[arg(long)]
+        keep: bool,
+    },
+}
+
+/// What `run` takes.
+#[derive(Debug, Default, Args)]
+pub struct RunArgs {
+    /// What to do; without it, or with `-`, standard input is read
+    pub prompt: Option<String>,
+    /// default, accept_edits, plan, dont_ask or bypass
+    #[arg(short, long, value_name = "MODE", value_parser = mode)]
+    pub approval_mode: Option<Mode>,
+    /// The folder to work in
+    #[arg(short, long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// PROVIDER/MODEL
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Stop a turn that costs more
+    #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
+    pub max_usd: Option<u64>,
+    /// Stop a turn after this many model calls
+    #[arg(long, value_name = "CALLS")]
+    pub max_turns: Option<u64>,
+    /// A name for the session
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Print the session's id and return
+    #[arg(long)]
+    pub background: bool,
+    /// What to print
+    #[arg(long, value_enum, default_value_t)]
+    pub output: Output,
+    /// Work in a git worktree of its own (not built yet)
+    #[arg(long, hide = true)]
+    pub worktree: bool,
+    /// Trust the folder (not built yet)
+    #[arg(long, hide = true)]
+    pub trust: bool,
+}
+
+/// What `run` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// The answer as it comes.
+    #[default]
+    Text,
+    /// The result as one JSON object.
+    Json,
+    /// Every event as one line of JSON.
+    StreamJson,
+}
+
+/// What `ps` takes.
+#[derive(Debug, Default, Args)]
+pub struct PsArgs {
+    /// Also those that are ended or put away
+    #[arg(short, long)]
+    pub all: bool,
+    /// As JSON, with full ids
+    #[arg(long)]
+    pub json: bool,
+    /// Again every second
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// What `logs` takes.
+#[derive(Debug, Default, Args)]
+pub struct LogsArgs {
+    /// Session id, unique start of it, or title
+    pub session: String,
+    /// Wait for more
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only what is newer: a duration (15m, 2h) or after this event number
+    #[arg(long, value_name = "DURATION|SEQ", value_parser = since)]
+    pub since: Option<Since>,
+    /// One event a line, as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where `logs` begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// After this event.
+    Seq(u64),
+    /// This long ago, in milliseconds.
+    Ago(u64),
+}
+
+/// What to do with the daemon.
+#[derive(Debug, Subcommand)]
+pub enum DaemonCommand {
+    /// Start it, if none runs
+    Start,
+    /// Stop it; sessions are kept
+    Stop {
+        /// Do not wait for running tools
+        #[arg(long)]
+        now: bool,
+    },
+    /// Say whether it runs, and how
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the end of its log
+    Logs,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+fn usd_micros(text: &str) -> Result<u64, String> {
+    let dollars: f64 =
+        text.trim_start_matches('$').parse().map_err(|_| "a number of dollars, for example 0.50")?;
+    if !(dollars.is_finite() && (0.0..=1e9).contains(&dollars)) {
+        return Err("a number of dollars from 0 to 1000000000".into());
+    }
+    Ok((dollars * 1e6).round() as u64)
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    if let Ok(seq) = text.parse() {
+        return Ok(Since::Seq(seq));
+    }
+    super::measure::parse_duration(text)
+        .map(Since::Ago)
+        .ok_or_else(|| "a duration with its unit (90s, 15m, 2h, 1d) or an event number".into())
+}
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

@@ -1,0 +1,37 @@
+//! The command line: consistent, and strict where values are given.
+
+use super::*;
+use clap::CommandFactory as _;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split(' '))
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn values_are_checked_where_they_are_given() {
+    let check = |line: &str, expected: bool| assert_eq!(parse(line).is_ok(), expected, "{line}");
+    check("agentctl run -a yolo hello", true);
+    check("agentctl run -a reckless hello", false);
+    check("agentctl run --max-usd 0.5 hello", true);
+    check("agentctl run --max-usd -1 hello", false);
+    check("agentctl logs x --since 2h", true);
+    check("agentctl logs x --since 17", true);
+    check("agentctl logs x --since soon", false);
+    check("agentctl kill", false);
+    check("agentctl kill --all", true);
+    check("agentctl", false);
+    check("agentctl ps --socket /s --no-start", true);
+}
+
+#[test]
+fn dollars_become_millionths() {
+    let Ok(Cli { command: Command::Run(run), .. }) = parse("agentctl run --max-usd 0.25 hello") else {
+        panic!("not a run");
+    };
+    assert_eq!(run.max_usd, Some(250_000));
+}

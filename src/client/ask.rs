@@ -1,0 +1,254 @@
+//! Permission requests inside `run`: who answers them, and the dialogue with a person in place.
+
+use std::collections::VecDeque;
+use std::io;
+
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
+
+use super::editor::Editor;
+use super::keys::Keys;
+use super::out::Out;
+use super::paint::{Line, Tone};
+use super::prompt::{self, Answer};
+use crate::api::params::ApproveParams;
+use crate::types::ids::PermissionId;
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::PermissionRequest;
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// A person at the terminal.
+    Person,
+    /// Nobody: everything is denied with these words for the model.
+    Deny(&'static str),
+    /// The demonstration: everything is allowed once, and shown.
+    Allow,
+}
+
+/// What a key came to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Send this answer.
+    Send(ApproveParams),
+    /// Abort the turn.
+    Abort,
+    /// Nothing yet.
+    Wait,
+}
+
+/// The dialogue.
+#[derive(Default)]
+pub(super) struct Asker {
+    queue: VecDeque<PermissionRequest>,
+    keys: Option<Keys>,
+    words: Option<Editor>,
+}
+
+impl Asker {
+    /// Puts a request to the person, or behind the one that is open.
+    pub(super) fn push(&mut self, request: PermissionRequest, out: &mut Out) -> io::Result<()> {
+        self.queue.push_back(request);
+        if self.queue.len() == 1 { self.open(out) } else { Ok(()) }
+    }
+
+    /// A request was settled, by whomever.
+    pub(super) fn settled(&mut self, id: PermissionId, out: &mut Out) -> io::Result<()> {
+        let was_open = self.queue.front().is_some_and(|r| r.request_id == id);
+        self.queue.retain(|r| r.request_id != id);
+        if was_open { self.next(out) } else { Ok(()) }
+    }
+
+    fn next(&mut self, out: &mut Out) -> io::Result<()> {
+        if self.words.take().is_some() {
+            out.aside(&Line::default())?;
+        }
+        self.close(out);
+        if self.queue.is_empty() { Ok(()) } else { self.open(out) }
+    }
+
+    fn open(&mut self, out: &mut Out) -> io::Result<()> {
+        let Some(request) = self.queue.front() else { return Ok(()) };
+        self.keys = Some(Keys::take()?);
+        out.set_raw(true);
+        show(request, out)?;
+        out.aside(&prompt::keys(request))
+    }
+
+    /// Gives the terminal back.
+    pub(super) fn close(&mut self, out: &mut Out) {
+        self.keys = None;
+        out.set_raw(false);
+    }
+
+    /// The next key, as long as a request is open; else never. Cancel-safe.
+    pub(super) async fn key(&mut self) -> Option<Input> {
+        match &mut self.keys {
+            Some(keys) => keys.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What a key does to the open request.
+    pub(super) fn press(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
+        let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
+        if let Some(words) = &mut self.words {
+            match type_words(words, input) {
+                Typed::More => out.prompt("  because: ", words.text())?,
+                Typed::Back => {
+                    self.words = None;
+                    out.aside(&Line::default())?;
+                    out.aside(&prompt::keys(request))?;
+                }
+                Typed::Done => {
+                    let said = Some(words.take()).filter(|w| !w.trim().is_empty());
+                    let answer = prompt::approval(request, Decision::Deny, Scope::Once, said);
+                    out.aside(&Line::default())?;
+                    return Ok(self.answered(answer));
+                }
+                Typed::Abort => return Ok(Outcome::Abort),
+            }
+            return Ok(Outcome::Wait);
+        }
+        let Input::Key(key) = input else { return Ok(Outcome::Wait) };
+        if key.kind == KeyEventKind::Release {
+            return Ok(Outcome::Wait);
+        }
+        let KeyCode::Char(c) = key.code else { return Ok(Outcome::Wait) };
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Ok(if c == 'c' { Outcome::Abort } else { Outcome::Wait });
+        }
+        let answer = match Answer::of_key(c) {
+            None => return Ok(Outcome::Wait),
+            Some(Answer::Abort) => return Ok(Outcome::Abort),
+            Some(Answer::Feedback) => {
+                self.words = Some(Editor::default());
+                out.prompt("  because: ", "")?;
+                return Ok(Outcome::Wait);
+            }
+            Some(Answer::Once) => prompt::approval(request, Decision::Allow, Scope::Once, None),
+            Some(Answer::Session) => prompt::approval(request, Decision::Allow, Scope::Session, None),
+            Some(Answer::Deny) => prompt::approval(request, Decision::Deny, Scope::Once, None),
+        };
+        Ok(self.answered(answer))
+    }
+
+    /// The request stays open until the daemon says that it is settled: an answer that is lost
+    /// with the connection can be given again.
+    fn answered(&mut self, answer: ApproveParams) -> Outcome {
+        self.words = None;
+        Outcome::Send(answer)
+    }
+}
+
+/// The question on the paper.
+pub(super) fn show(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+    for line in prompt::question(request) {
+        out.aside(&line)?;
+    }
+    Ok(())
+}
+
+/// An answer that was given without a person.
+pub(super) fn unasked(request: &PermissionRequest, asking: Asking) -> Option<(ApproveParams, Line)> {
+    match asking {
+        Asking::Person => None,
+        Asking::Deny(words) => Some((
+            prompt::approval(request, Decision::Deny, Scope::Once, Some(words.into())),
+            Line::new(Tone::Warn, format!("▌ denied: {words}")),
+        )),
+        Asking::Allow => Some((
+            prompt::approval(request, Decision::Allow, Scope::Once, None),
+            Line::new(Tone::Warn, "▌ answered by the demonstration: y (once)"),
+        )),
+    }
+}
+
+enum Typed {
+    More,
+    Done,
+    Back,
+    Abort,
+}
+
+fn type_words(words: &mut Editor, input: &Input) -> Typed {
+    match input {
+        Input::Paste(text) => words.insert(&text.replace(['\n', '\r'], " ")),
+        Input::Key(key) if key.kind != KeyEventKind::Release => match key.code {
+            KeyCode::Enter => return Typed::Done,
+            KeyCode::Esc => return Typed::Back,
+            KeyCode::Backspace => words.backspace(),
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Typed::Abort,
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_to_start(),
+            KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_word(),
+            KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                words.insert(c.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+    Typed::More
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::out::testing::papers;
+    use ratatui::crossterm::event::KeyEvent;
+    use serde_json::json;
+
+    /// An asker with an open request, but without a terminal.
+    fn asker() -> Asker {
+        let request = serde_json::from_value(json!({
+            "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
+            "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
+            "tool": "Bash", "input": {"command": "make"}, "summary": "s",
+            "subject": {"kind": "bash", "command": "make"}, "reason": "r", "suggestions": ["Bash(make)"]}))
+        .expect("a request");
+        Asker { queue: VecDeque::from([request]), ..Asker::default() }
+    }
+
+    fn press(asker: &mut Asker, keys: &str) -> Outcome {
+        let (mut out, _, _) = papers();
+        let mut last = Outcome::Wait;
+        for c in keys.chars() {
+            let code = match c {
+                '\n' => KeyCode::Enter,
+                '\u{8}' => KeyCode::Backspace,
+                '\u{1b}' => KeyCode::Esc,
+                c => KeyCode::Char(c),
+            };
+            last =
+                asker.press(&Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), &mut out).expect("written");
+        }
+        last
+    }
+
+    #[test]
+    fn one_key_answers() {
+        let check = |keys: &str, decision, scope, feedback: Option<&str>| {
+            let Outcome::Send(params) = press(&mut asker(), keys) else { panic!("{keys:?} did not answer") };
+            assert_eq!((params.decision, params.scope), (decision, scope), "{keys:?}");
+            assert_eq!(params.feedback.as_deref(), feedback);
+        };
+        check("y", Decision::Allow, Scope::Once, None);
+        check("zs", Decision::Allow, Scope::Session, None);
+        check("n", Decision::Deny, Scope::Once, None);
+        check("fuse x\u{8}ninja\n", Decision::Deny, Scope::Once, Some("use ninja"));
+        check("f\n", Decision::Deny, Scope::Once, None);
+        check("fno\u{1b}y", Decision::Allow, Scope::Once, None);
+        assert!(matches!(press(&mut asker(), "a"), Outcome::Abort));
+        assert!(matches!(press(&mut asker(), "\n"), Outcome::Wait));
+    }
+
+    #[test]
+    fn an_answer_from_elsewhere_closes_the_question() {
+        let mut asker = asker();
+        let (mut out, _, _) = papers();
+        asker
+            .settled("perm_0190f2a4-0000-7000-8000-000000000004".parse().expect("an id"), &mut out)
+            .expect("ok");
+        assert!(matches!(press(&mut asker, "y"), Outcome::Wait));
+    }
+}

@@ -1,0 +1,192 @@
+//! The attached client without a terminal: events and keys in, screens and effects out.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::super::view::view;
+use super::*;
+use crate::client::fake::{ASK, ITEM, SESSION, TURN, asks, resolved, says};
+use crate::client::names::sample;
+
+fn app() -> App {
+    App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"))
+}
+
+fn feed(app: &mut App, body: Value) {
+    let mut event = json!({"seq": 1, "session_id": SESSION, "turn_id": TURN, "item_id": ITEM, "at_ms": 0});
+    event.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
+    let raw = RawValue::from_string(event.to_string()).expect("json");
+    app.on_event(&Received::parse(&raw).expect("an event"));
+}
+
+fn state(app: &mut App, state: &str) {
+    feed(app, json!({"type": "session.status", "state": state, "requires": null}));
+}
+
+/// Types; `^x` is Ctrl-X, `~` Alt-Enter.
+fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let mut chars = typed.chars();
+    while let Some(c) = chars.next() {
+        let key = match c {
+            '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+            '~' => KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT),
+            '\u{1b}' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+            '^' => KeyEvent::new(KeyCode::Char(chars.next().expect("a letter")), KeyModifiers::CONTROL),
+            c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
+        };
+        effects.extend(app.on_input(&Input::Key(key)));
+    }
+    effects
+}
+
+fn same(found: &[Effect], expected: &[Effect]) {
+    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+}
+
+fn rows(app: &App, columns: usize, height: usize) -> Vec<String> {
+    view(app, columns, height).rows.iter().map(Line::plain).collect()
+}
+
+fn history(app: &mut App, columns: usize) -> Vec<String> {
+    app.take_history(columns).iter().map(Line::plain).collect()
+}
+
+#[test]
+fn finished_lines_move_up_and_the_last_one_grows_below() {
+    let mut app = app();
+    feed(&mut app, says("first\nsec"));
+    feed(&mut app, says("ond"));
+    assert_eq!(history(&mut app, 40), ["first"]);
+    assert_eq!(
+        rows(&app, 60, 24),
+        [
+            "second",
+            "─ idle · 0190f2a4-0000 · fix it · demo/replay · default",
+            "› ",
+            "Enter sends · Alt-Enter new line · Ctrl-D detaches",
+        ]
+    );
+    feed(
+        &mut app,
+        json!({"type": "message.completed", "item": {"item_id": ITEM, "turn_id": TURN,
+        "kind": "assistant_message", "status": "completed", "first_seq": 1, "last_seq": 2, "text": "first\nsecond"}}),
+    );
+    assert_eq!(history(&mut app, 40), ["second"]);
+    assert_eq!(app.tail, "");
+}
+
+#[test]
+fn a_long_paragraph_leaves_only_its_end_below() {
+    let mut app = app();
+    feed(&mut app, says("one two three four five six seven eight"));
+    assert_eq!(history(&mut app, 10), ["one two", "three four"]);
+    assert_eq!(app.tail, "five six seven eight");
+}
+
+#[test]
+fn one_key_answers_only_while_the_input_is_empty() {
+    let check = |typed: &str, expected: Option<(Decision, Scope)>| {
+        let mut app = app();
+        feed(&mut app, asks());
+        let found = keys(&mut app, typed).into_iter().find_map(|effect| match effect {
+            Effect::Approve(params) => Some((params.decision, params.scope)),
+            _ => None,
+        });
+        assert_eq!(found, expected, "{typed:?}");
+    };
+    check("y", Some((Decision::Allow, Scope::Once)));
+    check("S", Some((Decision::Allow, Scope::Session)));
+    check("n", Some((Decision::Deny, Scope::Once)));
+    check("hey", None);
+    check("fbecause y\n", Some((Decision::Deny, Scope::Once)));
+    check("f\u{1b}y", Some((Decision::Allow, Scope::Once)));
+    let mut idle = app();
+    same(&keys(&mut idle, "yes\n"), &[Effect::Submit("yes".into())]);
+}
+
+#[test]
+fn the_request_shows_its_command_and_goes_away_with_its_answer() {
+    let mut app = app();
+    feed(&mut app, asks());
+    let shown = rows(&app, 60, 24);
+    assert_eq!(
+        &shown[..3],
+        [
+            "▌ May Bash do this? no rule allows it",
+            "    $ make",
+            "▌ y once  s for the session: Bash(make)  n no  f no,",
+        ]
+    );
+    keys(&mut app, "fhalf a sentence");
+    assert!(app.denying.is_some() && rows(&app, 60, 24).iter().any(|row| row == "because: half a sentence"));
+    feed(&mut app, resolved("allow"));
+    assert!(app.requests.is_empty() && app.denying.is_none() && app.editor.is_empty());
+    assert_eq!(history(&mut app, 80), ["  └ Bash make allowed once by other"]);
+}
+
+#[test]
+fn a_long_request_can_be_read_to_its_end() {
+    let mut app = app();
+    let mut request = asks();
+    request["input"]["command"] = json!((1..=30).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n"));
+    feed(&mut app, request);
+    let shown = rows(&app, 60, 16);
+    assert_eq!(shown.len(), 15);
+    assert!(shown.iter().any(|row| row == "▌ 0 lines above, 22 below: PgUp and PgDn show them"), "{shown:?}");
+    for _ in 0..9 {
+        app.on_input(&Input::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+    }
+    assert!(rows(&app, 60, 16).iter().any(|row| row == "      line 30"));
+}
+
+#[test]
+fn control_c_aborts_what_runs_and_explains_itself_otherwise() {
+    let mut app = app();
+    same(&keys(&mut app, "^c"), &[]);
+    assert_eq!(app.notice, "nothing runs; Ctrl-D detaches");
+    same(&keys(&mut app, "text^c"), &[]);
+    assert!(app.editor.is_empty());
+    state(&mut app, "running");
+    same(&keys(&mut app, "^c"), &[Effect::Abort]);
+    assert!(rows(&app, 60, 24)[0].starts_with("─ running"));
+}
+
+#[test]
+fn there_are_two_ways_out_and_neither_ends_the_session() {
+    for typed in ["^d", "^bd", "^bD"] {
+        same(&keys(&mut app(), typed), &[Effect::Detach]);
+    }
+    same(&keys(&mut app(), "a^d"), &[]);
+    same(&keys(&mut app(), "^bxd\n"), &[Effect::Submit("xd".into())]);
+}
+
+#[test]
+fn a_paste_of_many_lines_is_one_input() {
+    let mut app = app();
+    app.on_input(&Input::Paste("a\r\nb\ty".into()));
+    assert_eq!(rows(&app, 40, 24)[1..3], ["› a", "  b    y"]);
+    same(&keys(&mut app, "~c\n"), &[Effect::Submit("a\nb\ty\nc".into())]);
+}
+
+#[test]
+fn the_view_fits_whatever_the_terminal() {
+    let mut app = app();
+    feed(&mut app, asks());
+    feed(&mut app, says(&"word ".repeat(100)));
+    app.on_input(&Input::Paste("x\n".repeat(20)));
+    for (columns, height) in [(200, 60), (40, 10), (20, 4), (10, 2)] {
+        app.take_history(columns);
+        let view = view(&app, columns, height);
+        assert!(view.rows.len() < height.max(2), "{columns}×{height}: {}", view.rows.len());
+        assert!(view.cursor.0 < view.rows.len(), "{columns}×{height}");
+    }
+    assert!(app.requests.iter().any(|r| r.request_id.to_string() == ASK));
+}
+
+#[test]
+fn a_title_cannot_move_the_cursor() {
+    let mut app = app();
+    feed(&mut app, json!({"type": "session.updated", "title": "\u{1b}[2Jgone"}));
+    assert!(rows(&app, 80, 24).iter().any(|row| row.contains("⟦ESC⟧[2Jgone")));
+}

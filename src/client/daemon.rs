@@ -1,0 +1,159 @@
+//! `agentctl daemon`: start, stop, status, logs.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::args::DaemonCommand;
+use super::connect::{CallError, Client};
+use super::escape;
+use super::failure::Failure;
+use super::measure::{age, now};
+use super::out::Out;
+use super::reach::{Reach, last_lines, read_from};
+use crate::api::params::{Done, NoParams, ShutdownParams, StatusReply};
+
+/// How long a daemon may take to park its sessions.
+const STOP: Duration = Duration::from_secs(30);
+
+pub(super) async fn daemon(reach: &Reach, what: &DaemonCommand, out: &mut Out) -> Result<(), Failure> {
+    match what {
+        DaemonCommand::Start => {
+            let client = reach.connect_or_start().await?;
+            let status = status(&client).await?;
+            let socket = escape::line(&status.socket).into_owned();
+            Ok(out.say(&format!(
+                "agentd {} runs, process {}, at {socket}",
+                escape::line(&status.version),
+                status.pid
+            ))?)
+        }
+        DaemonCommand::Stop { now } => stop(reach, *now, out).await,
+        DaemonCommand::Status { json } => {
+            let client = reach.connect().await?;
+            let status = status(&client).await?;
+            if *json {
+                return Ok(out.json(&status)?);
+            }
+            for (name, value) in describe(&status) {
+                out.say(&format!("{name:<14} {}", escape::line(&value)))?;
+            }
+            Ok(())
+        }
+        DaemonCommand::Logs => logs(reach, out),
+    }
+}
+
+async fn status(client: &Client) -> Result<StatusReply, Failure> {
+    Ok(client.call("daemon.status", &NoParams {}).await?)
+}
+
+fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
+    let none = |text: String| if text.is_empty() { "none".to_string() } else { text };
+    vec![
+        ("version", format!("{} (protocol {})", status.version, status.protocol_version)),
+        ("process", format!("{}, up {}", status.pid, age(now().since(status.started_at_ms)))),
+        ("socket", status.socket.clone()),
+        ("data", status.data_dir.clone()),
+        ("storage", status.storage.clone()),
+        ("config", none(status.config_files.join(", "))),
+        ("providers", none(status.providers.join(", "))),
+        ("main model", none(status.main_model.clone().unwrap_or_default())),
+        ("sessions", format!("{}, {} active", status.sessions, status.active_sessions)),
+    ]
+}
+
+/// Asks it to stop and waits until it is gone. None running is no error.
+pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), Failure> {
+    let socket = &reach.places.socket;
+    let client = match Client::connect(socket, "agentctl").await {
+        Ok(client) => client,
+        Err(CallError::Io(e)) if absent(&e) => return Ok(out.note("no daemon was running")?),
+        Err(other) => return Err(other.into()),
+    };
+    match client.call::<Done>("daemon.shutdown", &ShutdownParams { now }).await {
+        // It may be gone before the reply is out.
+        Ok(Done {}) | Err(CallError::Closed) => {}
+        Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}
+        Err(other) => return Err(other.into()),
+    }
+    let deadline = Instant::now() + STOP;
+    let mut wait = Duration::from_millis(5);
+    loop {
+        let gone = match tokio::net::UnixStream::connect(socket).await {
+            Ok(_) => false,
+            Err(error) => absent(&error),
+        };
+        // Our own connection ends last: until then it still writes.
+        if gone && client.is_closed() {
+            return Ok(out.say("stopped; sessions are kept")?);
+        }
+        if Instant::now() > deadline {
+            return Err(Failure::internal(
+                "the daemon is still working after 30 s; `agentctl daemon stop --now` does not wait for tools",
+            ));
+        }
+        sleep(wait).await;
+        wait = (wait * 2).min(Duration::from_millis(200));
+    }
+}
+
+fn absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+fn logs(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
+    let path = reach.places.log();
+    let shown = path.display().to_string();
+    match read_from(&path, 0) {
+        Ok(text) => {
+            out.note(&format!("the end of {}", escape::line(&shown)))?;
+            let end = last_lines(&text, 200);
+            Ok(out.say(&escape::text(&end))?)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Failure::internal(format!(
+            "there is no {}: only a daemon that agentctl started writes there; others log to their stderr",
+            escape::line(&shown)
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::Fake;
+    use crate::client::out::testing::papers;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn status_is_told_for_people_and_for_programs() {
+        let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
+            "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
+            "sessions": 3, "active_sessions": 1, "storage": "ok"});
+        let told = reply.clone();
+        let fake = Fake::start(move |_, _, _| Ok(told.clone()));
+        let (mut out, text, _) = papers();
+        let status = |json| DaemonCommand::Status { json };
+        daemon(&fake.reach(), &status(false), &mut out).await.expect("a status");
+        assert!(text.text().contains("main model     none\n") && text.text().contains("3, 1 active\n"));
+        let (mut out, text, _) = papers();
+        daemon(&fake.reach(), &status(true), &mut out).await.expect("a status");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text.text()).expect("json"), reply);
+    }
+
+    #[tokio::test]
+    async fn without_a_daemon_status_fails_and_stop_does_not() {
+        let fake = Fake::start(|_, _, _| Ok(json!({})));
+        let reach = fake.reach();
+        drop(fake);
+        let (mut out, _, side) = papers();
+        assert_eq!(
+            daemon(&reach, &DaemonCommand::Status { json: false }, &mut out).await.expect_err("none").code,
+            69
+        );
+        daemon(&reach, &DaemonCommand::Stop { now: false }, &mut out).await.expect("nothing to stop");
+        assert_eq!(side.text(), "no daemon was running\n");
+    }
+}

@@ -1,0 +1,85 @@
+//! From the command line to the command, and from its end to the exit code.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::args::{Cli, Command};
+use super::failure::{Failure, code};
+use super::out::Out;
+use super::places::Places;
+use super::reach::Reach;
+use super::{abort, approve, attach, daemon, demo, doctor, list, logs, rpc, submit};
+use crate::api::params::ClientRole;
+
+/// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
+/// exit code. `--help` and `--version` touch nothing but stdout.
+#[must_use]
+pub fn run<I, T>(args: I) -> u8
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { code::USAGE } else { code::SUCCESS };
+        }
+    };
+    let outcome =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from).and_then(
+            |runtime| {
+                let outcome = runtime.block_on(dispatch(cli));
+                // A read of standard input that nobody waits for any more must not hold us back.
+                runtime.shutdown_background();
+                outcome
+            },
+        );
+    match outcome {
+        Ok(()) => code::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                let _ = writeln!(std::io::stderr(), "agentctl: {}", failure.message);
+            }
+            failure.code
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let mut out = Out::standard();
+    let out = &mut out;
+    match &cli.command {
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "agentctl", &mut script);
+            return Ok(out.stream(&String::from_utf8_lossy(&script))?);
+        }
+        Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
+        _ => {}
+    }
+    let env = |name: &str| std::env::var(name).ok();
+    let places = Places::find(&env, cli.socket, cli.config)?;
+    let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
+    match cli.command {
+        Command::Run(args) => super::run::run(&reach, args, out).await,
+        Command::Ps(args) => list::ps(&reach, &args, out).await,
+        Command::Attach { session } => attach::attach(&reach, &session, out).await,
+        Command::Logs(args) => logs::logs(&reach, &args, out).await,
+        Command::Submit { session, text } => submit::submit(&reach, &session, text, out).await,
+        Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
+        Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
+        Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,
+        Command::Approve { request, session, grant } => {
+            approve::approve(&reach, &request, session, grant, out).await
+        }
+        Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
+        Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
+        Command::Doctor => doctor::doctor(&reach, out).await,
+        Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
+        Command::Completions { .. } | Command::Demo { .. } => Ok(()),
+    }
+}

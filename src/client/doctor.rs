@@ -1,0 +1,245 @@
+//! `agentctl doctor`: what could keep it from working, and how to mend it. Starts nothing.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use super::connect::Client;
+use super::escape;
+use super::failure::{Failure, code};
+use super::out::Out;
+use super::paint::{Line, Tone};
+use super::reach::Reach;
+use crate::api::params::{NoParams, StatusReply};
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grade {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the report; `mend` says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    grade: Grade,
+    what: String,
+    mend: Option<String>,
+}
+
+fn ok(what: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Ok, what: what.into(), mend: None }
+}
+
+fn warn(what: impl Into<String>, mend: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Warn, what: what.into(), mend: Some(mend.into()) }
+}
+
+fn fail(what: impl Into<String>, mend: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Fail, what: what.into(), mend: Some(mend.into()) }
+}
+
+pub(super) async fn doctor(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
+    let mut findings = Vec::new();
+    for (file, required) in &reach.places.config_files {
+        findings.push(config(file, *required));
+    }
+    findings.extend(socket_folder(&reach.places.socket));
+    findings.extend(daemon(reach).await);
+    let path = std::env::var("PATH").unwrap_or_default();
+    for (program, why) in
+        [("bash", "the Bash tool runs commands with it"), ("git", "for facts about repositories")]
+    {
+        findings.push(program_in(&path, program, why));
+    }
+    report(&findings, out)
+}
+
+fn report(findings: &[Finding], out: &mut Out) -> Result<(), Failure> {
+    for finding in findings {
+        let (tone, word) = match finding.grade {
+            Grade::Ok => (Tone::Good, "ok  "),
+            Grade::Warn => (Tone::Warn, "warn"),
+            Grade::Fail => (Tone::Bad, "fail"),
+        };
+        out.line(&Line::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))))?;
+        if let Some(mend) = &finding.mend {
+            out.line(&Line::new(Tone::Dim, format!("      → {}", escape::line(mend))))?;
+        }
+    }
+    let failed = findings.iter().any(|f| f.grade == Grade::Fail);
+    if failed { Err(Failure::silent(code::INTERNAL)) } else { Ok(()) }
+}
+
+fn config(file: &Path, required: bool) -> Finding {
+    let name = file.display();
+    match fs::read_to_string(file) {
+        Ok(text) => match text.parse::<toml::Table>() {
+            Ok(_) => ok(format!("config {name} is readable")),
+            Err(error) => {
+                let line = error
+                    .span()
+                    .map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+                fail(format!("config {name}, line {line}: {}", error.message()), "correct that line")
+            }
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => {
+            ok(format!("config {name} does not exist; defaults hold"))
+        }
+        Err(error) => {
+            fail(format!("config {name}: {error}"), "make it readable for you, or name another with --config")
+        }
+    }
+}
+
+fn socket_folder(socket: &Path) -> Vec<Finding> {
+    let Some(folder) = socket.parent().filter(|p| !p.as_os_str().is_empty()) else { return Vec::new() };
+    let name = folder.display();
+    let meta = match fs::metadata(folder) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return vec![ok(format!("socket folder {name} does not exist yet; the daemon makes it"))];
+        }
+        Err(error) => {
+            return vec![fail(format!("socket folder {name}: {error}"), "choose another with --socket")];
+        }
+    };
+    let me = nix::unistd::geteuid().as_raw();
+    let mode = meta.permissions().mode() & 0o777;
+    let mut findings = Vec::new();
+    if meta.uid() != me {
+        findings.push(fail(
+            format!("socket folder {name} belongs to user {}", meta.uid()),
+            "choose a folder of your own with [daemon] socket or AGENTD_SOCKET",
+        ));
+    }
+    if mode & 0o077 != 0 {
+        findings.push(fail(
+            format!("socket folder {name} is open to others ({mode:04o})"),
+            format!("chmod 700 {name}"),
+        ));
+    }
+    if findings.is_empty() {
+        findings.push(ok(format!("socket folder {name} is yours alone")));
+    }
+    findings
+}
+
+async fn daemon(reach: &Reach) -> Vec<Finding> {
+    let client = match reach.connect().await {
+        Ok(client) => client,
+        Err(failure) => {
+            return vec![warn(failure.message, "agentctl daemon start (run and attach do it by themselves)")];
+        }
+    };
+    match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
+        Ok(status) => state(&client, &status),
+        Err(error) => {
+            vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
+        }
+    }
+}
+
+fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
+    let mut findings = vec![ok(format!("agentd {} answers, process {}", status.version, status.pid))];
+    if client.hello().version != env!("CARGO_PKG_VERSION") {
+        findings.push(warn(
+            format!("agentctl is {}, agentd is {}", env!("CARGO_PKG_VERSION"), status.version),
+            "agentctl daemon stop; the next command starts the new one",
+        ));
+    }
+    findings.push(match status.storage.as_str() {
+        "ok" => ok(format!("storage in {} works", status.data_dir)),
+        other => fail(
+            format!("storage in {}: {other}", status.data_dir),
+            "agentctl daemon logs; is the disk full or read-only?",
+        ),
+    });
+    findings.push(if status.providers.is_empty() {
+        warn("no model provider is configured", "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST before the daemon starts, or [providers] in the config")
+    } else {
+        ok(format!("model providers: {}", status.providers.join(", ")))
+    });
+    findings.push(match &status.main_model {
+        Some(model) => ok(format!("main model: {model}")),
+        None => warn("no main model is set", "[models] main = \"PROVIDER/MODEL\" in the config, or --model"),
+    });
+    findings
+}
+
+fn program_in(path: &str, program: &str, why: &str) -> Finding {
+    let found = std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| {
+        fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    });
+    match found {
+        Some(file) => ok(format!("{program}: {}", file.display())),
+        None => warn(format!("{program} is not in PATH: {why}"), format!("install {program}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::Fake;
+    use crate::client::out::testing::papers;
+    use serde_json::json;
+
+    #[test]
+    fn a_broken_config_names_its_line() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("config.toml");
+        let check = |text: Option<&str>, required, grade| {
+            match text {
+                Some(text) => fs::write(&file, text).expect("written"),
+                None => drop(fs::remove_file(&file)),
+            }
+            let finding = config(&file, required);
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            finding.what
+        };
+        check(Some("[daemon]\n"), true, Grade::Ok);
+        assert!(check(Some("[daemon]\nlog = \n"), true, Grade::Fail).contains("line 2"));
+        check(None, true, Grade::Fail);
+        check(None, false, Grade::Ok);
+    }
+
+    #[test]
+    fn an_open_socket_folder_fails_with_its_remedy() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let socket = dir.path().join("s");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("changed");
+        assert_eq!(socket_folder(&socket)[0].grade, Grade::Ok);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("changed");
+        let finding = &socket_folder(&socket)[0];
+        assert_eq!(finding.grade, Grade::Fail);
+        assert!(finding.mend.as_ref().is_some_and(|mend| mend.starts_with("chmod 700")));
+    }
+
+    #[tokio::test]
+    async fn a_sick_storage_fails_and_missing_models_warn() {
+        let fake = Fake::start(|_, _, _| {
+            Ok(
+                json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
+                "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
+                "active_sessions": 0, "connections": 1, "storage": "read-only"}),
+            )
+        });
+        let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
+        assert_eq!(grades, [Grade::Ok, Grade::Warn, Grade::Fail, Grade::Warn, Grade::Warn]);
+    }
+
+    #[test]
+    fn only_a_failure_changes_the_exit_code() {
+        let (mut out, text, _) = papers();
+        assert!(report(&[ok("a"), warn("b\u{1b}", "c")], &mut out).is_ok());
+        assert_eq!(report(&[fail("d", "e")], &mut out).expect_err("failed").code, 4);
+        assert_eq!(text.text(), "ok    a\nwarn  b⟦ESC⟧\n      → c\nfail  d\n      → e\n");
+    }
+
+    #[test]
+    fn programs_are_sought_in_path() {
+        assert_eq!(program_in("/nonexistent:/bin:/usr/bin", "sh", "x").grade, Grade::Ok);
+        assert_eq!(program_in("/nonexistent", "sh", "x").grade, Grade::Warn);
+    }
+}

@@ -1,0 +1,141 @@
+//! Why a command ends without success, and the exit codes (`clients.md`).
+
+use std::{fmt, io};
+
+use super::connect::CallError;
+use super::escape;
+
+/// Exit codes. Scripts rely on them.
+pub mod code {
+    /// Done.
+    pub const SUCCESS: u8 = 0;
+    /// A permission was denied for lack of somebody to ask.
+    pub const DENIED: u8 = 1;
+    /// The model or its server failed.
+    pub const MODEL: u8 = 2;
+    /// Aborted.
+    pub const ABORTED: u8 = 3;
+    /// Something failed inside, or the daemon refused.
+    pub const INTERNAL: u8 = 4;
+    /// A budget or turn limit was reached.
+    pub const BUDGET: u8 = 5;
+    /// The output limit, or a schema.
+    pub const OUTPUT: u8 = 6;
+    /// Wrong use.
+    pub const USAGE: u8 = 64;
+    /// No daemon.
+    pub const UNREACHABLE: u8 = 69;
+}
+
+/// The exit code for a turn's `result.subtype`. Unknown ones count as internal errors.
+#[must_use]
+pub fn code_of(subtype: &str) -> u8 {
+    match subtype {
+        "success" => code::SUCCESS,
+        "llm_error" => code::MODEL,
+        "aborted" => code::ABORTED,
+        "max_output_tokens" | "structured_output_invalid" => code::OUTPUT,
+        limit if limit.starts_with("error_max_") => code::BUDGET,
+        _ => code::INTERNAL,
+    }
+}
+
+/// The end of a command: an exit code and words for stderr (none if all was said already).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    /// What went wrong and what to do; safe to print.
+    pub message: String,
+}
+
+impl Failure {
+    /// Ends with `code` and says why.
+    #[must_use]
+    pub fn new(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// Ends with `code`; everything was said already.
+    #[must_use]
+    pub fn silent(code: u8) -> Self {
+        Self::new(code, "")
+    }
+
+    /// The command was used wrongly.
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(code::USAGE, message)
+    }
+
+    /// Something failed here.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(code::INTERNAL, message)
+    }
+
+    /// No daemon answers.
+    #[must_use]
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(code::UNREACHABLE, message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        // Whoever read our output has seen enough, as `head` does.
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::silent(code::SUCCESS);
+        }
+        Self::internal(format!("could not read or write: {error}"))
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Fault(fault) if fault.kind() == "shutting_down" => {
+                Self::unreachable("the daemon is stopping; try again in a moment")
+            }
+            CallError::Fault(fault) => {
+                let message = escape::text(&fault.message).into_owned();
+                match fault.kind() {
+                    "" => Self::internal(message),
+                    kind => Self::internal(format!("{message} ({})", escape::line(kind))),
+                }
+            }
+            CallError::Closed => Self::unreachable("the daemon closed the connection"),
+            CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::session::Subtype;
+
+    #[test]
+    fn every_result_has_its_exit_code() {
+        let check = |subtype: Subtype, expected| assert_eq!(code_of(subtype.name()), expected);
+        check(Subtype::Success, 0);
+        check(Subtype::LlmError, 2);
+        check(Subtype::Aborted, 3);
+        check(Subtype::ErrorDuringExecution, 4);
+        check(Subtype::ErrorMaxTurns, 5);
+        check(Subtype::ErrorMaxBudgetUsd, 5);
+        check(Subtype::ErrorMaxTokens, 5);
+        check(Subtype::ErrorMaxTime, 5);
+        check(Subtype::MaxOutputTokens, 6);
+        assert_eq!(code_of("structured_output_invalid"), 6);
+        assert_eq!(code_of("something_new"), 4);
+    }
+}

@@ -1,0 +1,185 @@
+//! A scripted daemon for tests: real sockets and lines, answers from a closure, one journal that
+//! subscriptions replay and follow.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::places::Places;
+use super::reach::Reach;
+
+pub(super) const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
+pub(super) const TURN: &str = "turn_0190f2a4-0000-7000-8000-000000000002";
+pub(super) const ITEM: &str = "item_0190f2a4-0000-7000-8000-000000000003";
+pub(super) const CALL: &str = "call_0190f2a4-0000-7000-8000-000000000004";
+pub(super) const ASK: &str = "perm_0190f2a4-0000-7000-8000-000000000005";
+
+type Answers = dyn Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync;
+
+/// The events of the one session there is; grows while subscriptions follow it.
+#[derive(Clone)]
+pub(super) struct Journal(Arc<watch::Sender<Vec<Value>>>);
+
+impl Journal {
+    /// Appends events given by their own fields; the envelope is filled in.
+    pub(super) fn push(&self, events: impl IntoIterator<Item = Value>) {
+        self.0.send_modify(|rows| {
+            for event in events {
+                let mut row = json!({"seq": rows.len() + 1, "session_id": SESSION, "turn_id": TURN,
+                                     "item_id": ITEM, "at_ms": 1_700_000_000_000_i64});
+                row.as_object_mut().expect("an object").extend(event.as_object().expect("an object").clone());
+                rows.push(row);
+            }
+        });
+    }
+
+    pub(super) fn rows(&self) -> Vec<Value> {
+        self.0.borrow().clone()
+    }
+}
+
+/// The daemon. Dropping it closes every connection; the journal may be given to the next one.
+pub(super) struct Fake {
+    pub(super) socket: PathBuf,
+    pub(super) journal: Journal,
+    seen: Arc<Mutex<Vec<(String, Value)>>>,
+    _dir: Arc<TempDir>,
+    serving: JoinSet<()>,
+}
+
+impl Fake {
+    /// Serves with `answers` for everything but hello and subscriptions.
+    pub(super) fn start(
+        answers: impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync + 'static,
+    ) -> Self {
+        let dir = Arc::new(tempfile::tempdir().expect("a folder"));
+        let journal = Journal(Arc::new(watch::Sender::new(Vec::new())));
+        let socket = dir.path().join("fake.sock");
+        let seen = Arc::default();
+        let mut fake = Self { socket, journal, seen, _dir: dir, serving: JoinSet::new() };
+        fake.serve(Arc::new(answers));
+        fake
+    }
+
+    /// Drops every connection and serves again on the same socket: a restart.
+    pub(super) async fn restart(
+        &mut self,
+        answers: impl Fn(&Journal, &str, &Value) -> Result<Value, Value> + Send + Sync + 'static,
+    ) {
+        self.serving.shutdown().await;
+        let _ = std::fs::remove_file(&self.socket);
+        self.serve(Arc::new(answers));
+    }
+
+    fn serve(&mut self, answers: Arc<Answers>) {
+        let listener = UnixListener::bind(&self.socket).expect("bound");
+        let (journal, seen) = (self.journal.clone(), self.seen.clone());
+        self.serving.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(converse(stream, journal.clone(), seen.clone(), answers.clone()));
+            }
+        });
+    }
+
+    /// The calls so far, by method, without hello and subscriptions.
+    pub(super) fn seen(&self) -> Vec<(String, Value)> {
+        self.seen.lock().expect("sound").clone()
+    }
+
+    pub(super) fn reach(&self) -> Reach {
+        let env = |_: &str| Some("/nonexistent".to_string());
+        let places = Places::find(&env, Some(self.socket.clone()), None).expect("places");
+        Reach { places, may_start: false, role: crate::api::params::ClientRole::Controller }
+    }
+}
+
+async fn converse(
+    stream: UnixStream,
+    journal: Journal,
+    seen: Arc<Mutex<Vec<(String, Value)>>>,
+    answers: Arc<Answers>,
+) {
+    let (read, write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    let mut write = Some(write);
+    let mut feeds = JoinSet::new();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let request: Value = serde_json::from_str(&line).expect("a request");
+        let method = request["method"].as_str().expect("a method");
+        let params = &request["params"];
+        let outcome = match method {
+            "daemon.hello" => Ok(json!({"protocol_version": 1, "version": "9.9.9",
+                                        "name": params["name"], "role": "controller"})),
+            "session.subscribe" => Ok(json!("sub_1")),
+            _ => {
+                seen.lock().expect("sound").push((method.into(), params.clone()));
+                answers(&journal, method, params)
+            }
+        };
+        let reply = match outcome {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
+            Err(error) => json!({"jsonrpc": "2.0", "id": request["id"], "error": error}),
+        };
+        let Some(socket) = &mut write else { continue };
+        if socket.write_all(format!("{reply}\n").as_bytes()).await.is_err() {
+            return;
+        }
+        if method == "session.subscribe" {
+            let after = params["after_seq"].as_u64().unwrap_or(0);
+            feeds.spawn(feed(write.take().expect("one subscription"), journal.clone(), after));
+        }
+    }
+}
+
+async fn feed(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
+    let mut news = journal.0.subscribe();
+    let mut sent = usize::try_from(after).expect("small");
+    loop {
+        let rows = news.borrow_and_update().clone();
+        for row in rows.iter().skip(sent) {
+            let note = json!({"jsonrpc": "2.0", "method": "session.event",
+                              "params": {"subscription": "sub_1", "result": row}});
+            if write.write_all(format!("{note}\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+        sent = rows.len();
+        if news.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// `{"type": "turn.completed"}` with the given subtype.
+pub(super) fn completed(subtype: &str) -> Value {
+    json!({"type": "turn.completed", "result": {
+        "subtype": subtype, "text": "the answer", "stop_reason": "end_turn", "usage": {}, "usage_by_model": {},
+        "cost_usd_micros": 0, "duration_ms": 5, "model_ms": 1, "tools_ms": 1, "permission_ms": 1,
+        "model_calls": 1, "permission_denials": [], "errors": []}})
+}
+
+/// A permission request for `make`.
+pub(super) fn asks() -> Value {
+    json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Bash",
+        "input": {"command": "make"}, "summary": "make", "subject": {"kind": "bash", "command": "make"},
+        "reason": "no rule allows it", "suggestions": ["Bash(make)"], "read_only": false})
+}
+
+/// Its answer.
+pub(super) fn resolved(decision: &str) -> Value {
+    json!({"type": "permission.resolved", "request_id": ASK, "call_id": CALL, "decision": decision,
+        "scope": "once", "by": "answer", "origin": {"client": "other", "uid": 0}})
+}
+
+/// More text.
+pub(super) fn says(text: &str) -> Value {
+    json!({"type": "message.text_delta", "index": 0, "text": text})
+}

@@ -1,0 +1,250 @@
+//! `agentctl logs`: what happened in a session, as readable lines or as JSON, without attaching.
+
+use std::io::IsTerminal as _;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::args::{LogsArgs, Since};
+use super::connect::Client;
+use super::escape;
+use super::failure::Failure;
+use super::follow::{Follow, Step};
+use super::measure::now;
+use super::names;
+use super::out::{Out, harmless_json};
+use super::paint::{Line, Tone, pad};
+use super::reach::Reach;
+use super::summary::{call_summary, one_line};
+use super::wire::Received;
+use crate::api::params::EventsParams;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{Seq, SessionId};
+use crate::types::message::input_text;
+use crate::types::time::Timestamp;
+
+/// A page of events whose texts are kept as they came.
+#[derive(Deserialize)]
+struct Page {
+    events: Vec<Box<RawValue>>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn logs(reach: &Reach, args: &LogsArgs, out: &mut Out) -> Result<(), Failure> {
+    let reach = &reach.observing();
+    let client = reach.connect_or_start().await?;
+    let session = names::session(&client, &args.session).await?.session_id;
+    let last = history(&client, session, args, out).await?;
+    if !args.follow {
+        return Ok(());
+    }
+    let mut follow = Follow::start(reach, &client, session, last).await?;
+    loop {
+        match follow.next().await? {
+            Step::Event(received) => print(&received, args, out)?,
+            Step::Lost => out.note("lost the daemon; looking for it…")?,
+            Step::Back(_) => out.note("the daemon is back")?,
+        }
+    }
+}
+
+/// Prints what is there and returns the newest number.
+async fn history(
+    client: &Client,
+    session: SessionId,
+    args: &LogsArgs,
+    out: &mut Out,
+) -> Result<Seq, Failure> {
+    let (after_seq, from) = match args.since {
+        None => (0, Timestamp(i64::MIN)),
+        Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
+        Some(Since::Ago(ms)) => (0, Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))),
+    };
+    let mut params = EventsParams { session_id: session, after_seq, cursor: None, limit: Some(500) };
+    let mut last = after_seq;
+    loop {
+        let page: Page = client.call("session.events", &params).await?;
+        for raw in &page.events {
+            let received = Received::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
+            last = last.max(received.seq);
+            if received.event.as_ref().is_none_or(|e| e.at_ms >= from) {
+                print(&received, args, out)?;
+            }
+        }
+        match page.next_cursor {
+            Some(cursor) => params.cursor = Some(cursor),
+            None => return Ok(last),
+        }
+    }
+}
+
+fn print(received: &Received, args: &LogsArgs, out: &mut Out) -> std::io::Result<()> {
+    if args.json {
+        let raw = received.raw.get();
+        return if std::io::stdout().is_terminal() { out.say(&harmless_json(raw)) } else { out.say(raw) };
+    }
+    match received.event.as_ref() {
+        Some(envelope) => match log_line(envelope) {
+            Some(line) => out.line(&line),
+            None => Ok(()),
+        },
+        None => out.note(&format!("{:>6}           {}", received.seq, escape::line(&received.kind))),
+    }
+}
+
+/// One event in one line; `None` for those that only repeat others piece by piece.
+fn log_line(envelope: &Envelope) -> Option<Line> {
+    let repeats = matches!(
+        envelope.event,
+        Event::MessageBlockStarted { .. }
+            | Event::MessageBlockCompleted { .. }
+            | Event::MessageStarted { .. }
+    );
+    if envelope.event.is_foldable() || repeats {
+        return None;
+    }
+    let said = what(&envelope.event);
+    let origin = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
+    let tone = match &envelope.event {
+        Event::Error { .. } => Tone::Bad,
+        Event::PermissionRequested { .. } | Event::Retry { .. } => Tone::Warn,
+        _ => Tone::Plain,
+    };
+    Some(
+        Line::new(Tone::Dim, format!("{:>6} {} ", envelope.seq, clock(envelope.at_ms)))
+            .and(Tone::Tool, pad(envelope.event.kind(), 24))
+            .and(tone, format!(" {said}"))
+            .and(Tone::Dim, origin.unwrap_or_default()),
+    )
+}
+
+fn what(event: &Event) -> String {
+    let said = match event {
+        Event::SessionCreated(spec) => format!("{} in {}", spec.model, spec.cwd),
+        Event::SessionStatus { state, .. } => state.name().into(),
+        Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
+            format!("{clients} clients")
+        }
+        Event::SessionEnded { reason } => reason.clone(),
+        Event::SessionContext { system, sources } => {
+            let from =
+                if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
+            format!("{} bytes of system prompt{from}", system.len())
+        }
+        Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_text(input),
+        Event::TurnStarted { model, mode, .. } => format!("{model}, mode {}", mode.name()),
+        Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
+        Event::TurnPhase { phase, step } => {
+            format!("{} {step}", name(phase))
+        }
+        Event::ToolStatus { call_id, allowed_by, .. } => format!("{call_id} allowed by {allowed_by}"),
+        Event::MessageCompleted { item, .. } => {
+            format!(
+                "{} {}: {}",
+                item.kind.name(),
+                item.status.name(),
+                item.text.as_deref().unwrap_or_default()
+            )
+        }
+        Event::ToolRequested { call_id, tool, input } => {
+            return format!("{call_id} {}", call_summary(tool, input));
+        }
+        Event::ToolStarted { call_id, tool, allowed_by, .. } => {
+            format!("{call_id} {tool}, allowed by {allowed_by}")
+        }
+        Event::ToolCompleted { call_id, tool, status, duration_ms, .. } => {
+            format!("{call_id} {tool} {} in {duration_ms} ms", name(status))
+        }
+        Event::FileChanged { change, .. } => {
+            format!("{} +{} -{}", change.path.display(), change.added, change.removed)
+        }
+        Event::PermissionRequested { request, .. } => {
+            return format!("{} {}", request.request_id, call_summary(&request.tool, &request.input));
+        }
+        Event::PermissionResolved { request_id, decision, feedback, .. } => {
+            let words = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
+            format!("{request_id} {}{words}", name(decision))
+        }
+        Event::Retry { attempt, max, delay_ms, reason } => {
+            format!("{reason}: attempt {attempt} of {max}, next in {delay_ms} ms")
+        }
+        Event::Notice { kind, text } => format!("{kind}: {text}"),
+        Event::Error { kind, message } => format!("{kind}: {message}"),
+        _ => String::new(),
+    };
+    // A line of a log stays a line, whatever was said.
+    one_line(&said, 200)
+}
+
+/// A word as it stands on the wire.
+fn name(word: &impl serde::Serialize) -> String {
+    serde_json::to_value(word).ok().and_then(|word| word.as_str().map(String::from)).unwrap_or_default()
+}
+
+/// The time of day, UTC.
+fn clock(at: Timestamp) -> String {
+    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
+    format!("{:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::fake::{Fake, SESSION, asks, completed, says};
+    use crate::client::names::sample;
+    use crate::client::out::testing::papers;
+    use serde_json::json;
+
+    /// Pages of two events.
+    fn house() -> Fake {
+        let fake = Fake::start(|journal, method, params| match method {
+            "session.get" => Ok(json!({"session": sample(SESSION, "t")})),
+            _ => {
+                let cursor = params["cursor"].as_str().and_then(|c| c.parse().ok());
+                let after = cursor.or(params["after_seq"].as_u64()).unwrap_or(0) as usize;
+                let rows = journal.rows();
+                let end = rows.len().min(after + 2);
+                let mut page = json!({"events": rows[after..end], "last_seq": rows.len()});
+                if end < rows.len() {
+                    page["next_cursor"] = json!(end.to_string());
+                }
+                Ok(page)
+            }
+        });
+        fake.journal.push([says("x"), asks(), json!({"type": "moon.rose"}), completed("success")]);
+        fake
+    }
+
+    #[tokio::test]
+    async fn every_page_is_printed_and_pieces_are_left_out() {
+        let fake = house();
+        let (mut out, text, side) = papers();
+        let args = LogsArgs { session: SESSION.into(), ..LogsArgs::default() };
+        logs(&fake.reach(), &args, &mut out).await.expect("printed");
+        assert_eq!(
+            text.text(),
+            "     2 22:13:20Z permission.requested     perm_0190f2a4-0000-7000-8000-000000000005 Bash make\n     \
+             4 22:13:20Z turn.completed           success: the answer\n"
+        );
+        assert_eq!(side.text(), "     3           moon.rose\n");
+    }
+
+    #[tokio::test]
+    async fn json_lines_are_the_events_as_they_came_from_any_point() {
+        let fake = house();
+        for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
+            let (mut out, text, _) = papers();
+            let args = LogsArgs { session: SESSION.into(), json: true, since, follow: false };
+            logs(&fake.reach(), &args, &mut out).await.expect("printed");
+            // Of unknown events the age is not known: they are printed rather than hidden.
+            let rows = fake.journal.rows();
+            let kept = rows
+                .iter()
+                .enumerate()
+                .filter(|(n, row)| *n >= first || first == 4 && row["type"] == "moon.rose");
+            let expected: String = kept.map(|(_, row)| format!("{row}\n")).collect();
+            assert_eq!(text.text(), expected, "{since:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Floor 4: `agentctl`, and the typed client that it is built on. Knows the contract (`api`) and
+//! the values (`types`), nothing of the daemon's inside.
+//!
+//! A program starts with [`Client::connect`]: calls are [`Client::call`] with the `…Params` and
+//! `…Reply` of [`crate::api::params`]; events come from [`Client::subscribe`], or through restarts
+//! of the daemon from [`Follow`].
+
+mod abort;
+mod approve;
+mod args;
+mod ask;
+mod attach;
+mod connect;
+mod daemon;
+mod demo;
+mod dispatch;
+mod doctor;
+mod editor;
+pub mod escape;
+mod events;
+mod failure;
+mod follow;
+mod keys;
+mod list;
+mod logs;
+mod measure;
+mod names;
+mod out;
+mod paint;
+mod places;
+mod prompt;
+mod reach;
+mod render;
+mod rpc;
+mod run;
+mod submit;
+mod summary;
+mod watch;
+mod wire;
+
+#[cfg(test)]
+mod fake;
+
+pub use args::Cli;
+pub use connect::{CallError, Client};
+pub use dispatch::run;
+pub use events::Events;
+pub use failure::{Failure, code};
+pub use follow::{Follow, Step};
+pub use places::Places;
+pub use reach::Reach;
+pub use wire::Received;

@@ -1,0 +1,199 @@
+//! A permission request as it is put to a person: the exact bytes of what would happen (S28), why
+//! it is asked, and the keys.
+
+use serde_json::Value;
+
+use super::escape;
+use super::paint::{Line, Tone};
+use super::summary;
+use crate::api::params::ApproveParams;
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::PermissionRequest;
+
+/// What one key answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This call.
+    Once,
+    /// Calls like this one, as long as the session lives.
+    Session,
+    /// No.
+    Deny,
+    /// No, with words for the model.
+    Feedback,
+    /// Stop the turn.
+    Abort,
+}
+
+impl Answer {
+    /// The answer behind a key.
+    #[must_use]
+    pub fn of_key(key: char) -> Option<Self> {
+        match key.to_ascii_lowercase() {
+            'y' => Some(Answer::Once),
+            's' => Some(Answer::Session),
+            'n' => Some(Answer::Deny),
+            'f' => Some(Answer::Feedback),
+            'a' => Some(Answer::Abort),
+            _ => None,
+        }
+    }
+}
+
+/// The parameters of `session.approve` for an answer.
+#[must_use]
+pub fn approval(
+    request: &PermissionRequest,
+    decision: Decision,
+    scope: Scope,
+    feedback: Option<String>,
+) -> ApproveParams {
+    let grant = (scope == Scope::Session).then(|| request.suggestions.first().cloned()).flatten();
+    ApproveParams { request_id: request.request_id, decision, scope, grant, feedback, idempotency_key: None }
+}
+
+/// The question, without its keys.
+#[must_use]
+pub fn question(request: &PermissionRequest) -> Vec<Line> {
+    let mut shown = vec![
+        Line::new(Tone::Warn, "▌ May ")
+            .and(Tone::Bold, escape::line(&request.tool))
+            .and(Tone::Warn, " do this? ")
+            .and(Tone::Dim, escape::line(&request.reason)),
+    ];
+    let input = request.input.as_object();
+    let told_by_diff = request.diff.is_some();
+    let fields = input.into_iter().flatten().filter(|(name, _)| !hidden(name, told_by_diff));
+    for (name, value) in fields {
+        shown.extend(field(name, value));
+    }
+    if input.is_none() {
+        shown.extend(field("input", &request.input));
+    }
+    if let Some(diff) = &request.diff {
+        shown.extend(summary::diff(diff));
+    }
+    shown
+}
+
+/// The keys, in one line.
+#[must_use]
+pub fn keys(request: &PermissionRequest) -> Line {
+    let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once");
+    if let Some(grant) = request.suggestions.first() {
+        line = line
+            .and(Tone::Bold, "  s")
+            .and(Tone::Plain, " for the session: ")
+            .and(Tone::Tool, summary::one_line(grant, 60));
+    }
+    for (key, word) in [("  n", " no"), ("  f", " no, because…"), ("  a", " abort the turn")] {
+        line = line.and(Tone::Bold, key).and(Tone::Plain, word);
+    }
+    line
+}
+
+/// What the diff says better; and the model's own words about its call, which prove nothing.
+fn hidden(name: &str, told_by_diff: bool) -> bool {
+    name == "description"
+        || told_by_diff && matches!(name, "old_string" | "new_string" | "content" | "file_text")
+}
+
+fn field(name: &str, value: &Value) -> Vec<Line> {
+    let label = if name == "command" { "$".to_string() } else { format!("{}:", escape::line(name)) };
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let indent = " ".repeat(label.chars().count());
+    escape::exact(&text)
+        .into_iter()
+        .enumerate()
+        .map(|(n, line)| {
+            let lead = if n == 0 { &label } else { &indent };
+            Line::new(Tone::Dim, format!("    {lead} ")).and(Tone::Plain, line)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request(tool: &str, input: Value, diff: Option<&str>) -> PermissionRequest {
+        serde_json::from_value(json!({
+            "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
+            "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
+            "tool": tool, "input": input, "summary": "s", "subject": {"kind": "tool", "name": tool},
+            "reason": "no rule allows it", "diff": diff, "suggestions": ["Bash(sh test.sh)", "Bash(sh:*)"]}))
+        .expect("a request")
+    }
+
+    fn check(request: &PermissionRequest, expected: &[&str]) {
+        assert_eq!(question(request).iter().map(Line::plain).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_command_is_shown_to_the_byte() {
+        check(
+            &request(
+                "Bash",
+                json!({"command": "ls \u{202e}x\trm\r \nsh", "timeout_ms": 5, "description": "harmless"}),
+                None,
+            ),
+            &[
+                "▌ May Bash do this? no rule allows it",
+                "    $ ls ⟦U+202E⟧x⟦TAB⟧rm⟦CR⟧⟦SP⟧",
+                "      sh",
+                "    timeout_ms: 5",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_edit_is_shown_as_its_diff() {
+        check(
+            &request(
+                "Edit",
+                json!({"file_path": "a.sh", "old_string": "x", "new_string": "y "}),
+                Some("@@ -1 +1 @@\n-x\n+y \n"),
+            ),
+            &[
+                "▌ May Edit do this? no rule allows it",
+                "    file_path: a.sh",
+                "    @@ -1 +1 @@",
+                "    -x",
+                "    +y⟦SP⟧",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_a_diff_nothing_of_the_input_is_left_out() {
+        check(
+            &request("Edit", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), None),
+            &[
+                "▌ May Edit do this? no rule allows it",
+                "    file_path: a",
+                "    new_string: y",
+                "    old_string: x",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_grant_is_named_before_it_is_given() {
+        let request = request("Bash", json!({"command": "sh test.sh"}), None);
+        assert!(keys(&request).plain().contains("s for the session: Bash(sh test.sh)"));
+        let params = approval(&request, Decision::Allow, Scope::Session, None);
+        assert_eq!(params.grant.as_deref(), Some("Bash(sh test.sh)"));
+        assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).grant, None);
+    }
+
+    #[test]
+    fn keys_are_read_in_either_case() {
+        assert_eq!(Answer::of_key('Y'), Some(Answer::Once));
+        assert_eq!(Answer::of_key('f'), Some(Answer::Feedback));
+        assert_eq!(Answer::of_key('\r'), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! Getting to a daemon: the one that runs, or one that is started for the purpose.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::connect::{CallError, Client};
+use super::escape;
+use super::failure::Failure;
+use super::places::Places;
+use crate::api::params::ClientRole;
+
+/// The name others see.
+const NAME: &str = "agentctl";
+
+/// How long a daemon may take to answer after its start.
+const START: Duration = Duration::from_secs(10);
+
+/// The way to the daemon.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// Where it is.
+    pub places: Places,
+    /// Whether one may be started.
+    pub may_start: bool,
+    /// What to be there.
+    pub role: ClientRole,
+}
+
+impl Reach {
+    /// The same way, but to look on only.
+    #[must_use]
+    pub fn observing(&self) -> Self {
+        Self { role: ClientRole::Observer, ..self.clone() }
+    }
+
+    async fn dial(&self) -> Result<Client, CallError> {
+        Client::connect_as(&self.places.socket, NAME, self.role).await
+    }
+
+    /// Connects to the daemon that runs; starts none.
+    ///
+    /// # Errors
+    /// [`code::UNREACHABLE`](super::failure::code::UNREACHABLE) if none answers.
+    pub async fn connect(&self) -> Result<Client, Failure> {
+        match self.dial().await {
+            Err(CallError::Io(error)) => Err(Failure::unreachable(self.absent(&error))),
+            other => Ok(other?),
+        }
+    }
+
+    /// Connects; starts a daemon first if none runs and that is allowed.
+    ///
+    /// # Errors
+    /// None answers and none could be started: the text holds what it said last.
+    pub async fn connect_or_start(&self) -> Result<Client, Failure> {
+        let error = match self.dial().await {
+            Err(CallError::Io(error)) => error,
+            other => return Ok(other?),
+        };
+        let nobody = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        if !self.may_start || !nobody {
+            return Err(Failure::unreachable(self.absent(&error)));
+        }
+        self.start().await
+    }
+
+    fn absent(&self, error: &io::Error) -> String {
+        let socket = self.places.socket.display().to_string();
+        let socket = escape::line(&socket);
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                format!("no daemon answers at {socket}; start it with `agentctl daemon start`")
+            }
+            io::ErrorKind::PermissionDenied => format!(
+                "may not use {socket}: the socket belongs to another user, or its folder is closed to you"
+            ),
+            _ => format!("could not reach the daemon at {socket}: {error}"),
+        }
+    }
+
+    async fn start(&self) -> Result<Client, Failure> {
+        let (mut child, mut log) = spawn(&self.places)?;
+        let deadline = Instant::now() + START;
+        let mut died_at = None;
+        let mut wait = Duration::from_millis(10);
+        loop {
+            sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_millis(100));
+            match self.dial().await {
+                Ok(client) => return Ok(client),
+                Err(CallError::Io(_)) | Err(CallError::Closed) => {}
+                Err(refused) => return Err(refused.into()),
+            }
+            let now = Instant::now();
+            if died_at.is_none() && matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+                died_at = Some(now);
+            }
+            // One that lost a race for the lock dies while the winner is still getting ready.
+            let dead = died_at.is_some_and(|at| now.duration_since(at) > Duration::from_secs(1));
+            if dead || now > deadline {
+                let what = if dead { "ended at once" } else { "did not answer within 10 s" };
+                return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
+            }
+        }
+    }
+}
+
+/// The `agentd` beside this program, else the one in PATH.
+fn agentd() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("agentd")));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("agentd"))
+}
+
+/// Makes a folder for us alone; one that exists is left as it is.
+pub(super) fn private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
+    let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
+    private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
+    let path = places.log();
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+    let log = log.map_err(|e| failed("open the daemon's log", e))?;
+    let from = log.metadata().map(|m| m.len()).unwrap_or(0);
+    let again = log.try_clone().map_err(|e| failed("open the daemon's log", e))?;
+    let program = agentd();
+    let mut command = Command::new(&program);
+    command.stdin(Stdio::null()).stdout(log).stderr(again);
+    // Not in our group: a Ctrl-C here is not meant for it.
+    command.process_group(0).current_dir("/");
+    if let Some(config) = &places.config_flag {
+        command.arg("--config").arg(config);
+    }
+    // It shall be where we look for it, whatever else it finds configured.
+    command.env("AGENTD_SOCKET", &places.socket).env("AGENTD_DATA_DIR", &places.data_dir);
+    let child = command.spawn().map_err(|e| {
+        Failure::unreachable(format!(
+            "could not start {}: {e}; install agentd beside agentctl or in PATH",
+            escape::line(&program.display().to_string())
+        ))
+    })?;
+    Ok((child, Log { path, from }))
+}
+
+/// What a daemon wrote since we started it.
+struct Log {
+    path: PathBuf,
+    from: u64,
+}
+
+impl Log {
+    fn tail(&mut self, lines: usize) -> String {
+        let text = read_from(&self.path, self.from).unwrap_or_default();
+        let said = last_lines(&text, lines);
+        let path = self.path.display().to_string();
+        let path = escape::line(&path);
+        if said.is_empty() {
+            return format!(" It wrote nothing to {path}");
+        }
+        format!(" Its last words (all of them: {path}):\n{}", escape::text(&said))
+    }
+}
+
+/// The text of a file from a position on, at most the last 64 KiB.
+pub(super) fn read_from(path: &Path, from: u64) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let end = file.metadata()?.len();
+    file.seek(SeekFrom::Start(from.max(end.saturating_sub(64 << 10))))?;
+    let mut bytes = Vec::new();
+    file.take(64 << 10).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last lines of a text.
+pub(super) fn last_lines(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_daemon_the_failure_says_how_to_start_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let socket = dir.path().join("none.sock");
+        let env = |_: &str| Some("/nonexistent".to_string());
+        let places = Places::find(&env, Some(socket), None).expect("places");
+        let reach = Reach { places, may_start: false, role: ClientRole::Controller };
+        let failure = reach.connect_or_start().await.err().expect("a failure");
+        assert_eq!(failure.code, 69);
+        assert!(failure.message.contains("agentctl daemon start"), "{failure}");
+    }
+
+    #[test]
+    fn a_log_is_read_from_where_it_stood() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("log");
+        std::fs::write(&path, "old\nnew 1\nnew 2\n").expect("written");
+        assert_eq!(last_lines(&read_from(&path, 4).expect("text"), 1), "new 2");
+        assert_eq!(last_lines(&read_from(&path, 4).expect("text"), 9), "new 1\nnew 2");
+    }
+}

@@ -1,0 +1,273 @@
+//! Events → what a person reads: pure, with just the memory it needs not to say things twice.
+
+use std::collections::{HashMap, HashSet};
+
+use super::escape;
+use super::measure::{all_tokens, money, tokens, took};
+use super::paint::{Line, Tone, cut};
+use super::summary::{call_summary, cut_diff, one_line};
+use crate::types::event::{Envelope, Event, SettledBy};
+use crate::types::ids::{CallId, ItemId, PermissionId};
+use crate::types::message::input_text;
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::{Item, ItemKind, ItemStatus, TurnResult};
+use crate::types::tool::ToolStatus;
+
+/// How many lines of a diff are shown where nobody has to agree to it.
+const DIFF_LINES: usize = 24;
+
+/// One part of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// More streamed text, escaped.
+    Text(String),
+    /// Streamed text ends here.
+    Break,
+    /// A whole line.
+    Line(Line),
+}
+
+/// Turns a session's events into pieces, in order.
+#[derive(Default)]
+pub struct Transcript {
+    /// Bytes of each unfinished message that were shown.
+    shown: HashMap<ItemId, usize>,
+    /// Calls whose diff was shown with a request.
+    diffs: HashSet<CallId>,
+    asked: HashMap<PermissionId, String>,
+    calls: HashMap<CallId, String>,
+    /// Several calls belong together: their results say whose they are.
+    among_others: bool,
+    /// Errors that were shown as they came; the result repeats them.
+    errors: HashSet<String>,
+    /// Whether to repeat what people said.
+    echo: bool,
+}
+
+impl Transcript {
+    /// For somebody who attaches: what people said is shown too.
+    #[must_use]
+    pub fn with_input() -> Self {
+        Self { echo: true, ..Self::default() }
+    }
+
+    /// The diff of this call was shown with its permission request.
+    pub fn diff_was_shown(&mut self, call: CallId) {
+        self.diffs.insert(call);
+    }
+
+    /// What to print for an event.
+    pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
+        match &envelope.event {
+            Event::MessageTextDelta { text, .. } => {
+                if let Some(item) = envelope.item_id {
+                    *self.shown.entry(item).or_default() += text.len();
+                }
+                vec![Piece::Text(escape::text(text).into_owned())]
+            }
+            Event::MessageCompleted { item, .. } => self.message(item),
+            Event::ToolRequested { call_id, tool, input } => {
+                let summary = call_summary(tool, input);
+                let line = tool_line("●", &summary);
+                self.calls.insert(*call_id, summary);
+                self.among_others = self.calls.len() > 1;
+                vec![Piece::Break, Piece::Line(line)]
+            }
+            Event::ToolCompleted { call_id, tool, status, output, duration_ms, .. } => {
+                let summary = self.calls.remove(call_id).unwrap_or_else(|| escape::line(tool).into_owned());
+                let what = if self.among_others { cut(&summary, 60) + " " } else { String::new() };
+                let last = match (tool.as_str(), status) {
+                    (_, ToolStatus::Failed) => last_lines(output, 2),
+                    ("Bash", _) | (_, ToolStatus::Denied) => last_lines(output, 1),
+                    _ => String::new(),
+                };
+                lines(vec![completed(&what, *status, &last, *duration_ms)])
+            }
+            Event::FileChanged { call_id, change } => {
+                let path = change.path.display().to_string();
+                let mut shown = vec![
+                    Line::new(Tone::Dim, "  └ changed ")
+                        .and(Tone::Plain, escape::line(&path))
+                        .and(Tone::Good, format!(" +{}", change.added))
+                        .and(Tone::Bad, format!(" −{}", change.removed)),
+                ];
+                if !self.diffs.remove(call_id) {
+                    shown.extend(cut_diff(&change.diff, DIFF_LINES));
+                }
+                lines(shown)
+            }
+            Event::PermissionRequested { request, .. } => {
+                let summary = call_summary(&request.tool, &request.input);
+                self.asked.insert(request.request_id, summary);
+                Vec::new()
+            }
+            Event::PermissionResolved { request_id, decision, scope, grant, feedback, by, .. } => {
+                let what = self.asked.remove(request_id).unwrap_or_default();
+                let who = envelope.origin.as_ref().map(|o| o.client.as_str());
+                lines(vec![resolved(
+                    &what,
+                    *decision,
+                    *scope,
+                    grant.as_deref(),
+                    feedback.as_deref(),
+                    *by,
+                    who,
+                )])
+            }
+            Event::Error { kind, message } => {
+                self.errors.insert(message.clone());
+                lines(vec![error(kind, message)])
+            }
+            Event::TurnCompleted { result } => {
+                let said = std::mem::take(&mut self.errors);
+                lines(turn_completed(result, &said))
+            }
+            event => lines(plain_event(event, self.echo)),
+        }
+    }
+
+    fn message(&mut self, item: &Item) -> Vec<Piece> {
+        let text = item.text.as_deref().unwrap_or_default();
+        match item.kind {
+            ItemKind::UserMessage if self.echo => lines(said_by_user(text)),
+            ItemKind::UserMessage | ItemKind::ToolCall => Vec::new(),
+            ItemKind::AssistantMessage => {
+                let shown = self.shown.remove(&item.item_id).unwrap_or(0);
+                let rest = text.get(shown..).unwrap_or_default();
+                let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];
+                if item.status == ItemStatus::Interrupted {
+                    pieces.push(Piece::Line(Line::new(Tone::Dim, "  (the answer was cut short)")));
+                }
+                pieces
+            }
+        }
+    }
+}
+
+fn lines(lines: Vec<Line>) -> Vec<Piece> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    std::iter::once(Piece::Break).chain(lines.into_iter().map(Piece::Line)).collect()
+}
+
+fn tool_line(mark: &str, summary: &str) -> Line {
+    let (tool, rest) = summary.split_once(' ').unwrap_or((summary, ""));
+    Line::new(Tone::Tool, format!("{mark} {tool}")).and(Tone::Plain, format!(" {rest}"))
+}
+
+/// Events that need no memory.
+fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
+    let dim = |text: String| vec![Line::new(Tone::Dim, text)];
+    match event {
+        Event::SessionUpdated { title, model, mode } => {
+            let mut news = Vec::new();
+            news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
+            news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
+            news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
+            if echo { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
+        }
+        Event::SessionEnded { reason } => {
+            vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
+        }
+        Event::WorkspaceTrustRequired { parts, .. } => {
+            dim(format!("  this folder is not trusted: left out are {}", escape::line(&parts.join(", "))))
+        }
+        Event::TurnSteered { input } if echo => {
+            dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
+        }
+        Event::TurnResumed { .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::TurnAborting { .. } => dim("  aborting…".into()),
+        Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
+            Tone::Warn,
+            format!(
+                "  {}: attempt {attempt} of {max} failed, next in {}",
+                one_line(reason, 160),
+                took(*delay_ms)
+            ),
+        )],
+        Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
+        _ => Vec::new(),
+    }
+}
+
+fn error(kind: &str, message: &str) -> Line {
+    Line::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
+}
+
+/// Errors that were `said` already are not repeated.
+fn turn_completed(result: &TurnResult, said: &HashSet<String>) -> Vec<Line> {
+    let news = result.errors.iter().filter(|e| !said.contains(&e.message));
+    let mut shown: Vec<Line> = news.map(|e| error(&e.kind, &e.message)).collect();
+    let good = result.subtype.name() == "success";
+    let word = if good { "done".to_string() } else { result.subtype.name().replace('_', " ") };
+    let calls = result.model_calls;
+    shown.push(Line::new(if good { Tone::Dim } else { Tone::Warn }, format!("─ {word}")).and(
+        Tone::Dim,
+        format!(
+            " · {} · {calls} model call{} · {} tokens · {}",
+            took(result.duration_ms),
+            if calls == 1 { "" } else { "s" },
+            tokens(all_tokens(&result.usage)),
+            money(result.cost_usd_micros),
+        ),
+    ));
+    shown
+}
+
+fn said_by_user(text: &str) -> Vec<Line> {
+    let shown = escape::text(text);
+    let mark = |n: usize| if n == 0 { "› " } else { "  " };
+    shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n)))).collect()
+}
+
+fn completed(what: &str, status: ToolStatus, said: &str, ms: u64) -> Line {
+    let (tone, word) = match status {
+        ToolStatus::Completed => (Tone::Good, "done"),
+        ToolStatus::Failed => (Tone::Bad, "failed"),
+        ToolStatus::Denied => (Tone::Warn, "denied"),
+        ToolStatus::Cancelled => (Tone::Warn, "cancelled"),
+        ToolStatus::Unknown => (Tone::Warn, "outcome unknown"),
+    };
+    let line = Line::new(Tone::Dim, format!("  └ {what}")).and(tone, word);
+    let line = if ms > 0 { line.and(Tone::Dim, format!(" ({})", took(ms))) } else { line };
+    if said.is_empty() { line } else { line.and(Tone::Dim, format!(": {said}")) }
+}
+
+/// The end of a tool's output, which says most, in one line.
+fn last_lines(output: &str, count: usize) -> String {
+    let said: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let end = &said[said.len().saturating_sub(count)..];
+    cut(&escape::line(&end.join(" · ")), 140)
+}
+
+fn resolved(
+    what: &str,
+    decision: Decision,
+    scope: Scope,
+    grant: Option<&str>,
+    feedback: Option<&str>,
+    by: SettledBy,
+    who: Option<&str>,
+) -> Line {
+    let (tone, word) = match (by, decision, scope) {
+        (SettledBy::Abort, ..) => (Tone::Dim, "no longer asked".to_string()),
+        (_, Decision::Deny, _) => (Tone::Warn, "denied".into()),
+        (_, Decision::Allow, Scope::Once) => (Tone::Good, "allowed once".into()),
+        (_, Decision::Allow, _) => {
+            (Tone::Good, format!("allowed for the session: {}", escape::line(grant.unwrap_or("this call"))))
+        }
+    };
+    let mut line = Line::new(Tone::Dim, "  └ ").and(Tone::Dim, cut(what, 60)).and(tone, format!(" {word}"));
+    if let Some(who) = who {
+        line = line.and(Tone::Dim, format!(" by {}", escape::line(who)));
+    }
+    if let Some(words) = feedback {
+        line = line.and(Tone::Dim, format!(": {}", one_line(words, 120)));
+    }
+    line
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

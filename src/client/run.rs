@@ -1,0 +1,175 @@
+//! `agentctl run`: a new session, one task, the answer as it comes.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::args::{Output, RunArgs};
+use super::ask::Asking;
+use super::connect::Client;
+use super::failure::{Failure, code};
+use super::follow::Follow;
+use super::out::Out;
+use super::paint::{Line, Tone};
+use super::reach::Reach;
+use super::watch::{Ended, Watch};
+use crate::api::params::{
+    CreateParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply, WhenBusy,
+};
+use crate::types::ids::SessionId;
+use crate::types::usage::Budgets;
+
+/// What the model is told where nobody can be asked.
+const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
+
+pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
+    refuse_unbuilt(&args)?;
+    let prompt = prompt(args.prompt.clone())?;
+    let params = create_params(&args)?;
+    let client = reach.connect_or_start().await?;
+    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    if status.main_model.is_none() && args.model.is_none() {
+        return Err(Failure::internal(no_model()));
+    }
+    if args.background {
+        let session = create(&client, &params).await?;
+        submit(&client, session, prompt).await?;
+        return Ok(out.say(&session.to_string())?);
+    }
+    let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
+    let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
+    let ended = task(reach, client, &params, prompt, asking, args.output, out).await?;
+    finish(&ended, args.output, out)
+}
+
+/// Makes a session, gives it the task and watches the turn.
+pub(super) async fn task(
+    reach: &Reach,
+    client: Client,
+    params: &CreateParams,
+    prompt: String,
+    asking: Asking,
+    output: Output,
+    out: &mut Out,
+) -> Result<Ended, Failure> {
+    let session = create(&client, params).await?;
+    let follow = Follow::start(reach, &client, session, 0).await?;
+    let turn = submit(&client, session, prompt).await?.turn_id;
+    if output == Output::Text {
+        out.note(&format!("session {}", super::measure::short_id(session)))?;
+    }
+    Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
+}
+
+fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
+    if output == Output::Json {
+        out.json(&ended.result)?;
+    }
+    if ended.code == code::DENIED && output == Output::Text {
+        out.aside(&Line::new(
+            Tone::Warn,
+            "something was denied because nobody could be asked; allow it by a rule or a mode (-a), or attach",
+        ))?;
+    }
+    if ended.code == code::SUCCESS { Ok(()) } else { Err(Failure::silent(ended.code)) }
+}
+
+fn refuse_unbuilt(args: &RunArgs) -> Result<(), Failure> {
+    match (args.worktree, args.trust) {
+        (true, _) => {
+            Err(Failure::usage("--worktree is not built yet; make one with `git worktree add` and use -w"))
+        }
+        (_, true) => {
+            Err(Failure::usage("--trust is not built yet; sessions run without the parts that need it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn prompt(given: Option<String>) -> Result<String, Failure> {
+    let text = match given.as_deref() {
+        Some("-") | None => {
+            if io::stdin().is_terminal() && given.is_none() {
+                return Err(Failure::usage("say what to do: agentctl run \"PROMPT\", or pipe it in"));
+            }
+            read_stdin()?
+        }
+        Some(text) => text.to_string(),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty"));
+    }
+    Ok(text)
+}
+
+/// All of standard input as text.
+pub(super) fn read_stdin() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
+}
+
+fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
+    let given = args.work_dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let folder = std::fs::canonicalize(&given).ok().filter(|path| path.is_dir());
+    let Some(folder) = folder else {
+        let shown = given.display().to_string();
+        return Err(Failure::usage(format!("{} is not a folder", super::escape::line(&shown))));
+    };
+    let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
+    Ok(CreateParams {
+        cwd: text(&folder)?,
+        title: args.title.clone(),
+        model: args.model.clone(),
+        mode: args.approval_mode,
+        background: args.background,
+        budgets: (budgets != Budgets::default()).then_some(budgets),
+        idempotency_key: Some(key()),
+        ..CreateParams::default()
+    })
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
+}
+
+/// A key that makes a repeated call harmless.
+pub(super) fn key() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+async fn create(client: &Client, params: &CreateParams) -> Result<SessionId, Failure> {
+    let reply: SessionReply = client.call("session.create", params).await?;
+    Ok(reply.session.session_id)
+}
+
+/// Gives a session something to do; it queues while a turn runs.
+pub(super) async fn submit(
+    client: &Client,
+    session_id: SessionId,
+    text: String,
+) -> Result<SubmitReply, Failure> {
+    let params = SubmitParams {
+        session_id,
+        input: SubmitInput::Text(text),
+        when_busy: WhenBusy::Queue,
+        expected_turn_id: None,
+        idempotency_key: Some(key()),
+        budgets: None,
+    };
+    Ok(client.call("session.submit", &params).await?)
+}
+
+fn no_model() -> String {
+    "no model is configured. One of these helps:\n\
+     \x20 export ANTHROPIC_API_KEY=…            for Anthropic\n\
+     \x20 export OPENAI_API_KEY=…               for OpenAI; OPENAI_BASE_URL for servers like it\n\
+     \x20 export OLLAMA_HOST=127.0.0.1:11434    for Ollama\n\
+     and name the model as `[models] main = \"PROVIDER/MODEL\"` in ~/.config/agentd/config.toml or with --model.\n\
+     A daemon that runs already does not see new variables: `agentctl daemon stop` first.\n\
+     To see it work without any of this: agentctl demo"
+        .into()
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -1,0 +1,244 @@
+//! Watching one turn to its end: what `run` and `demo` do after the submit.
+
+use std::io::{self, IsTerminal as _};
+
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use super::args::Output;
+use super::ask::{Asker, Asking, Outcome, show, unasked};
+use super::connect::{CallError, Client};
+use super::failure::{Failure, code, code_of};
+use super::follow::{Follow, Step};
+use super::measure::short_id;
+use super::out::{Out, harmless_json};
+use super::paint::{Line, Tone};
+use super::render::{Piece, Transcript};
+use super::wire::Received;
+use crate::api::params::{AbortParams, AbortReply, ApproveParams, ApproveReply};
+use crate::types::event::Event;
+use crate::types::ids::{SessionId, TurnId};
+use crate::types::session::PermissionRequest;
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The exit code.
+    pub(super) code: u8,
+    /// `turn.completed.result`, with the ids of session and turn.
+    pub(super) result: Value,
+}
+
+/// One turn being watched.
+pub(super) struct Watch {
+    client: Client,
+    follow: Follow,
+    session: SessionId,
+    turn: TurnId,
+    asking: Asking,
+    output: Output,
+    transcript: Transcript,
+    asker: Asker,
+    /// Answers and aborts on their way.
+    calls: JoinSet<Result<(), CallError>>,
+    /// Requests without an answer, for those who answer by themselves.
+    open: Vec<PermissionRequest>,
+    unanswerable: u32,
+    interrupts: u32,
+}
+
+impl Watch {
+    pub(super) fn new(
+        client: Client,
+        follow: Follow,
+        (session, turn): (SessionId, TurnId),
+        asking: Asking,
+        output: Output,
+    ) -> Self {
+        Self {
+            client,
+            follow,
+            session,
+            turn,
+            asking,
+            output,
+            transcript: Transcript::default(),
+            asker: Asker::default(),
+            calls: JoinSet::new(),
+            open: Vec::new(),
+            unanswerable: 0,
+            interrupts: 0,
+        }
+    }
+
+    /// Prints what happens and answers what is asked until the turn has ended.
+    pub(super) async fn until_ended(mut self, out: &mut Out) -> Result<Ended, Failure> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let ended = self.watch(out, &mut interrupt, &mut terminate).await;
+        self.asker.close(out);
+        out.fresh_line()?;
+        ended
+    }
+
+    async fn watch(
+        &mut self,
+        out: &mut Out,
+        interrupt: &mut Signal,
+        terminate: &mut Signal,
+    ) -> Result<Ended, Failure> {
+        loop {
+            tokio::select! {
+                step = self.follow.next() => match step? {
+                    Step::Event(event) => {
+                        if let Some(ended) = self.event(&event, out)? {
+                            return Ok(ended);
+                        }
+                    }
+                    Step::Lost => out.note("  lost the daemon; looking for it…")?,
+                    Step::Back(client) => self.back(client, out)?,
+                },
+                input = self.asker.key() => match input {
+                    Some(input) => match self.asker.press(&input, out)? {
+                        Outcome::Send(answer) => self.answer(answer),
+                        Outcome::Abort => self.interrupted(out)?,
+                        Outcome::Wait => {}
+                    },
+                    None => return Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on")),
+                },
+                Some(done) = self.calls.join_next() => self.called(done, out)?,
+                _ = interrupt.recv() => self.interrupted(out)?,
+                _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
+            }
+        }
+    }
+
+    fn event(&mut self, received: &Received, out: &mut Out) -> Result<Option<Ended>, Failure> {
+        self.print(received, out)?;
+        if let Some(envelope) = &received.event {
+            match &envelope.event {
+                Event::PermissionRequested { request, .. } => self.requested(request, out)?,
+                Event::PermissionResolved { request_id, .. } => {
+                    self.open.retain(|r| r.request_id != *request_id);
+                    self.asker.settled(*request_id, out)?;
+                }
+                Event::SessionEnded { .. } => {
+                    return Err(Failure::new(
+                        code::ABORTED,
+                        "the session was ended before the turn was done",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        if received.kind != "turn.completed" {
+            return Ok(None);
+        }
+        // Read from the text: a result of a kind that is newer than this client ends the turn too.
+        let event: Value = serde_json::from_str(received.raw.get()).map_err(io::Error::other)?;
+        if event["turn_id"] != json!(self.turn) {
+            return Ok(None);
+        }
+        let mut result = event["result"].clone();
+        let subtype = code_of(result["subtype"].as_str().unwrap_or_default());
+        let code = if subtype == code::SUCCESS && self.unanswerable > 0 { code::DENIED } else { subtype };
+        if let Some(members) = result.as_object_mut() {
+            members.insert("session_id".into(), json!(self.session));
+            members.insert("turn_id".into(), json!(self.turn));
+        }
+        Ok(Some(Ended { code, result }))
+    }
+
+    fn print(&mut self, received: &Received, out: &mut Out) -> io::Result<()> {
+        match self.output {
+            Output::Json => Ok(()),
+            Output::StreamJson if io::stdout().is_terminal() => out.say(&harmless_json(received.raw.get())),
+            Output::StreamJson => out.say(received.raw.get()),
+            Output::Text => {
+                let Some(envelope) = &received.event else { return Ok(()) };
+                for piece in self.transcript.on(envelope) {
+                    match piece {
+                        Piece::Text(text) => out.stream(&text)?,
+                        Piece::Break => out.fresh_line()?,
+                        Piece::Line(line) => out.aside(&line)?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn requested(&mut self, request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+        if request.diff.is_some() && self.output == Output::Text {
+            self.transcript.diff_was_shown(request.call_id);
+        }
+        let Some((answer, line)) = unasked(request, self.asking) else {
+            return self.asker.push(request.clone(), out);
+        };
+        if self.output == Output::Text {
+            show(request, out)?;
+            out.aside(&line)?;
+        }
+        if matches!(self.asking, Asking::Deny(_)) {
+            self.unanswerable += 1;
+        }
+        self.open.push(request.clone());
+        self.answer(answer);
+        Ok(())
+    }
+
+    /// An answer may have been lost with the connection: what is still open is answered again.
+    fn back(&mut self, client: Client, out: &mut Out) -> io::Result<()> {
+        self.client = client;
+        out.note("  the daemon is back")?;
+        let answers: Vec<ApproveParams> =
+            self.open.iter().filter_map(|r| unasked(r, self.asking)).map(|(answer, _)| answer).collect();
+        for answer in answers {
+            self.answer(answer);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, answer: ApproveParams) {
+        let client = self.client.clone();
+        self.calls
+            .spawn(async move { client.call::<ApproveReply>("session.approve", &answer).await.map(|_| ()) });
+    }
+
+    fn called(
+        &mut self,
+        done: Result<Result<(), CallError>, tokio::task::JoinError>,
+        out: &mut Out,
+    ) -> io::Result<()> {
+        match done {
+            // Somebody else was faster: the event says who. A lost connection is noticed by itself.
+            Ok(Ok(()) | Err(CallError::Closed | CallError::Io(_))) => Ok(()),
+            Ok(Err(CallError::Fault(fault))) if fault.kind() == "not_pending" => Ok(()),
+            Ok(Err(fault)) => out.aside(&Line::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn interrupted(&mut self, out: &mut Out) -> Result<(), Failure> {
+        self.interrupts += 1;
+        if self.interrupts > 1 {
+            let short = short_id(self.session);
+            return Err(Failure::new(
+                code::ABORTED,
+                format!("left; look after it with `agentctl attach {short}`"),
+            ));
+        }
+        out.note("  aborting the turn… (Ctrl-C again leaves at once)")?;
+        let params = AbortParams {
+            session_id: self.session,
+            turn_id: Some(self.turn),
+            call_id: None,
+            idempotency_key: None,
+        };
+        let client = self.client.clone();
+        self.calls
+            .spawn(async move { client.call::<AbortReply>("session.abort", &params).await.map(|_| ()) });
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! The laws of effects, of refusals, and of what holds between any two inputs.
+
+use super::law;
+use super::request::{continues, is_valid, words};
+use super::watch::Watch;
+use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
+use crate::types::event::{Event, Phase};
+use crate::types::ids::{CallId, Seq};
+use crate::types::message::input_text;
+use crate::types::model::{ModelRequest, StopReason};
+use crate::types::permission::{Decision, Scope};
+use crate::types::session::{Requires, SessionState};
+
+impl Watch {
+    /// Takes in a plan; an error names the law that it breaks.
+    pub fn plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
+        for entry in &plan.facts {
+            self.fact(entry, input)?;
+        }
+        self.plan_ends();
+        self.summaries(plan)?;
+        for effect in &plan.effects {
+            self.effect(effect, plan)?;
+        }
+        self.standing()
+    }
+
+    /// Why the input must be refused, if it must.
+    pub fn refusal(&self, input: &Input) -> Option<Refusal> {
+        let current = self.turn.as_ref().map(|turn| turn.id);
+        match input {
+            Input::Submit(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
+            Input::Submit(submit) if input_text(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
+            Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
+                Some(Refusal::StaleTurn { current })
+            }
+            Input::Submit(submit) if submit.when_busy == Busy::Reject => {
+                current.map(|turn_id| Refusal::Busy { turn_id })
+            }
+            Input::Answer { request_id, decision, scope, grant, .. } => match self.requests.get(request_id) {
+                Some((_, suggests, false)) if !self.is_aborting() => {
+                    let needs_grant = (*decision, *scope) == (Decision::Allow, Scope::Session);
+                    (needs_grant && grant.is_none() && !suggests).then_some(Refusal::NoGrant)
+                }
+                _ => Some(Refusal::NotPending),
+            },
+            Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
+                Some(Refusal::StaleTurn { current })
+            }
+            Input::Abort { call_id: Some(call_id), turn_id, .. }
+                if current.is_some()
+                    && (turn_id.is_none() || *turn_id == current)
+                    && !self.is_aborting()
+                    && !self.message.iter().any(|call| call.call_id == *call_id) =>
+            {
+                Some(Refusal::NoSuchCall)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the store is told beside the facts agrees with them.
+    fn summaries(&self, plan: &Plan) -> Result<(), String> {
+        let first_new = plan.facts.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
+        for change in &plan.items {
+            let known = self.items.get(&change.first_seq);
+            law!(known.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
+            law!((first_new..=self.last_seq).contains(&change.last_seq), "an item row names a new event");
+            let last = plan.items.iter().rev().find(|other| other.first_seq == change.first_seq);
+            law!(
+                last.map(|last| last.status) == known.map(|(_, status)| *status),
+                "item rows are up to date"
+            );
+        }
+        let raised_or_settled: Vec<_> = plan
+            .facts
+            .iter()
+            .filter_map(|entry| match &entry.envelope.event {
+                Event::PermissionRequested { request, .. } => {
+                    Some((request.request_id, entry.envelope.seq, false))
+                }
+                Event::PermissionResolved { request_id, .. } => Some((*request_id, entry.envelope.seq, true)),
+                _ => None,
+            })
+            .collect();
+        let rows = plan.requests.iter().map(|change| (change.request_id, change.seq, change.settled));
+        law!(rows.eq(raised_or_settled), "request rows are the request events");
+        Ok(())
+    }
+
+    fn effect(&mut self, effect: &Effect, plan: &Plan) -> Result<(), String> {
+        let event_at = |seq: Seq| {
+            plan.facts.iter().find(|entry| entry.envelope.seq == seq).map(|entry| &entry.envelope.event)
+        };
+        if let Effect::StopAll = effect {
+            let told =
+                plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
+            law!(told, "everything is stopped when an abort was written");
+            return Ok(());
+        }
+        law!(self.turn.is_some(), "without a turn nothing is done");
+        if let Effect::StopCall(call_id) = effect {
+            law!(self.running.contains(call_id), "a call that runs can be stopped");
+            return Ok(());
+        }
+        law!(!self.is_aborting(), "nothing begins during an abort: {effect:?}");
+        match effect {
+            Effect::GatherContext => law!(!self.has_context, "the system prompt is put together once"),
+            Effect::CallModel { token, request } => {
+                let told = event_at(*token);
+                law!(
+                    matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
+                    "a model call is written before it is made"
+                );
+                law!(self.has_context, "the model is asked after the system prompt is there");
+                law!(self.running.is_empty(), "the model is not asked while tools run");
+                self.asked(request)?;
+            }
+            Effect::Sleep { token, delay_ms } => {
+                let told =
+                    matches!(event_at(*token), Some(Event::Retry { delay_ms: ms, .. }) if ms == delay_ms);
+                law!(told, "a wait is written before it begins");
+            }
+            Effect::Prepare { calls, .. } => {
+                let unseen: Vec<CallId> = self
+                    .message
+                    .iter()
+                    .map(|call| call.call_id)
+                    .filter(|id| {
+                        let call = &self.calls[id];
+                        call.status.is_none() && !call.allowed && call.asked.is_none()
+                    })
+                    .collect();
+                let asked: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+                law!(asked == unseen, "all calls of a message are looked at together");
+            }
+            Effect::RunTool { call, prepared } => self.run(call.call_id, prepared.read_only)?,
+            Effect::StopAll | Effect::StopCall(_) => {}
+        }
+        Ok(())
+    }
+
+    fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
+        let paused = self.turn.as_ref().is_some_and(|turn| turn.stop == Some(StopReason::Pause));
+        is_valid(request, paused)?;
+        if let Some(before) = &self.sent {
+            continues(before, request)?;
+        }
+        let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
+        for cut in &self.cut {
+            law!(
+                !all.iter().any(|text| text.contains(cut)),
+                "words that were cut short are never sent: {cut}"
+            );
+        }
+        for heard in &self.heard {
+            law!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
+        }
+        self.sent = Some(request.clone());
+        Ok(())
+    }
+
+    fn run(&mut self, call_id: CallId, read_only: bool) -> Result<(), String> {
+        let call = self.calls.get_mut(&call_id).ok_or("what runs was requested")?;
+        law!(call.started.is_some(), "what runs was written before");
+        law!(call.status.is_none(), "what has its result does not run");
+        law!(call.read_only == Some(read_only), "what runs is what was judged");
+        law!(read_only || call.runs == 0, "what may have an effect runs once");
+        law!(!self.running.contains(&call_id), "a call does not run beside itself");
+        call.runs += 1;
+        self.running.push(call_id);
+        let limit = self.setup.settings.parallel_tools;
+        law!(self.running.len() <= limit, "no more than {limit} tools run beside each other");
+        let alone = self.running.len() == 1 || !self.running.iter().any(|id| self.is_exclusive(*id));
+        law!(alone, "a call with effects runs alone");
+        let exclusive = self.is_exclusive(call_id);
+        for earlier in self.message.iter().take_while(|other| other.call_id != call_id) {
+            let done = self.calls[&earlier.call_id].status.is_some();
+            law!(
+                done || !(exclusive || self.is_exclusive(earlier.call_id)),
+                "calls with effects keep their place"
+            );
+        }
+        Ok(())
+    }
+
+    /// Calls with effects, and those of which nobody knows yet.
+    fn is_exclusive(&self, call_id: CallId) -> bool {
+        self.setup.safe_mode || self.calls[&call_id].read_only != Some(true)
+    }
+
+    /// What holds between any two inputs.
+    fn standing(&self) -> Result<(), String> {
+        let pending = self.requests.values().any(|(.., settled)| !settled);
+        let expected = match &self.turn {
+            _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
+            None => (SessionState::Idle, None),
+            Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
+            Some(_) => (SessionState::Running, None),
+        };
+        law!(self.status == expected, "the status told is {:?}, the facts say {expected:?}", self.status);
+        law!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
+        if self.is_aborting() || self.message.is_empty() {
+            return Ok(());
+        }
+        let mut running = self.running.len();
+        let (mut unfinished, mut barrier) = (false, false);
+        for call_id in self.message.iter().map(|call| call.call_id) {
+            let call = &self.calls[&call_id];
+            if call.status.is_some() {
+                continue;
+            }
+            let exclusive = self.is_exclusive(call_id);
+            let free = if exclusive { !unfinished } else { !barrier };
+            let waits = call.allowed && call.started.is_none();
+            law!(
+                !(waits && free && running < self.setup.settings.parallel_tools),
+                "what may run does not wait"
+            );
+            running += usize::from(waits && free);
+            unfinished = true;
+            barrier |= exclusive;
+        }
+        law!(unfinished, "when every call has its result, the turn goes on");
+        Ok(())
+    }
+
+    /// The engine knows what its facts say.
+    pub fn agrees(&self, engine: &Engine) -> Result<(), String> {
+        let view = engine.snapshot();
+        law!(engine.next_seq() == self.last_seq + 1, "the next number follows the last");
+        law!(engine.turn_id() == self.turn.as_ref().map(|turn| turn.id), "the engine knows its turn");
+        law!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
+        law!((view.state, view.requires) == self.status, "the snapshot has the status");
+        law!(view.usage == self.usage, "the snapshot has the usage");
+        law!(engine.grants().len() == self.grants, "the engine knows its grants");
+        let open: Vec<CallId> = self
+            .message
+            .iter()
+            .map(|call| call.call_id)
+            .filter(|id| self.calls.get(id).is_some_and(|call| call.status.is_none()))
+            .collect();
+        law!(engine.open_calls() == open, "the engine knows its open calls");
+        let mut asked: Vec<_> = engine.pending().into_iter().map(|(id, ..)| id).collect();
+        asked.sort();
+        let pending = self.requests.iter().filter(|(_, (.., settled))| !settled).map(|(id, _)| *id);
+        law!(pending.eq(asked), "the engine knows what is pending");
+        Ok(())
+    }
+}

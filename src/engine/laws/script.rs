@@ -1,0 +1,274 @@
+//! Random scripts: what people do, what the world answers, and when the power fails.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::engine::{Busy, Settings};
+use crate::types::model::{FaultKind, StopReason};
+use crate::types::permission::{Decision, Scope};
+use crate::types::tool::ToolStatus;
+use crate::types::usage::{Budgets, Usage};
+
+/// What is fixed for one script.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub settings: Settings,
+    pub safe_mode: bool,
+    pub has_model: bool,
+    pub budgets: Budgets,
+}
+
+/// Which turn a caller names.
+#[derive(Clone, Copy, Debug)]
+pub enum Named {
+    Nobody,
+    Current,
+    Stale,
+}
+
+/// One step. `pick` chooses among what there is at that moment.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Submit {
+        busy: Busy,
+        named: Named,
+        blank: bool,
+        budgets: Option<Budgets>,
+    },
+    /// Something outstanding comes home.
+    Next {
+        pick: u8,
+        chance: Box<Chance>,
+    },
+    Answer {
+        pick: u8,
+        right: bool,
+        decision: Decision,
+        scope: Scope,
+        grant: bool,
+        feedback: bool,
+    },
+    AbortTurn(Named),
+    AbortCall {
+        pick: u8,
+        known: bool,
+    },
+    Kill,
+    Attach,
+    Detach,
+    /// The daemon dies here; with `unwritten` while it decides, with `twice` again while it recovers.
+    Crash {
+        unwritten: bool,
+        twice: bool,
+    },
+    /// Something that came home before, or was given up, comes (again).
+    Late {
+        pick: u8,
+    },
+}
+
+/// How whatever comes home ends.
+#[derive(Clone, Debug)]
+pub struct Chance {
+    pub model: ModelStep,
+    pub reply: Vec<Part>,
+    pub stop: StopReason,
+    pub usage: Usage,
+    pub cost: Option<u64>,
+    pub fates: Vec<Fate>,
+    pub tool: ToolStep,
+    pub wait_ms: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum ModelStep {
+    Stream(u8),
+    Finish,
+    Fail(FaultKind, Option<u64>),
+}
+
+/// One block of an answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// So many repetitions of a short text; many of them exceed one delta.
+    Text(u16),
+    Blank,
+    Thinking,
+    Redacted,
+    Call {
+        tool: u8,
+        bad_json: bool,
+    },
+}
+
+/// What becomes of a call that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    Allow { read_only: bool },
+    Ask { read_only: bool, suggests: bool },
+    Deny,
+    Refused(ToolStatus),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum ToolStep {
+    Progress(u16),
+    Done(ToolStatus),
+}
+
+fn budgets() -> impl Strategy<Value = Budgets> {
+    let rarely = |range: std::ops::Range<u64>| proptest::option::weighted(0.2, range);
+    (proptest::option::weighted(0.5, 0..4u64), rarely(0..900), rarely(0..90), rarely(0..2_000)).prop_map(
+        |(model_calls, usd_micros, output_tokens, wall_time_ms)| Budgets {
+            usd_micros,
+            model_calls,
+            output_tokens,
+            wall_time_ms,
+        },
+    )
+}
+
+pub fn setup() -> impl Strategy<Value = Setup> {
+    (
+        (1..4u32, 1..4usize, 0..3u32),
+        any::<[bool; 2]>(),
+        prop_oneof![9 => Just(true), 1 => Just(false)],
+        prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
+    )
+        .prop_map(|((retry_attempts, parallel_tools, max_resumes), safe, has_model, budgets)| Setup {
+            settings: Settings { retry_attempts, parallel_tools, max_resumes, ..Settings::default() },
+            safe_mode: safe == [true, true],
+            has_model,
+            budgets,
+        })
+}
+
+pub fn script() -> impl Strategy<Value = Vec<Step>> {
+    vec(step(), 1..75)
+}
+
+fn named() -> impl Strategy<Value = Named> {
+    prop_oneof![3 => Just(Named::Nobody), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let busy = prop_oneof![4 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+    let submit = (
+        busy,
+        named(),
+        prop_oneof![12 => Just(false), 1 => Just(true)],
+        proptest::option::weighted(0.1, budgets()),
+    )
+        .prop_map(|(busy, named, blank, budgets)| Step::Submit { busy, named, blank, budgets });
+    let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
+    let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
+    let right = prop_oneof![9 => Just(true), 1 => Just(false)];
+    let answer = (any::<u8>(), right, decision, scope, any::<bool>(), any::<bool>()).prop_map(
+        |(pick, right, decision, scope, grant, feedback)| Step::Answer {
+            pick,
+            right,
+            decision,
+            scope,
+            grant,
+            feedback,
+        },
+    );
+    prop_oneof![
+        7 => submit,
+        44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
+        9 => answer,
+        1 => named().prop_map(Step::AbortTurn),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),
+        1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill)],
+        1 => Just(Step::Attach),
+        3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
+        4 => any::<u8>().prop_map(|pick| Step::Late { pick }),
+    ]
+}
+
+fn chance() -> impl Strategy<Value = Chance> {
+    let model = prop_oneof![
+        4 => (0..9u8).prop_map(ModelStep::Stream),
+        7 => Just(ModelStep::Finish),
+        2 => (fault(), proptest::option::weighted(0.2, 0..5_000u64)).prop_map(|(kind, wait)| ModelStep::Fail(kind, wait)),
+    ];
+    let stop = prop_oneof![
+        8 => Just(StopReason::EndTurn),
+        3 => Just(StopReason::ToolUse),
+        2 => Just(StopReason::Pause),
+        1 => Just(StopReason::MaxTokens),
+        1 => Just(StopReason::StopSequence),
+        1 => Just(StopReason::Refusal),
+    ];
+    let usage = (0..50u64, 0..50u64).prop_map(|(input_tokens, output_tokens)| Usage {
+        input_tokens,
+        output_tokens,
+        ..Usage::default()
+    });
+    let tool = prop_oneof![
+        2 => (0..4u16).prop_map(ToolStep::Progress),
+        6 => status().prop_map(ToolStep::Done),
+    ];
+    let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
+    (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, 0..400u16).prop_map(
+        |(model, reply, stop, usage, cost, fates, tool, wait_ms)| Chance {
+            model,
+            reply,
+            stop,
+            usage,
+            cost,
+            fates,
+            tool,
+            wait_ms,
+        },
+    )
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        4 => prop_oneof![30 => 1..4u16, 1 => 700..1_500u16].prop_map(Part::Text),
+        1 => Just(Part::Blank),
+        2 => Just(Part::Thinking),
+        1 => Just(Part::Redacted),
+        7 => (0..3u8, prop_oneof![8 => Just(false), 1 => Just(true)])
+            .prop_map(|(tool, bad_json)| Part::Call { tool, bad_json }),
+    ]
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
+        4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
+        1 => Just(Fate::Deny),
+        1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
+    ]
+}
+
+fn status() -> impl Strategy<Value = ToolStatus> {
+    prop_oneof![
+        5 => Just(ToolStatus::Completed),
+        2 => Just(ToolStatus::Failed),
+        1 => Just(ToolStatus::Denied),
+        1 => Just(ToolStatus::Cancelled),
+        1 => Just(ToolStatus::Unknown),
+    ]
+}
+
+fn fault() -> impl Strategy<Value = FaultKind> {
+    prop_oneof![
+        Just(FaultKind::Unconfigured),
+        Just(FaultKind::NoKey),
+        Just(FaultKind::Unreachable),
+        Just(FaultKind::Interrupted),
+        Just(FaultKind::Idle),
+        Just(FaultKind::RateLimited),
+        Just(FaultKind::Overloaded),
+        Just(FaultKind::Server),
+        Just(FaultKind::Unauthorized),
+        Just(FaultKind::Forbidden),
+        Just(FaultKind::NotFound),
+        Just(FaultKind::BadRequest),
+        Just(FaultKind::Garbage),
+        Just(FaultKind::CassetteExhausted),
+    ]
+}

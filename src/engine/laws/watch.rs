@@ -1,0 +1,502 @@
+//! The laws of facts. The watch knows only what it was told: the facts, in order. It keeps its own
+//! books, so that a mistake of the engine's state cannot hide itself.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use super::law;
+use super::script::Setup;
+use crate::engine::{Entry, Input, words};
+use crate::types::event::{Envelope, Event, Phase, SettledBy};
+use crate::types::ids::{CallId, ItemId, PermissionId, Seq, TurnId};
+use crate::types::message::{Block, ToolCall};
+use crate::types::model::{ModelRequest, StopReason};
+use crate::types::permission::Decision;
+use crate::types::session::{
+    Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError, TurnResult,
+};
+use crate::types::time::Timestamp;
+use crate::types::tool::ToolStatus;
+use crate::types::usage::{Budgets, Usage};
+
+/// What is known of one call.
+#[derive(Clone, Debug, Default)]
+pub struct CallWatch {
+    pub read_only: Option<bool>,
+    pub allowed: bool,
+    pub asked: Option<PermissionId>,
+    pub denied: bool,
+    pub started: Option<Seq>,
+    pub status: Option<ToolStatus>,
+    /// Times it was handed to the tools.
+    pub runs: u32,
+}
+
+/// What is known of the running turn.
+#[derive(Clone, Debug)]
+pub struct TurnWatch {
+    pub id: TurnId,
+    pub started_at: Timestamp,
+    pub budgets: Budgets,
+    pub aborting: bool,
+    pub ending: bool,
+    pub step: u64,
+    /// Whether this step may be asked again: a retry or a restart came before.
+    pub may_repeat: bool,
+    pub retries: u32,
+    pub resumes: u32,
+    pub usage: Usage,
+    pub cost: Option<u64>,
+    pub text: String,
+    pub stop: Option<StopReason>,
+    pub errors: Vec<TurnError>,
+    pub denied: Vec<CallId>,
+    pub calls: Vec<CallId>,
+}
+
+pub struct Watch {
+    pub setup: Setup,
+    pub last_seq: Seq,
+    pub status: (SessionState, Option<Requires>),
+    pub turn: Option<TurnWatch>,
+    pub queue: VecDeque<TurnId>,
+    turns: HashSet<TurnId>,
+    pub calls: HashMap<CallId, CallWatch>,
+    /// The newest message's calls, while it is their turn.
+    pub message: Vec<ToolCall>,
+    /// Whether requests were raised for this message in an earlier plan.
+    asked_before: bool,
+    pub asks_now: bool,
+    /// Request → its call, whether it offers a grant, whether it is settled.
+    pub requests: BTreeMap<PermissionId, (CallId, bool, bool)>,
+    pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
+    /// The message that is streaming.
+    pub streaming: Option<(ItemId, Seq, String)>,
+    /// Calls that this process runs.
+    pub running: Vec<CallId>,
+    pub sent: Option<ModelRequest>,
+    /// Words of messages that were cut short.
+    pub cut: Vec<String>,
+    /// What people said and the transcript took in.
+    pub heard: Vec<String>,
+    pub has_context: bool,
+    pub grants: usize,
+    pub usage: Usage,
+    /// Kinds of events and endings that were met.
+    pub seen: BTreeSet<String>,
+}
+
+impl Watch {
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            last_seq: 0,
+            status: (SessionState::Idle, None),
+            turn: None,
+            queue: VecDeque::new(),
+            turns: HashSet::new(),
+            calls: HashMap::new(),
+            message: Vec::new(),
+            asked_before: false,
+            asks_now: false,
+            requests: BTreeMap::new(),
+            items: BTreeMap::new(),
+            streaming: None,
+            running: Vec::new(),
+            sent: None,
+            cut: Vec::new(),
+            heard: Vec::new(),
+            has_context: false,
+            grants: 0,
+            usage: Usage::default(),
+            seen: BTreeSet::new(),
+        }
+    }
+
+    pub fn is_aborting(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.aborting)
+    }
+
+    /// Takes in one fact; an error names the law that it breaks.
+    pub fn fact(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
+        let fact = &entry.envelope;
+        self.seen.insert(fact.event.kind().into());
+        law!(fact.seq == self.last_seq + 1, "numbers rise by one: {} after {}", fact.seq, self.last_seq);
+        self.last_seq = fact.seq;
+        law!(entry.fold.is_some() == fact.event.is_foldable(), "exactly foldable rows name their opener");
+        let by_client = matches!(
+            input,
+            Input::Submit(_)
+                | Input::Answer { .. }
+                | Input::Abort { .. }
+                | Input::Kill { .. }
+                | Input::Attached { .. }
+                | Input::Detached { .. }
+        );
+        law!(by_client || fact.origin.is_none(), "only what a client caused names one");
+        law!(
+            self.status.0 != SessionState::Ended || is_of_session(&fact.event),
+            "an ended session does nothing"
+        );
+        let opens = matches!(fact.event, Event::TurnQueued { .. } | Event::TurnStarted { .. });
+        let current = self.turn.as_ref().map(|turn| turn.id);
+        law!(
+            opens || fact.turn_id.is_none() || fact.turn_id == current,
+            "only the current turn does something: {:?} is not {current:?}",
+            fact.turn_id
+        );
+        law!(!self.is_aborting() || may_follow_abort(&fact.event), "nothing new begins during an abort");
+        match &fact.event {
+            Event::SessionStatus { state, requires } => {
+                law!((*state, *requires) != self.status, "a status is told when it changes");
+                self.status = (*state, *requires);
+            }
+            Event::SessionEnded { .. } => {
+                law!(self.turn.is_none(), "a session ends after its turn");
+                self.status = (SessionState::Ended, None);
+                self.queue.clear();
+            }
+            Event::SessionContext { .. } => {
+                law!(!self.has_context, "the system prompt is put together once");
+                self.has_context = true;
+            }
+            _ => {}
+        }
+        self.turn_fact(fact, input)?;
+        self.message_fact(fact, entry.fold)?;
+        self.tool_fact(fact, entry.fold)
+    }
+
+    fn turn_fact(&mut self, fact: &Envelope, input: &Input) -> Result<(), String> {
+        match &fact.event {
+            Event::TurnQueued { front, .. } => {
+                law!(self.turn.is_some(), "only behind a running turn is there a queue");
+                let id = fact.turn_id.ok_or("a queued turn has an id")?;
+                law!(self.turns.insert(id), "turn ids are new");
+                if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
+            }
+            Event::TurnStarted { budgets, .. } => {
+                law!(self.turn.is_none(), "turns never overlap");
+                let id = fact.turn_id.ok_or("a turn has an id")?;
+                match self.queue.pop_front() {
+                    Some(next) => law!(next == id, "turns start in the order of the queue"),
+                    None => law!(self.turns.insert(id), "turn ids are new"),
+                }
+                self.turn = Some(TurnWatch {
+                    id,
+                    started_at: fact.at_ms,
+                    budgets: *budgets,
+                    aborting: false,
+                    ending: false,
+                    step: 0,
+                    may_repeat: false,
+                    retries: 0,
+                    resumes: 0,
+                    usage: Usage::default(),
+                    cost: Some(0),
+                    text: String::new(),
+                    stop: None,
+                    errors: Vec::new(),
+                    denied: Vec::new(),
+                    calls: Vec::new(),
+                });
+            }
+            Event::TurnCompleted { result } => {
+                let turn = self.turn.take().ok_or("only a running turn ends")?;
+                self.completed(&turn, result, fact.at_ms)?;
+            }
+            _ => {}
+        }
+        let resumable = matches!(input, Input::Recovered);
+        let attempts = self.setup.settings.retry_attempts;
+        let max_resumes = self.setup.settings.max_resumes;
+        let Some(turn) = &mut self.turn else { return Ok(()) };
+        match &fact.event {
+            Event::TurnPhase { phase: Phase::ModelCall, step } => {
+                let (spent, elapsed) = (turn.cost.unwrap_or(0), fact.at_ms.since(turn.started_at));
+                if *step == turn.step + 1 {
+                    let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
+                    law!(within(turn.budgets.model_calls, turn.step), "no more model calls than the budget");
+                    law!(within(turn.budgets.usd_micros, spent), "no model call without money");
+                    law!(
+                        within(turn.budgets.output_tokens, turn.usage.output_tokens),
+                        "no call without tokens"
+                    );
+                    law!(within(turn.budgets.wall_time_ms, elapsed), "no model call without time");
+                    turn.retries = 0;
+                } else {
+                    let again = turn.may_repeat || resumable;
+                    law!(*step == turn.step && *step > 0 && again, "a step is repeated after a failure only");
+                }
+                (turn.step, turn.may_repeat) = (*step, false);
+                (self.message, self.asked_before) = (Vec::new(), false);
+            }
+            Event::TurnResumed { resumes } => {
+                law!(resumable, "turns resume after restarts");
+                law!(
+                    *resumes == turn.resumes + 1 && *resumes <= max_resumes,
+                    "resumes are counted and limited"
+                );
+                turn.resumes = *resumes;
+            }
+            Event::TurnAborting { ending } => {
+                law!(!turn.aborting || (*ending && !turn.ending), "an abort is told once");
+                (turn.aborting, turn.ending) = (true, turn.ending || *ending);
+            }
+            Event::Retry { attempt, max, .. } => {
+                turn.retries += 1;
+                law!(*attempt == turn.retries && attempt < max && *max <= attempts, "attempts are limited");
+                turn.may_repeat = true;
+            }
+            Event::Error { kind, message } => {
+                turn.errors.push(TurnError { kind: kind.clone(), message: message.clone() });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, turn: &TurnWatch, result: &TurnResult, at: Timestamp) -> Result<(), String> {
+        self.seen.insert(format!("turn {}", result.subtype.name()));
+        for call_id in &turn.calls {
+            law!(self.calls[call_id].status.is_some(), "a turn leaves no call open");
+        }
+        law!(self.streaming.is_none(), "a turn leaves no message open");
+        law!(self.running.is_empty(), "a turn leaves no tool running");
+        law!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
+        law!((result.subtype == Subtype::Aborted) == turn.aborting, "exactly aborted turns end as aborted");
+        law!(result.errors == turn.errors, "a result lists the errors of its turn");
+        law!(result.usage == turn.usage && result.cost_usd_micros == turn.cost, "a result sums its turn up");
+        law!(result.usage_by_model.values().fold(Usage::default(), sum) == turn.usage, "models sum up");
+        law!(result.model_calls == turn.step && result.text == turn.text, "a result tells calls and text");
+        law!(result.stop_reason == turn.stop, "a result tells why the model stopped");
+        law!(result.duration_ms == at.since(turn.started_at), "a result tells how long it took");
+        law!(
+            result.permission_denials.iter().map(|denial| denial.call_id).eq(turn.denied.iter().copied()),
+            "a result lists what was denied"
+        );
+        self.message.clear();
+        self.asked_before = false;
+        Ok(())
+    }
+
+    fn message_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+        match &fact.event {
+            Event::MessageStarted { .. } => {
+                law!(self.streaming.is_none() && self.turn.is_some(), "one message streams at a time");
+                let item_id = fact.item_id.ok_or("a message is an item")?;
+                self.streaming = Some((item_id, fact.seq, String::new()));
+                self.items.insert(fact.seq, (ItemKind::AssistantMessage, ItemStatus::Running));
+            }
+            Event::MessageBlockStarted { .. }
+            | Event::MessageBlockCompleted { .. }
+            | Event::MessageThinkingDelta { .. }
+            | Event::MessageToolInputDelta { .. }
+            | Event::MessageTextDelta { .. } => {
+                let (item_id, first_seq, sum) =
+                    self.streaming.as_mut().ok_or("a part belongs to a message")?;
+                law!(fact.item_id == Some(*item_id), "a part belongs to the message that streams");
+                law!(fold.is_none_or(|fold| fold == *first_seq), "a part folds into its message");
+                let size = match &fact.event {
+                    Event::MessageTextDelta { text, .. } => {
+                        sum.push_str(text);
+                        text.len()
+                    }
+                    Event::MessageThinkingDelta { text, .. } => text.len(),
+                    Event::MessageToolInputDelta { json, .. } => json.len(),
+                    _ => 0,
+                };
+                law!(size <= 8 * 1024, "a part is small enough for one event");
+            }
+            Event::MessageCompleted { item, usage, cost_usd_micros, stop_reason, .. } => {
+                self.items.insert(item.first_seq, (item.kind, item.status));
+                match item.kind {
+                    ItemKind::UserMessage => self.heard.push(item.text.clone().unwrap_or_default()),
+                    ItemKind::AssistantMessage => {
+                        self.answered(fact, item)?;
+                        if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
+                            self.usage.add(usage);
+                            turn.usage.add(usage);
+                            turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+                            turn.stop = *stop_reason;
+                        }
+                    }
+                    ItemKind::ToolCall => return Err("a message is not a call".into()),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, fact: &Envelope, item: &Item) -> Result<(), String> {
+        let (item_id, first_seq, streamed) = self.streaming.take().ok_or("an answer was begun")?;
+        law!(fact.item_id == Some(item_id) && item.first_seq == first_seq, "an answer ends where it began");
+        let text = item.text.clone().unwrap_or_default();
+        law!(text == streamed, "deltas joined are the text: {streamed:?}, {text:?}");
+        let blocks: String = item
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        law!(blocks == text, "the blocks joined are the text");
+        if item.status == ItemStatus::Interrupted {
+            self.cut.extend(text.split_whitespace().filter(|word| word.ends_with('.')).map(String::from));
+            let calls = item.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+            law!(!calls, "a call of a message that was cut short is dropped");
+            return Ok(());
+        }
+        law!(item.status == ItemStatus::Completed, "a message ends whole or cut short");
+        self.message = item
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolCall(call) => Some(call.clone()),
+                _ => None,
+            })
+            .collect();
+        self.asked_before = false;
+        if let Some(turn) = &mut self.turn {
+            turn.text = text;
+        }
+        Ok(())
+    }
+
+    fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+        match &fact.event {
+            Event::ToolRequested { call_id, tool, input } => {
+                let known = self.message.iter().find(|call| call.call_id == *call_id);
+                law!(
+                    known.is_some_and(|call| call.tool == *tool && call.input == *input),
+                    "what is requested is what the model said"
+                );
+                law!(self.calls.insert(*call_id, CallWatch::default()).is_none(), "call ids are new");
+                self.items.insert(fact.seq, (ItemKind::ToolCall, ItemStatus::Running));
+                self.turn.as_mut().ok_or("a call belongs to a turn")?.calls.push(*call_id);
+            }
+            Event::ToolStatus { call_id, prepared, allowed_by } => {
+                let call = self.open_call(*call_id)?;
+                law!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                law!(!allowed_by.is_empty(), "whoever may run knows why");
+                (call.allowed, call.read_only) = (true, Some(prepared.read_only));
+            }
+            Event::PermissionRequested { request, read_only } => {
+                law!(!self.asked_before, "all requests of a message are raised together");
+                let call = self.open_call(request.call_id)?;
+                law!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
+                let entry = (request.call_id, !request.suggestions.is_empty(), false);
+                law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
+                self.asks_now = true;
+            }
+            Event::PermissionResolved { request_id, call_id, decision, by, grant, .. } => {
+                let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
+                law!(request.0 == *call_id && !request.2, "a request is settled once");
+                request.2 = true;
+                let allows = *decision == Decision::Allow;
+                law!(!allows || *by == SettledBy::Answer, "an abort allows nothing");
+                law!(allows || grant.is_none(), "a denial grants nothing");
+                self.grants += usize::from(grant.is_some());
+                let call = self.open_call(*call_id)?;
+                (call.allowed, call.denied) = (allows, !allows && *by == SettledBy::Answer);
+            }
+            Event::ToolStarted { call_id, allowed_by, read_only, .. } => {
+                let call = self.open_call(*call_id)?;
+                law!(call.allowed, "nothing starts that was not allowed");
+                law!(call.started.is_none(), "a call starts once");
+                law!(call.read_only == Some(*read_only), "what starts is what was judged");
+                law!(!allowed_by.is_empty(), "whoever starts knows why");
+                call.started = Some(fact.seq);
+            }
+            Event::ToolProgress { call_id, .. } => {
+                let call = self.open_call(*call_id)?;
+                law!(call.started.is_some() && fold == call.started, "only a running tool speaks");
+            }
+            Event::FileChanged { call_id, .. } => {
+                law!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
+            }
+            Event::ToolCompleted { call_id, status, output, .. } => self.ended(*call_id, *status, output)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, call_id: CallId, status: ToolStatus, output: &str) -> Result<(), String> {
+        self.running.retain(|running| *running != call_id);
+        let call = self.open_call(call_id)?;
+        law!(!call.denied || status == ToolStatus::Denied, "what was denied ends as denied");
+        let says_not_run =
+            [words::DENIED, words::ABORTED_UNSTARTED, words::NOT_RUN_RESTART].contains(&output);
+        law!(
+            !says_not_run || call.started.is_none(),
+            "the model is not told that a started call did not run"
+        );
+        let says_maybe = [words::ABORTED, words::UNKNOWN].contains(&output);
+        law!(
+            !says_maybe || call.started.is_some(),
+            "the model is not told that an unstarted call may have run"
+        );
+        call.status = Some(status);
+        let asked = call.asked;
+        law!(asked.is_none_or(|id| self.requests[&id].2), "a call with an open question does not end");
+        if let (ToolStatus::Denied, Some(turn)) = (status, &mut self.turn) {
+            turn.denied.push(call_id);
+        }
+        if let Some(entry) = self.item_of(call_id) {
+            entry.1 = ItemStatus::Completed;
+        }
+        Ok(())
+    }
+
+    /// The item of a call: calls and their items are opened in the same order.
+    fn item_of(&mut self, call_id: CallId) -> Option<&mut (ItemKind, ItemStatus)> {
+        let turn = self.turn.as_ref()?;
+        let behind = turn.calls.iter().rev().position(|known| *known == call_id)?;
+        self.items.values_mut().rev().filter(|(kind, _)| *kind == ItemKind::ToolCall).nth(behind)
+    }
+
+    fn open_call(&mut self, call_id: CallId) -> Result<&mut CallWatch, String> {
+        let call = self.calls.get_mut(&call_id).ok_or("a call was requested before")?;
+        law!(call.status.is_none(), "nothing happens to a call that has its result");
+        Ok(call)
+    }
+
+    /// Ends the books of one plan.
+    pub fn plan_ends(&mut self) {
+        self.asked_before |= std::mem::take(&mut self.asks_now);
+    }
+}
+
+fn sum(mut sum: Usage, more: &Usage) -> Usage {
+    sum.add(more);
+    sum
+}
+
+fn is_of_session(event: &Event) -> bool {
+    matches!(event, Event::SessionAttached { .. } | Event::SessionDetached { .. })
+}
+
+fn may_follow_abort(event: &Event) -> bool {
+    match event {
+        Event::MessageCompleted { item, .. } => {
+            item.kind == ItemKind::UserMessage || item.status == ItemStatus::Interrupted
+        }
+        Event::PermissionResolved { by, .. } => *by == SettledBy::Abort,
+        Event::TurnPhase { phase, .. } => *phase == Phase::Result,
+        Event::ToolStarted { .. }
+        | Event::ToolRequested { .. }
+        | Event::ToolStatus { .. }
+        | Event::PermissionRequested { .. }
+        | Event::MessageStarted { .. }
+        | Event::MessageTextDelta { .. }
+        | Event::MessageThinkingDelta { .. }
+        | Event::MessageToolInputDelta { .. }
+        | Event::TurnSteered { .. }
+        | Event::TurnResumed { .. }
+        | Event::Retry { .. }
+        | Event::Error { .. } => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,715 @@
+//! A world without time: it plays a script against the engine, keeps what the engine asked for, and
+//! lets it come home in any order. Between the two it is the store (facts, folds) and the daemon
+//! (crash, restart).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::law;
+use super::script::{Chance, Fate, ModelStep, Named, Part, Setup, Step, ToolStep};
+use super::watch::Watch;
+use crate::engine::{Effect, Engine, Entry, Input, Judged, Now, Plan, Refusal, Settings, Submit};
+use crate::types::event::{Envelope, Event, Origin};
+use crate::types::ids::{CallId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
+use crate::types::message::{InputBlock, ToolCall};
+use crate::types::model::{BlockKind, Delta, ModelFault, ModelReply, ReplyBlock};
+use crate::types::permission::{Decision, Mode, Scope, Verdict, VerdictKind};
+use crate::types::session::SessionSpec;
+use crate::types::time::Timestamp;
+use crate::types::tool::{FileChange, Prepared, Progress, ReadRecord, Subject, ToolOutcome, ToolStatus};
+
+/// Something that was begun and has not come home.
+enum Outstanding {
+    Context,
+    Model { token: Seq, answer: Option<Answer> },
+    Timer { token: Seq },
+    Prepare { turn_id: TurnId, calls: Vec<Arc<ToolCall>> },
+    Tool { call_id: CallId },
+    Stop,
+}
+
+/// What a model is about to say.
+struct Answer {
+    reply: ModelReply,
+    cost: Option<u64>,
+    deltas: VecDeque<Delta>,
+}
+
+pub struct World {
+    id: SessionId,
+    settings: Arc<Settings>,
+    engine: Engine,
+    /// Rows of the journal; what was folded is gone.
+    journal: Vec<Entry>,
+    outstanding: Vec<Outstanding>,
+    /// Inputs that must change nothing any more.
+    late: Vec<Input>,
+    /// Turn → the input it was queued with, of turns that have not started.
+    said: Vec<String>,
+    queued: Vec<(TurnId, String)>,
+    past_turns: Vec<TurnId>,
+    clock: i64,
+    made: u64,
+    watch: Watch,
+    /// What happened, for whoever reads a failure.
+    pub trace: Vec<String>,
+}
+
+/// Plays a script to its end, then lets everything come home. Gives the kinds of events that were met.
+pub fn play(setup: &Setup, script: &[Step]) -> Result<std::collections::BTreeSet<String>, String> {
+    let mut world = World::new(setup);
+    let result = world.play(script);
+    match result {
+        Ok(()) => Ok(world.watch.seen),
+        Err(broken) => Err(format!("{broken}\nwhat happened:\n  {}", world.trace.join("\n  "))),
+    }
+}
+
+impl World {
+    fn new(setup: &Setup) -> Self {
+        let id = Mint::new(0, Seed(0)).session();
+        let settings = Arc::new(setup.settings.clone());
+        let spec = SessionSpec {
+            cwd: "/w".into(),
+            title: String::new(),
+            model: if setup.has_model { "p/m".into() } else { String::new() },
+            mode: Mode::Default,
+            background: false,
+            safe_mode: setup.safe_mode,
+            budgets: setup.budgets,
+            system_prompt: None,
+            append_system_prompt: None,
+        };
+        let envelope = Envelope {
+            seq: 1,
+            session_id: id,
+            turn_id: None,
+            item_id: None,
+            at_ms: Timestamp(0),
+            origin: None,
+            event: Event::SessionCreated(spec),
+        };
+        let mut engine = Engine::new(id, Arc::clone(&settings));
+        engine.apply(&envelope);
+        let mut watch = Watch::new(setup.clone());
+        watch.last_seq = 1;
+        Self {
+            id,
+            settings,
+            engine,
+            journal: vec![Entry { envelope, fold: None }],
+            outstanding: Vec::new(),
+            late: Vec::new(),
+            said: Vec::new(),
+            queued: Vec::new(),
+            past_turns: Vec::new(),
+            clock: 1,
+            made: 0,
+            watch,
+            trace: Vec::new(),
+        }
+    }
+
+    fn play(&mut self, script: &[Step]) -> Result<(), String> {
+        for step in script {
+            self.step(step)?;
+            let to_come = !self.outstanding.is_empty() || !self.engine.pending().is_empty();
+            law!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
+        }
+        self.trace.push("— everything comes home —".into());
+        self.come_home()?;
+        self.replayed()
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Submit { busy, named, blank, budgets } => {
+                let word = format!("u{}.", self.next());
+                let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
+                let input = Input::Submit(Submit {
+                    input: vec![InputBlock::Text { text }],
+                    when_busy: *busy,
+                    expected_turn: self.name(*named),
+                    budgets: *budgets,
+                    origin: someone(),
+                });
+                if let Some(plan) = self.feed(input)? {
+                    let queued = plan.facts.iter().find_map(|entry| match entry.envelope.event {
+                        Event::TurnQueued { .. } => entry.envelope.turn_id,
+                        _ => None,
+                    });
+                    match queued {
+                        Some(turn_id) => self.queued.push((turn_id, word)),
+                        None => self.said.push(word),
+                    }
+                }
+            }
+            Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
+            Step::Answer { pick, right, decision, scope, grant, feedback } => {
+                let pending = self.engine.pending();
+                let request_id = match choose(&pending, *pick) {
+                    Some((id, ..)) if *right => *id,
+                    _ => self.other_request(*pick),
+                };
+                self.feed(Input::Answer {
+                    request_id,
+                    decision: *decision,
+                    scope: *scope,
+                    grant: grant.then(|| "Bash(ls)".into()),
+                    feedback: feedback.then(|| "not like this".into()),
+                    origin: someone(),
+                })?;
+            }
+            Step::AbortTurn(named) => {
+                let turn_id = self.name(*named);
+                self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
+            }
+            Step::AbortCall { pick, known } => {
+                let open = self.engine.open_calls();
+                let call_id = match choose(&open, *pick) {
+                    Some(call_id) if *known => *call_id,
+                    _ => self.mint().call(),
+                };
+                self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: someone() })?;
+            }
+            Step::Kill => drop(self.feed(Input::Kill { origin: someone() })?),
+            Step::Attach => drop(self.feed(Input::Attached { clients: 1, origin: someone() })?),
+            Step::Detach => drop(self.feed(Input::Detached { clients: 0, origin: someone() })?),
+            Step::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,
+            Step::Late { pick } => self.hear_late(*pick)?,
+        }
+        Ok(())
+    }
+
+    /// Decide → write → remember → act, and every law in between.
+    fn feed(&mut self, input: Input) -> Result<Option<Plan>, String> {
+        self.clock += 7;
+        let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
+        self.trace.push(format!("{:.200}", format!("{input:?}")));
+        let expected = self.watch.refusal(&input);
+        let plan = match self.engine.decide(input.clone(), now) {
+            Ok(plan) => plan,
+            Err(refusal) => {
+                law!(expected.as_ref() == Some(&refusal), "refused as {refusal:?}, expected {expected:?}");
+                self.trace.push(format!("    refused: {refusal:?}"));
+                return Ok(None);
+            }
+        };
+        law!(expected != Some(Refusal::NotPending) && expected.is_none(), "accepted, expected {expected:?}");
+        self.trace.extend(
+            plan.facts
+                .iter()
+                .map(|entry| format!("    {} {}", entry.envelope.seq, entry.envelope.event.kind())),
+        );
+        self.trace.extend(plan.effects.iter().map(|effect| format!("    → {:.40}", format!("{effect:?}"))));
+        self.write(&plan)?;
+        self.watch.plan(&input, &plan)?;
+        self.watch.agrees(&self.engine)?;
+        self.started(&plan);
+        for effect in &plan.effects {
+            self.act(effect)?;
+        }
+        Ok(Some(plan))
+    }
+
+    fn write(&mut self, plan: &Plan) -> Result<(), String> {
+        for entry in &plan.facts {
+            law!(entry.envelope.session_id == self.id, "facts are of the session");
+            law!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
+            self.engine.apply(&entry.envelope);
+            self.journal.push(entry.clone());
+        }
+        for fold in &plan.folds {
+            let goes = |entry: &Entry| entry.fold == Some(*fold);
+            law!(
+                self.journal
+                    .iter()
+                    .filter(|entry| goes(entry))
+                    .all(|entry| entry.envelope.event.is_foldable()),
+                "only foldable rows go"
+            );
+            self.journal.retain(|entry| !goes(entry));
+        }
+        Ok(())
+    }
+
+    /// Books of what people said: a queued input counts as said once its turn starts.
+    fn started(&mut self, plan: &Plan) {
+        for entry in &plan.facts {
+            let envelope = &entry.envelope;
+            match (&envelope.event, envelope.turn_id) {
+                (Event::TurnStarted { .. }, Some(turn_id)) => {
+                    if let Some(at) = self.queued.iter().position(|(id, _)| *id == turn_id) {
+                        self.said.push(self.queued.remove(at).1);
+                    }
+                    self.past_turns.push(turn_id);
+                }
+                (Event::SessionEnded { .. }, _) => self.queued.clear(),
+                _ => {}
+            }
+        }
+    }
+
+    fn act(&mut self, effect: &Effect) -> Result<(), String> {
+        let thinking = |out: &Outstanding| {
+            matches!(out, Outstanding::Context | Outstanding::Model { .. } | Outstanding::Timer { .. })
+        };
+        let next = match effect {
+            Effect::GatherContext => Outstanding::Context,
+            Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
+            Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
+            Effect::Prepare { turn_id, calls } => {
+                Outstanding::Prepare { turn_id: *turn_id, calls: calls.clone() }
+            }
+            Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
+            Effect::StopAll => {
+                // What is dropped may have reported just before: then it is late.
+                for out in std::mem::take(&mut self.outstanding) {
+                    match out {
+                        Outstanding::Tool { .. } => self.outstanding.push(out),
+                        other => self.give_up(other),
+                    }
+                }
+                Outstanding::Stop
+            }
+            // The tool ends soon, one way or another.
+            Effect::StopCall(_) => return Ok(()),
+        };
+        law!(
+            !(thinking(&next) && self.outstanding.iter().any(thinking)),
+            "one thing at a time is waited for"
+        );
+        self.outstanding.push(next);
+        Ok(())
+    }
+
+    fn give_up(&mut self, out: Outstanding) {
+        let late = match out {
+            Outstanding::Context => context(),
+            Outstanding::Model { token, .. } => {
+                Input::Deltas { token, deltas: vec![Delta::Text { index: 0, text: "too late".into() }] }
+            }
+            Outstanding::Timer { token } => Input::TimerFired { token },
+            Outstanding::Prepare { turn_id, calls } => prepared(turn_id, &calls, &[]),
+            Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled),
+            Outstanding::Stop => return,
+        };
+        self.late.push(late);
+    }
+
+    /// Something outstanding comes home, or says something on its way.
+    fn come(&mut self, pick: usize, chance: &Chance) -> Result<(), String> {
+        if self.outstanding.is_empty() {
+            return Ok(());
+        }
+        self.clock += i64::from(chance.wait_ms);
+        let at = pick % self.outstanding.len();
+        match self.outstanding.swap_remove(at) {
+            Outstanding::Context => {
+                self.late.push(context());
+                self.feed(context())?;
+            }
+            Outstanding::Model { token, answer } => {
+                let answer = answer.unwrap_or_else(|| self.answer(chance));
+                self.speak(token, answer, chance.model)?;
+            }
+            Outstanding::Timer { token } => {
+                self.late.push(Input::TimerFired { token });
+                self.feed(Input::TimerFired { token })?;
+            }
+            Outstanding::Prepare { turn_id, calls } => {
+                let input = prepared(turn_id, &calls, &chance.fates);
+                self.late.push(input.clone());
+                self.feed(input)?;
+            }
+            Outstanding::Tool { call_id } => match chance.tool {
+                ToolStep::Progress(size) => {
+                    self.outstanding.push(Outstanding::Tool { call_id });
+                    let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
+                    self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
+                }
+                ToolStep::Done(status) => {
+                    self.late.push(tool_done(call_id, status));
+                    let progress = Progress { stream: "stderr", text: "late".into() };
+                    self.late.push(Input::Progress { call_id, progress });
+                    self.feed(tool_done(call_id, status))?;
+                }
+            },
+            Outstanding::Stop => {
+                // Nothing is left: those that did not end by themselves were dropped.
+                for out in std::mem::take(&mut self.outstanding) {
+                    self.give_up(out);
+                }
+                self.feed(Input::Stopped)?;
+                self.late.push(Input::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    fn speak(&mut self, token: Seq, mut answer: Answer, step: ModelStep) -> Result<(), String> {
+        let some = match step {
+            ModelStep::Stream(some) => usize::from(some),
+            ModelStep::Finish => usize::MAX,
+            ModelStep::Fail(..) => 0,
+        };
+        let deltas: Vec<Delta> = answer.deltas.drain(..some.min(answer.deltas.len())).collect();
+        match step {
+            ModelStep::Stream(_) => {
+                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.feed(Input::Deltas { token, deltas })?;
+            }
+            ModelStep::Finish => {
+                self.feed(Input::Deltas { token, deltas: deltas.clone() })?;
+                let done = Input::ModelDone {
+                    token,
+                    reply: Box::new(answer.reply),
+                    cost_usd_micros: answer.cost,
+                    duration_ms: 3,
+                };
+                self.late.push(done.clone());
+                self.late.push(Input::Deltas { token, deltas });
+                self.feed(done)?;
+            }
+            ModelStep::Fail(kind, retry_after_ms) => {
+                let fault = ModelFault { retry_after_ms, ..ModelFault::new(kind, "it failed") };
+                let failed = Input::ModelFailed { token, fault, duration_ms: 3 };
+                self.late.push(failed.clone());
+                self.feed(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An answer as an adapter promises it: one block at a time, in order, none of them empty.
+    fn answer(&mut self, chance: &Chance) -> Answer {
+        let mut content = Vec::new();
+        let mut deltas = VecDeque::new();
+        for (index, part) in (0u32..).zip(&chance.reply) {
+            let number = self.next();
+            let (kind, block) = match part {
+                Part::Text(times) => {
+                    let text = format!("a{number}. é ").repeat(usize::from(*times));
+                    let middle = text.floor_char_boundary(text.len() / 2);
+                    let (head, tail) = text.split_at(middle);
+                    deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
+                    deltas.push_back(Delta::Text { index, text: head.into() });
+                    deltas.push_back(Delta::Text { index, text: tail.into() });
+                    (None, ReplyBlock::Text(text))
+                }
+                Part::Blank => {
+                    deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
+                    deltas.push_back(Delta::Text { index, text: "\n".into() });
+                    (None, ReplyBlock::Text("\n".into()))
+                }
+                Part::Thinking => {
+                    deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Thinking });
+                    deltas.push_back(Delta::Thinking { index, text: format!("t{number}.") });
+                    let (text, signature) = (format!("t{number}."), Some("s".into()));
+                    (None, ReplyBlock::Thinking { text, signature })
+                }
+                Part::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
+                Part::Call { tool, bad_json } => {
+                    let tool = ["Read", "Bash", "Read"][usize::from(*tool) % 3].to_string();
+                    let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{number}}}") };
+                    deltas.push_back(Delta::BlockStarted {
+                        index,
+                        kind: BlockKind::ToolCall { tool: tool.clone() },
+                    });
+                    deltas.push_back(Delta::ToolInput { index, json: json.clone() });
+                    let input = serde_json::from_str(&json).map_err(|error| (json, error.to_string()));
+                    (None, ReplyBlock::ToolCall { provider_id: format!("p{number}"), tool, input })
+                }
+            };
+            if let Some(kind) = kind {
+                deltas.push_back(Delta::BlockStarted { index, kind });
+            }
+            deltas.push_back(Delta::BlockCompleted { index });
+            content.push(block);
+        }
+        let reply = ModelReply {
+            content,
+            stop_reason: chance.stop,
+            usage: chance.usage,
+            response_id: None,
+            notices: Vec::new(),
+        };
+        Answer { reply, cost: chance.cost, deltas }
+    }
+
+    /// What came home before, comes again: nothing changes.
+    fn hear_late(&mut self, pick: u8) -> Result<(), String> {
+        let Some(input) = choose(&self.late, pick).cloned() else { return Ok(()) };
+        // A system prompt and an end of stopping carry no name: they are late once nobody waits.
+        let awaited = match input {
+            Input::ContextReady { .. } => !self.watch.has_context,
+            Input::Stopped => self.watch.is_aborting(),
+            _ => false,
+        };
+        if awaited {
+            return Ok(());
+        }
+        let plan = self.feed(input)?;
+        law!(plan == Some(Plan::default()), "what comes late changes nothing");
+        Ok(())
+    }
+
+    /// The daemon dies and starts again: what is left is the journal.
+    fn crash(&mut self, unwritten: bool, twice: bool) -> Result<(), String> {
+        if unwritten {
+            let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
+            let before = self.engine.clone();
+            let _ = self.engine.decide(Input::Kill { origin: None }, now);
+            law!(self.engine.same_as(&before), "a decision that was not written leaves no trace");
+        }
+        let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
+        let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
+        self.die()?;
+        let first = self.feed(Input::Recovered)?.unwrap_or_default();
+        law!(turn.is_some() || first == Plan::default(), "without a turn there is nothing to recover");
+        for call_id in lost {
+            let call = &self.watch.calls[&call_id];
+            let runs_again = first
+                .effects
+                .iter()
+                .filter(|effect| matches!(effect, Effect::RunTool { call, .. } if call.call_id == call_id))
+                .count();
+            let expected = match (call.read_only, was_aborting, call.status) {
+                (_, true, Some(ToolStatus::Cancelled)) => 0,
+                (Some(false), false, Some(ToolStatus::Unknown)) => 0,
+                (Some(true), false, None) => 1,
+                // Its turn could not go on.
+                (Some(true), false, Some(ToolStatus::Cancelled)) if self.engine.turn_id() != turn => 0,
+                other => return Err(format!("a call that ran when the daemon died became {other:?}")),
+            };
+            law!(runs_again == expected, "after a crash what only reads runs again, the rest does not");
+        }
+        if twice {
+            self.watch.running.clear();
+            self.die()?;
+            let second = self.feed(Input::Recovered)?.unwrap_or_default();
+            self.same_recovery(&first, &second)?;
+        }
+        Ok(())
+    }
+
+    /// A second recovery of the same journal asks for the same things again, unless the first one
+    /// began what must not begin twice, or this was one restart too many.
+    fn same_recovery(&self, first: &Plan, second: &Plan) -> Result<(), String> {
+        let started = first
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::RunTool { prepared, .. } if !prepared.read_only));
+        let ended = |plan: &Plan| {
+            plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
+        };
+        if started || ended(second) {
+            return Ok(());
+        }
+        for entry in &second.facts {
+            let event = &entry.envelope.event;
+            law!(
+                matches!(event, Event::TurnResumed { .. } | Event::TurnPhase { .. }),
+                "a second recovery repairs nothing more: {}",
+                event.kind()
+            );
+        }
+        let anew = |plan: &Plan| {
+            let mut effects: Vec<String> = plan
+                .effects
+                .iter()
+                .map(|effect| match effect {
+                    Effect::CallModel { request, .. } => format!("{request:?}"),
+                    other => format!("{other:?}"),
+                })
+                .collect();
+            effects.sort();
+            effects
+        };
+        law!(anew(first) == anew(second), "a second recovery asks for the same");
+        Ok(())
+    }
+
+    /// Everything but the journal is lost.
+    fn die(&mut self) -> Result<(), String> {
+        self.trace.push("the daemon dies".into());
+        self.replayed()?;
+        self.engine = self.reload()?;
+        self.outstanding.clear();
+        // Nothing of an earlier process comes home.
+        self.late.clear();
+        Ok(())
+    }
+
+    /// The journal as a restart reads it: text, without the rows that were folded away.
+    fn reload(&self) -> Result<Engine, String> {
+        let mut engine = Engine::new(self.id, Arc::clone(&self.settings));
+        for entry in &self.journal {
+            let text = serde_json::to_string(&entry.envelope).map_err(|error| error.to_string())?;
+            let read = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+            law!(entry.envelope == read, "an event is read as it was written: {text}");
+            engine.apply(&read);
+        }
+        engine.skip_to(self.watch.last_seq + 1);
+        Ok(engine)
+    }
+
+    fn replayed(&self) -> Result<(), String> {
+        let again = Engine::replay(
+            self.id,
+            Arc::clone(&self.settings),
+            self.journal.iter().map(|entry| &entry.envelope),
+        );
+        let read = self.reload()?;
+        for engine in [&again, &read] {
+            let mut engine = engine.clone();
+            engine.skip_to(self.engine.next_seq());
+            law!(engine.same_as(&self.engine), "replaying the journal gives the living state");
+        }
+        for entry in self.journal.iter().filter(|entry| entry.fold.is_some()) {
+            let streaming = self.watch.streaming.as_ref().map(|(_, first_seq, _)| *first_seq);
+            let by_tool =
+                self.watch.calls.values().any(|call| {
+                    call.status.is_none() && call.started.is_some() && call.started == entry.fold
+                });
+            law!(entry.fold == streaming || by_tool, "rows of what is whole are folded away");
+        }
+        Ok(())
+    }
+
+    /// People answer, models end, tools succeed: the session comes to rest.
+    fn come_home(&mut self) -> Result<(), String> {
+        let calm = Chance {
+            model: ModelStep::Finish,
+            reply: vec![Part::Text(1)],
+            stop: crate::types::model::StopReason::EndTurn,
+            usage: crate::types::usage::Usage::default(),
+            cost: Some(0),
+            fates: vec![Fate::Allow { read_only: false }; 5],
+            tool: ToolStep::Done(ToolStatus::Completed),
+            wait_ms: 0,
+        };
+        for _ in 0..600 {
+            if let Some((request_id, ..)) = self.engine.pending().first()
+                && !self.engine.is_aborting()
+            {
+                self.feed(Input::Answer {
+                    request_id: *request_id,
+                    decision: Decision::Allow,
+                    scope: Scope::Once,
+                    grant: None,
+                    feedback: None,
+                    origin: None,
+                })?;
+            } else if self.outstanding.is_empty() {
+                break;
+            } else {
+                self.come(0, &calm)?;
+            }
+        }
+        law!(self.watch.turn.is_none(), "every turn ends once everything has come home");
+        law!(self.queued.is_empty() && self.watch.queue.is_empty(), "every queued turn starts");
+        let open = self
+            .watch
+            .items
+            .values()
+            .any(|(_, status)| *status == crate::types::session::ItemStatus::Running);
+        law!(!open, "no item stays open");
+        for said in &self.said {
+            let times = self.watch.heard.iter().filter(|heard| heard.contains(said)).count();
+            law!(times == 1, "what people said is taken in once: {said}, {times}");
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, named: Named) -> Option<TurnId> {
+        match named {
+            Named::Nobody => None,
+            Named::Current => self.engine.turn_id(),
+            Named::Stale => {
+                let past =
+                    self.past_turns.iter().rev().find(|id| Some(**id) != self.engine.turn_id()).copied();
+                Some(past.unwrap_or_else(|| self.mint().turn()))
+            }
+        }
+    }
+
+    /// A request that is settled, or one that never was.
+    fn other_request(&mut self, pick: u8) -> PermissionId {
+        let settled: Vec<_> =
+            self.watch.requests.iter().filter(|(_, (.., settled))| *settled).map(|(id, _)| *id).collect();
+        choose(&settled, pick).copied().unwrap_or_else(|| self.mint().permission())
+    }
+
+    fn mint(&mut self) -> Mint {
+        Mint::new(self.clock, Seed(u128::from(self.next())))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+}
+
+fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
+    from.get(usize::from(pick) % from.len().max(1))
+}
+
+fn someone() -> Option<Origin> {
+    Some(Origin { client: "a client".into(), uid: 1, pid: None })
+}
+
+fn context() -> Input {
+    let withheld = vec!["hooks".into()];
+    Input::ContextReady { system: "be good".into(), sources: Vec::new(), withheld }
+}
+
+fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
+    let allow = Fate::Allow { read_only: true };
+    let calls = calls
+        .iter()
+        .enumerate()
+        .map(|(at, call)| Judged {
+            call_id: call.call_id,
+            result: judged(fates.get(at).copied().unwrap_or(allow)),
+        })
+        .collect();
+    Input::Prepared { turn_id, calls }
+}
+
+fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
+    let (verdict, read_only, suggests) = match fate {
+        Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
+        Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
+        Fate::Deny => (VerdictKind::Deny, false, false),
+        Fate::Refused(status) => {
+            return Err(ToolOutcome {
+                status,
+                ..ToolOutcome::failed("unknown_tool", "there is no such tool")
+            });
+        }
+    };
+    let prepared = Prepared {
+        subject: Subject::Bash { command: "ls".into() },
+        summary: "list".into(),
+        diff: Some("-a\n+b".into()),
+        read_only,
+    };
+    let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
+    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
+}
+
+fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
+    let path: std::path::PathBuf = format!("/w/{call_id}").into();
+    let change = FileChange { path: path.clone(), diff: "+x".into(), added: 1, removed: 0 };
+    let read = ReadRecord { path, mtime_ns: 1, size: 2, sha256: "00".into(), whole: true };
+    let outcome = ToolOutcome {
+        status,
+        changes: vec![change],
+        reads: vec![read],
+        cwd: Some("/w/sub".into()),
+        // Some tools have nothing to say.
+        ..ToolOutcome::completed("")
+    };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
+}

@@ -1,0 +1,206 @@
+//! What a session does with what it is asked: take in a submit, an answer, an abort, an attach.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
+use super::error::SessionError;
+use super::handle::{Aborted, Answer, Answered, Command, Keyed, Reply, Submission, Submitted, SubmittedAs};
+use super::jobs::{self, Surroundings};
+use crate::engine::{Input, Refusal, Submit};
+use crate::store::Idempotency;
+use crate::types::event::Event;
+use crate::types::ids::CallId;
+use crate::types::permission::{Decision, Scope, VerdictKind};
+
+impl Actor {
+    pub(super) async fn obey(&mut self, command: Command) {
+        if self.state.parking.is_some() {
+            return refuse(command);
+        }
+        match command {
+            Command::Submit(submission, reply) => {
+                let _ = reply.send(self.submit(*submission).await);
+            }
+            Command::Answer(answer, reply) => {
+                let result = self.answer(*answer).await;
+                let granted = matches!(&result, Ok(Answered { grant: Some(_), .. }));
+                let _ = reply.send(result);
+                if granted {
+                    self.settle_granted().await;
+                }
+            }
+            Command::Abort { turn_id, call_id, origin, reply } => {
+                self.abort(Input::Abort { turn_id, call_id, origin: Some(origin) }, call_id, reply).await;
+            }
+            Command::Kill { origin, reply } => {
+                self.abort(Input::Kill { origin: Some(origin) }, None, reply).await;
+            }
+            Command::Attach { origin, reply } => {
+                let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
+                let result = self.advance(Input::Attached { clients, origin: Some(origin) }, None).await;
+                if result.is_err() {
+                    // A failing disk must not keep people from looking.
+                    tracing::warn!(session = %self.id, "an attach could not be written");
+                }
+                let _ = reply.send(Ok(()));
+            }
+            Command::Park { patient, reply } => {
+                let patience = if patient { PATIENCE } else { Duration::ZERO };
+                self.jobs.stop_all_but_tools();
+                if !self.jobs.run_tools() {
+                    self.jobs.drop_all();
+                }
+                let by = Instant::now() + patience;
+                self.state.parking = Some(Parking { replies: vec![reply], by, told: false });
+            }
+        }
+    }
+
+    async fn submit(&mut self, submission: Submission) -> Result<Submitted, SessionError> {
+        const METHOD: &str = "session.submit";
+        if let Some(known) = self.remembered(METHOD, submission.keyed.as_ref()).await? {
+            return Ok(known);
+        }
+        let running = self.engine.turn_id();
+        let input = Input::Submit(Submit {
+            input: submission.input,
+            when_busy: submission.when_busy,
+            expected_turn: submission.expected_turn,
+            budgets: submission.budgets,
+            origin: Some(submission.origin),
+        });
+        let mut plan = self.decide(input)?;
+        let taken = plan.facts.iter().find_map(|entry| {
+            let state = match entry.envelope.event {
+                Event::TurnStarted { .. } => SubmittedAs::Running,
+                Event::TurnQueued { .. } => SubmittedAs::Queued,
+                Event::TurnSteered { .. } => SubmittedAs::Steered,
+                _ => return None,
+            };
+            let turn_id = entry.envelope.turn_id.or(running)?;
+            Some(Submitted { turn_id, state, seq: entry.envelope.seq })
+        });
+        let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
+        let idempotency = self.row(METHOD, submission.keyed, &submitted);
+        self.perform(&mut plan, idempotency).await?;
+        Ok(submitted)
+    }
+
+    async fn answer(&mut self, answer: Answer) -> Result<Answered, SessionError> {
+        const METHOD: &str = "session.approve";
+        if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
+            return Ok(known);
+        }
+        let mut plan = self.decide(Input::Answer {
+            request_id: answer.request_id,
+            decision: answer.decision,
+            scope: answer.scope,
+            grant: answer.grant,
+            feedback: answer.feedback,
+            origin: Some(answer.origin),
+        })?;
+        let answered = plan.facts.iter().find_map(|entry| match &entry.envelope.event {
+            Event::PermissionResolved { grant, .. } => {
+                Some(Answered { seq: entry.envelope.seq, grant: grant.clone() })
+            }
+            _ => None,
+        });
+        let answered = answered.ok_or(SessionError::Refused(Refusal::NotPending))?;
+        let idempotency = self.row(METHOD, answer.keyed, &answered);
+        self.perform(&mut plan, idempotency).await?;
+        Ok(answered)
+    }
+
+    /// A grant for the session settles the other requests that it covers.
+    async fn settle_granted(&mut self) {
+        let around = Surroundings::of(&self.engine, self.id);
+        for (request_id, call, prepared) in self.engine.pending() {
+            let verdict = jobs::verdict(&self.house, &around, &call.tool, &prepared);
+            if verdict.verdict == VerdictKind::Allow {
+                self.hear(Input::Answer {
+                    request_id,
+                    decision: Decision::Allow,
+                    scope: Scope::Once,
+                    grant: None,
+                    feedback: None,
+                    origin: None,
+                })
+                .await;
+            }
+        }
+    }
+
+    async fn abort(&mut self, input: Input, call_id: Option<CallId>, reply: Reply<Aborted>) {
+        let was_open = self.engine.open_calls();
+        let turn = self.engine.turn_id();
+        let under_way = self.engine.is_aborting();
+        if let Err(error) = self.advance(input, None).await {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        match call_id {
+            Some(call_id) if was_open.contains(&call_id) => {
+                if self.engine.open_calls().contains(&call_id) {
+                    self.state.call_aborts.entry(call_id).or_default().push(reply);
+                } else {
+                    let _ = reply.send(Ok(Aborted { calls: vec![call_id], ..Aborted::default() }));
+                }
+            }
+            None if self.engine.is_aborting() => {
+                if !under_way {
+                    self.state.aborted = Aborted { turn, calls: was_open, survivors: Vec::new() };
+                    self.state.stop_by = Some(Instant::now() + STOP_WITHIN);
+                }
+                self.state.aborts.push(reply);
+            }
+            _ => {
+                let _ = reply.send(Ok(Aborted::default()));
+            }
+        }
+    }
+
+    async fn remembered<T: serde::de::DeserializeOwned>(
+        &self,
+        method: &'static str,
+        keyed: Option<&Keyed>,
+    ) -> Result<Option<T>, SessionError> {
+        let Some(keyed) = keyed else { return Ok(None) };
+        let key = self.scoped(&keyed.key);
+        let Some(known) = self.house.store.remembered(method, &key).await? else { return Ok(None) };
+        if known.digest != keyed.digest {
+            return Err(SessionError::Conflict("idempotency_key"));
+        }
+        Ok(serde_json::from_str(&known.reply).ok())
+    }
+
+    fn row<T: serde::Serialize>(
+        &self,
+        method: &'static str,
+        keyed: Option<Keyed>,
+        reply: &T,
+    ) -> Option<Idempotency> {
+        let keyed = keyed?;
+        let reply = serde_json::to_string(reply).ok()?;
+        Some(Idempotency { method, key: self.scoped(&keyed.key), digest: keyed.digest, reply })
+    }
+
+    /// Two sessions may use the same key.
+    fn scoped(&self, key: &str) -> String {
+        format!("{}:{key}", self.id)
+    }
+}
+
+fn refuse(command: Command) {
+    match command {
+        Command::Submit(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
+            drop(reply.send(Err(SessionError::ShuttingDown)));
+        }
+        Command::Attach { reply, .. } => drop(reply.send(Ok(()))),
+        Command::Park { reply, .. } => drop(reply.send(())),
+    }
+}

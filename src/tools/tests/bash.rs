@@ -1,0 +1,250 @@
+//! Bash: output, folders, environment, and the end of every process.
+
+use std::fs;
+
+use super::*;
+
+fn bash(command: &str) -> Value {
+    json!({"command": command})
+}
+
+/// A command that writes its own process id to `name` in the workspace, then lives on.
+fn lives_on(name: &str) -> String {
+    format!("echo $BASHPID > {name}.tmp; mv {name}.tmp {name}; exec sleep 1000")
+}
+
+/// Waits until the file holds a process id.
+async fn pid_in(path: &Path) -> i32 {
+    within(async {
+        loop {
+            if let Some(pid) = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()) {
+                return pid;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+impl Room {
+    /// Starts a command and stops it once the process that writes its id to `name` is there.
+    async fn stop_when_there(&mut self, command: &str, name: &str) -> (ToolOutcome, i32) {
+        let call = self.call("Bash", bash(command));
+        let prepared = self.tools.prepare(&call, &self.scene).await.unwrap();
+        let stop = CancellationToken::new();
+        let (progress, _ignored) = mpsc::channel(1);
+        let path = self.path(name);
+        let run = self.tools.run(&call, &prepared, &self.scene, progress, stop.clone());
+        let stopper = async {
+            let pid = pid_in(&path).await;
+            assert!(is_alive(pid));
+            stop.cancel();
+            pid
+        };
+        within(async { tokio::join!(run, stopper) }).await
+    }
+}
+
+#[tokio::test]
+async fn output_and_exit_code_are_told() {
+    let mut room = Room::new();
+    let outcome = room.run("Bash", bash("echo out; echo err >&2")).await;
+    let text = completed(&outcome);
+    assert!(text.contains("out\n") && text.contains("err\n"), "{text:?}");
+    let detail = outcome.detail.unwrap();
+    assert_eq!((&detail["exit_code"], &detail["stdout_bytes"]), (&json!(0), &json!(4)));
+
+    let outcome = room.run("Bash", bash("echo partial; exit 3")).await;
+    failed(&outcome, "exit_code");
+    assert_eq!(outcome.output, "partial\nExit code 3");
+    assert_eq!(outcome.detail.unwrap()["exit_code"], 3);
+
+    let outcome = room.run("Bash", bash("kill -KILL $$")).await;
+    failed(&outcome, "exit_code");
+    assert_eq!(outcome.detail.unwrap()["exit_code"], 137);
+
+    assert_eq!(completed(&room.run("Bash", bash("true")).await), "(no output)");
+    failed(&room.run("Bash", bash("if then")).await, "exit_code");
+    // The text is run as it was judged: quotes, here-documents, comments at the end.
+    let outcome = room.run("Bash", bash("cat <<'X'\na 'b' \"c\" $d\nX\n# end")).await;
+    assert_eq!(completed(&outcome), "a 'b' \"c\" $d\n");
+}
+
+#[tokio::test]
+async fn there_is_no_input_and_no_terminal() {
+    let mut room = Room::new();
+    let outcome =
+        room.run("Bash", bash("cat; test -t 0 || echo none; (: < /dev/tty) 2>/dev/null || echo notty")).await;
+    assert_eq!(completed(&outcome), "none\nnotty\n");
+    let outcome = room.run("Bash", bash("cut -d' ' -f6 /proc/$$/stat; echo $$; ulimit -c")).await;
+    let lines: Vec<&str> = completed(&outcome).lines().collect();
+    assert_eq!((lines[0], lines[2]), (lines[1], "0"), "leads its own session, writes no core");
+}
+
+#[tokio::test]
+async fn the_environment_is_scrubbed_and_marked() {
+    let mut room = Room::new();
+    let outcome = room.run("Bash", bash("env")).await;
+    let text = completed(&outcome);
+    assert!(text.contains("AGENTD_INSTANCE=test-instance\n"));
+    assert!(text.contains("AGENTD_CALL=call_") && text.contains("AGENTD_SESSION=ses_"));
+    assert!(text.contains(&format!("HOME={}\n", room.root.join("home").display())));
+    assert!(text.contains("TERM=dumb\n"));
+    // cargo sets these for tests: they stand for everything that is not on the list.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && !text.contains("CARGO_MANIFEST_DIR"));
+}
+
+#[tokio::test]
+async fn nothing_of_the_daemon_is_open_in_a_command() {
+    let mut room = Room::new();
+    let outcome = room.run("Bash", bash("ls /proc/$$/fd")).await;
+    let fds: Vec<u32> = completed(&outcome).lines().map(|line| line.parse().unwrap()).collect();
+    let unknown: Vec<&u32> = fds.iter().filter(|fd| **fd > 2 && **fd != 255 && **fd < 300).collect();
+    assert!(unknown.is_empty() && fds.iter().filter(|fd| **fd >= 300).count() == 1, "{fds:?}");
+}
+
+#[tokio::test]
+async fn the_folder_stays_for_the_next_command() {
+    let mut room = Room::new();
+    fs::create_dir_all(room.path("a/b")).unwrap();
+    for (command, ends_in, code) in [
+        ("cd a", "a", ""),
+        ("cd b; exit 4", "a/b", "exit_code"),
+        ("pwd; (cd ..)", "a/b", ""),
+        ("cd ..; false", "a", "exit_code"),
+        ("cd ..; set -eu; true", "", ""),
+        ("pwd() { echo /; }; cd a", "a", ""),
+        ("cd ..; exec 9>lock; exec 3>&1", "", ""),
+    ] {
+        let outcome = room.run("Bash", bash(command)).await;
+        assert_eq!(self::code(&outcome), code, "{command}: {outcome:?}");
+        assert_eq!(room.scene.cwd, room.path(ends_in).components().collect::<PathBuf>(), "{command}");
+    }
+    let traced = room.run("Bash", bash("set -x; cd a")).await;
+    assert_eq!(completed(&traced), "+ cd a\n");
+    let outcome = room.run("Bash", bash("cd /; pwd")).await;
+    assert_eq!(
+        completed(&outcome),
+        format!("/\nThe working directory was reset to {}", room.path("a").display())
+    );
+    assert_eq!((outcome.cwd, room.scene.cwd.clone()), (None, room.path("a")));
+    // The folder was removed: start again at the workspace.
+    fs::remove_dir_all(room.path("a")).unwrap();
+    let outcome = room.run("Bash", bash("pwd")).await;
+    assert_eq!(completed(&outcome), format!("{}\n", room.scene.workspace.display()));
+    assert_eq!(room.scene.cwd, room.scene.workspace);
+}
+
+#[tokio::test]
+async fn progress_is_valid_text_and_never_holds_up_the_command() {
+    let mut room = Room::with(|settings| settings.max_progress_bytes = 100_000);
+    let call =
+        room.call("Bash", bash("printf '\\303'; sleep 0.05; printf '\\251\\n'; yes é | head -c 400000"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    // Nobody listens: the channel fills up at once.
+    let (progress, mut listener) = mpsc::channel(4);
+    let outcome =
+        within(room.tools.run(&call, &prepared, &room.scene, progress, CancellationToken::new())).await;
+    let mut heard = String::new();
+    while let Ok(piece) = listener.try_recv() {
+        assert_eq!(piece.stream, "stdout");
+        heard.push_str(&piece.text);
+    }
+    assert!(heard.starts_with("é\n") && !heard.contains(char::REPLACEMENT_CHARACTER));
+    assert!(heard.len() <= 100_000);
+    let text = completed(&outcome);
+    assert!(text.starts_with("é\n") && text.contains("characters were left out here"), "{}", text.len());
+    assert!(text.chars().count() < 30_200);
+    let detail = outcome.detail.unwrap();
+    assert_eq!((&detail["truncated"], &detail["stdout_bytes"]), (&json!(true), &json!(400_003)));
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended_with_its_tree() {
+    let mut room = Room::new();
+    let command = format!("echo begun; ({}) & wait", lives_on("pid"));
+    let outcome = room.run("Bash", json!({"command": command, "timeout_ms": 300})).await;
+    failed(&outcome, "timed_out");
+    assert!(outcome.output.starts_with("begun\n") && outcome.output.contains("300 ms"), "{}", outcome.output);
+    assert!(!is_alive(pid_in(&room.path("pid")).await));
+    assert_eq!(outcome.detail.unwrap()["survivors"], json!([]));
+}
+
+#[tokio::test]
+async fn a_stopped_command_is_gone_before_the_outcome_comes() {
+    for command in [
+        format!("({}) & wait", lives_on("pid")),
+        // Ignores TERM.
+        format!("trap '' TERM; {}", lives_on("pid")),
+        // Left the session.
+        format!("setsid bash -c '{}' & wait", lives_on("pid").replace("BASHPID", "$")),
+        // Left the session and lost its parents.
+        format!("(setsid bash -c '{}' &) ; sleep 1000", lives_on("pid").replace("BASHPID", "$")),
+        format!(
+            "nohup bash -c '{}' >/dev/null 2>&1 & disown; sleep 1000",
+            lives_on("pid").replace("BASHPID", "$")
+        ),
+        // Left the session with a scrubbed environment; the parent lives.
+        format!("env -i setsid -w bash -c '{}'", lives_on("pid").replace("BASHPID", "$")),
+        // Stands still.
+        "bash -c 'echo $$ > pid; kill -STOP $$'; sleep 1000".to_owned(),
+    ] {
+        let mut room = Room::new();
+        let (outcome, pid) = room.stop_when_there(&command, "pid").await;
+        assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{command}");
+        assert!(!is_alive(pid), "{command}: {outcome:?}");
+        assert_eq!(outcome.detail.unwrap()["survivors"], json!([]), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn children_that_hold_the_pipes_do_not_hold_the_call_and_are_ended() {
+    let mut room = Room::new();
+    let command = format!("({}) & while [ ! -e pid ]; do :; done; echo done", lives_on("pid"));
+    let outcome = room.run("Bash", bash(&command)).await;
+    assert_eq!(completed(&outcome), "done\n");
+    assert!(!is_alive(pid_in(&room.path("pid")).await));
+
+    let command = format!(
+        "setsid nohup bash -c '{}' >/dev/null 2>&1 & while [ ! -e pid2 ]; do :; done",
+        lives_on("pid2").replace("BASHPID", "$")
+    );
+    completed(&room.run("Bash", bash(&command)).await);
+    assert!(!is_alive(pid_in(&room.path("pid2")).await));
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_no_process() {
+    let mut room = Room::new();
+    let call = room.call("Bash", bash(&format!("({}) & wait", lives_on("pid"))));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let path = room.path("pid");
+    let (progress, _ignored) = mpsc::channel(1);
+    let pid = {
+        let run = room.tools.run(&call, &prepared, &room.scene, progress, CancellationToken::new());
+        tokio::select! {
+            outcome = run => panic!("ended by itself: {outcome:?}"),
+            pid = pid_in(&path) => pid,
+        }
+    };
+    within(async {
+        while is_alive(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_the_judged_command_runs() {
+    let mut room = Room::new();
+    let judged = room.prepare("Bash", bash("echo harmless")).await.unwrap();
+    let other = room.call("Bash", bash("touch other"));
+    failed(&room.run_prepared(&other, &judged).await, "target_changed");
+    assert!(!room.path("other").exists());
+}

@@ -1,0 +1,342 @@
+//! Read, Write and Edit.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+use crate::types::tool::PathCare;
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    json!({"file_path": path, "old_string": old, "new_string": new})
+}
+
+#[tokio::test]
+async fn read_shows_numbered_lines_and_remembers_what_was_seen() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\ntwo\r\nthree");
+    let outcome = room.run("Read", json!({"file_path": "a.txt", "offset": "1"})).await;
+    assert_eq!(completed(&outcome), "     1\tone\n     2\ttwo\n     3\tthree\n(3 lines in total)");
+    let record = &outcome.reads[0];
+    assert_eq!((record.path.clone(), record.size, record.whole), (room.path("a.txt"), 14, true));
+    assert_eq!(record.sha256.len(), 64);
+
+    let part = room.run("Read", json!({"file_path": "a.txt", "offset": 2, "limit": 1})).await;
+    assert_eq!(completed(&part), "     2\ttwo\n(lines 2 to 2 of 3) Go on with offset 3.");
+    assert!(part.reads[0].whole, "the same content was seen whole before");
+
+    failed(&room.run("Read", json!({"file_path": "a.txt", "offset": 9})).await, "offset_past_end");
+    room.put("empty", "");
+    assert_eq!(completed(&room.run("Read", json!({"file_path": "empty"})).await), "(the file is empty)");
+}
+
+#[tokio::test]
+async fn read_is_bounded_and_counts_all_lines_of_a_large_file() {
+    let mut room = Room::new();
+    room.put("big.txt", "0123456789 and some more text in this line\n".repeat(100_000));
+    let outcome = room.run("Read", json!({"file_path": "big.txt"})).await;
+    let text = completed(&outcome);
+    assert!(text.ends_with("(lines 1 to 2000 of 100000) Go on with offset 2001."), "{}", text.len());
+    assert!(!outcome.reads[0].whole);
+    let far = room.run("Read", json!({"file_path": "big.txt", "offset": 99_999})).await;
+    assert!(completed(&far).contains("100000\t0123"));
+
+    room.put("wide.txt", format!("{}\nnext\n", "x".repeat(3_000_000)));
+    let wide = room.run("Read", json!({"file_path": "wide.txt"})).await;
+    assert!(completed(&wide).contains("[line cut: 2998000 more characters]\n     2\tnext"));
+    assert!(!wide.reads[0].whole, "a cut line was not seen");
+}
+
+#[tokio::test]
+async fn read_decodes_what_is_not_utf8() {
+    let mut room = Room::new();
+    let gbk = encoding_rs::GBK.encode("你好，世界。这是一个文件。\n").0.into_owned();
+    let utf16: Vec<u8> =
+        [0xFF, 0xFE].into_iter().chain("héllo\r\nw\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    for (bytes, text, encoding) in [
+        (gbk, "     1\t你好，世界。这是一个文件。\n", "GBK"),
+        (utf16, "     1\théllo\n     2\tw\n", "UTF-16LE"),
+        (b"\xEF\xBB\xBFx\n".to_vec(), "     1\tx\n", "UTF-8 with BOM"),
+    ] {
+        room.put("t", bytes);
+        let outcome = room.run("Read", json!({"file_path": "t"})).await;
+        assert!(completed(&outcome).starts_with(text), "{}", outcome.output);
+        assert_eq!(outcome.detail.unwrap()["encoding"], encoding);
+    }
+}
+
+#[tokio::test]
+async fn read_refuses_what_is_no_text_file() {
+    let mut room = Room::new();
+    room.put("src/main.rs", "x");
+    room.put("b.bin", b"a\0b");
+    room.put("i.png", b"\x89PNG\r\n\x1a\n");
+    room.put("n.ipynb", "{}");
+    nix::unistd::mkfifo(&room.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for (path, code, words) in [
+        ("b.bin", "binary_file", "binary data"),
+        ("i.png", "binary_file", "an image (PNG)"),
+        ("n.ipynb", "unsupported_file", "notebook"),
+        ("pipe", "not_a_regular_file", "named pipe"),
+        ("/dev/zero", "not_a_regular_file", "device"),
+        ("src", "is_a_directory", "LS"),
+        ("src/mian.rs", "file_not_found", "Did you mean src/main.rs?"),
+        ("/proc/self/environ", "magic_path", "process"),
+        ("src/main.rs/x", "not_a_directory", "not a folder"),
+    ] {
+        let outcome = room.run("Read", json!({"file_path": path})).await;
+        failed(&outcome, code);
+        assert!(outcome.output.contains(words), "{}", outcome.output);
+    }
+}
+
+#[tokio::test]
+async fn write_creates_files_with_their_folders() {
+    let mut room = Room::new();
+    let input = json!({"file_path": "a/b/c.txt", "content": "x\ny\n"});
+    let prepared = room.prepare("Write", input.clone()).await.unwrap();
+    assert_eq!(prepared.summary, "Write a/b/c.txt (+2 −0)");
+    assert!(prepared.diff.unwrap().contains("+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+x\n+y\n"));
+    assert!(!room.path("a").exists(), "preparing writes nothing");
+    let outcome = room.run("Write", input).await;
+    assert_eq!(completed(&outcome), "Created a/b/c.txt (+2 −0 lines; UTF-8, LF).");
+    assert_eq!(room.bytes("a/b/c.txt"), b"x\ny\n");
+    assert_eq!((outcome.changes[0].added, outcome.changes[0].removed), (2, 0));
+    // The model knows what it wrote.
+    let again = room.run("Write", json!({"file_path": "a/b/c.txt", "content": "z\n"})).await;
+    assert_eq!(completed(&again), "Overwrote a/b/c.txt (+1 −2 lines; UTF-8, LF).");
+}
+
+#[tokio::test]
+async fn write_overwrites_only_what_was_read_whole_and_is_unchanged() {
+    let mut room = Room::new();
+    let path = room.put("a.txt", "1\n2\n3\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let write = json!({"file_path": "a.txt", "content": "new\n"});
+    failed(&room.run("Write", write.clone()).await, "not_read");
+    room.run("Read", json!({"file_path": "a.txt", "limit": 1})).await;
+    failed(&room.run("Write", write.clone()).await, "not_read");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    room.put("a.txt", "changed by somebody\n");
+    failed(&room.run("Write", write.clone()).await, "file_changed");
+    assert_eq!(room.bytes("a.txt"), b"changed by somebody\n");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    completed(&room.run("Write", write).await);
+    assert_eq!(room.bytes("a.txt"), b"new\n");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[tokio::test]
+async fn write_through_a_link_changes_the_target_and_keeps_the_link() {
+    let mut room = Room::new();
+    room.put("real.txt", "old\n");
+    symlink("real.txt", room.path("link")).unwrap();
+    room.run("Read", json!({"file_path": "link"})).await;
+    completed(&room.run("Write", json!({"file_path": "link", "content": "new\n"})).await);
+    assert!(room.path("link").is_symlink());
+    assert_eq!(room.bytes("real.txt"), b"new\n");
+}
+
+#[tokio::test]
+async fn write_keeps_encoding_and_line_endings_of_an_existing_file() {
+    let mut room = Room::new();
+    for (before, content, after, told) in [
+        (&b"a\r\nb\r\n"[..], "x\ny\n", &b"x\r\ny\r\n"[..], "UTF-8, CRLF"),
+        (b"\xEF\xBB\xBFa\n", "x\n", b"\xEF\xBB\xBFx\n", "UTF-8 with BOM, LF"),
+        (b"\xFF\xFEa\0\n\0", "x\n", b"\xFF\xFEx\0\n\0", "UTF-16LE, LF"),
+        (b"caf\xe9 cr\xe8me\n", "th\u{e9}\n", b"th\xe9\n", "windows-1252, LF"),
+        (b"caf\xe9 cr\xe8me\n", "\u{4f60}\n", "\u{4f60}\n".as_bytes(), "UTF-8, LF"),
+    ] {
+        room.put("f", before);
+        room.run("Read", json!({"file_path": "f"})).await;
+        let outcome = room.run("Write", json!({"file_path": "f", "content": content})).await;
+        assert!(completed(&outcome).contains(told), "{}", outcome.output);
+        assert_eq!(room.bytes("f"), after, "{content:?} over {before:?}");
+    }
+}
+
+#[tokio::test]
+async fn edit_checks_come_in_order_and_each_has_its_code() {
+    let mut room = Room::new();
+    room.put("src/a.txt", "alpha\nbeta\nbeta\ngamma delta epsilon\n");
+    room.put("empty.txt", "");
+    room.put("b.bin", b"a\0b");
+    // GBK text with a stray byte that does not come back.
+    room.put("odd.txt", b"\xEF\xBB\xBFbad \xFF byte");
+    for (input, code, words) in [
+        (edit("nowhere", "a", "a"), "same_strings", "same"),
+        (edit("nowhere", "a\r\n", "a\n"), "same_strings", "same"),
+        (edit("src/a.txt", "", "x"), "file_exists", "not empty"),
+        (edit("src/aa.txt", "a", "b"), "file_not_found", "Did you mean src/a.txt?"),
+        (edit("b.bin", "a", "b"), "binary_file", "binary"),
+        (edit("odd.txt", "bad", "b"), "encoding_not_safe", "byte for byte"),
+        (
+            edit("src/a.txt", "gamma  delta epsilon", "x"),
+            "string_not_found",
+            "line 4 (only whitespace differs)",
+        ),
+        (edit("src/a.txt", "beta", "x"), "multiple_matches", "2 times, at lines 2, 3"),
+        (edit("src/a.txt", "alpha", "x"), "not_read", "read it before"),
+    ] {
+        let outcome = room.run("Edit", input.clone()).await;
+        failed(&outcome, code);
+        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert!(outcome.detail.unwrap()["meta"].is_object());
+    }
+    room.run("Read", json!({"file_path": "src/a.txt"})).await;
+    room.put("src/a.txt", "alpha\nsomebody else\n");
+    failed(&room.run("Edit", edit("src/a.txt", "alpha", "x")).await, "file_changed");
+    assert_eq!(room.bytes("src/a.txt"), b"alpha\nsomebody else\n");
+}
+
+#[tokio::test]
+async fn edit_replaces_tells_the_change_and_may_go_on() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\ntwo\nthree two\n");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    let outcome = room.run("Edit", edit("a.txt", "one\n", "1\n")).await;
+    assert_eq!(completed(&outcome), "Edited a.txt (+1 −1 lines; UTF-8, LF).");
+    let change = &outcome.changes[0];
+    assert_eq!(change.diff, "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n-one\n+1\n two\n three two\n");
+    let detail = outcome.detail.unwrap();
+    assert_eq!(detail["sha256_after"], outcome.reads[0].sha256);
+    assert_ne!(detail["sha256_before"], detail["sha256_after"]);
+    // Its own edit is no change by somebody else.
+    let mut all = edit("a.txt", "two", "2");
+    all["replace_all"] = json!("true");
+    let outcome = room.run("Edit", all).await;
+    assert_eq!(completed(&outcome), "Edited a.txt in 2 places (+2 −2 lines; UTF-8, LF).");
+    assert_eq!(room.bytes("a.txt"), b"1\n2\nthree 2\n");
+    // Known whole from the beginning, so it may be overwritten.
+    completed(&room.run("Write", json!({"file_path": "a.txt", "content": ""})).await);
+}
+
+#[tokio::test]
+async fn edit_creates_a_file_from_an_empty_old_string() {
+    let mut room = Room::new();
+    room.put("empty.txt", "");
+    for path in ["new/file.txt", "empty.txt"] {
+        completed(&room.run("Edit", edit(path, "", "x\n")).await);
+        assert_eq!(room.bytes(path), b"x\n");
+        completed(&room.run("Edit", edit(path, "x", "y")).await);
+    }
+}
+
+#[tokio::test]
+async fn edit_keeps_every_byte_outside_the_edit() {
+    let mut room = Room::new();
+    let gbk = |text: &str| encoding_rs::GBK.encode(text).0.into_owned();
+    let utf16be = |text: &str| -> Vec<u8> {
+        [0xFE, 0xFF].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect()
+    };
+    for (before, old, new, after, told) in [
+        (b"a\r\nb\nc\r\n".to_vec(), "a\nb", "A\nB", b"A\r\nB\nc\r\n".to_vec(), "UTF-8, mixed line endings"),
+        (b"a\r\nb\r\n".to_vec(), "b\n", "b\nc\n", b"a\r\nb\r\nc\r\n".to_vec(), "UTF-8, CRLF"),
+        (b"\xEF\xBB\xBFa\n".to_vec(), "a", "é", "\u{feff}é\n".as_bytes().to_vec(), "UTF-8 with BOM, LF"),
+        (
+            gbk("你好，世界。这是测试。\r\n第二行\n"),
+            "第二行",
+            "第三行",
+            gbk("你好，世界。这是测试。\r\n第三行\n"),
+            "GBK, mixed",
+        ),
+        (utf16be("a\r\nb"), "b", "😀\n", utf16be("a\r\n😀\r\n"), "UTF-16BE, CRLF"),
+    ] {
+        room.put("f", &before);
+        room.run("Read", json!({"file_path": "f"})).await;
+        let outcome = room.run("Edit", edit("f", old, new)).await;
+        assert!(completed(&outcome).contains(told), "{}", outcome.output);
+        assert_eq!(room.bytes("f"), after, "{old:?} -> {new:?}");
+    }
+    room.put("f", gbk("你好，世界。这是测试。\n"));
+    room.run("Read", json!({"file_path": "f"})).await;
+    failed(&room.run("Edit", edit("f", "世界", "😀")).await, "cannot_encode");
+}
+
+#[tokio::test]
+async fn the_run_refuses_another_object_than_the_one_that_was_judged() {
+    let mut room = Room::new();
+    room.put("out.txt", "theirs\n");
+    std::fs::create_dir(room.path("d")).unwrap();
+    let call = room.call("Write", json!({"file_path": "d/x.txt", "content": "mine\n"}));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    assert_eq!(edited_path(&prepared), room.path("d/x.txt"));
+    symlink("../out.txt", room.path("d/x.txt")).unwrap();
+    failed(&room.run_prepared(&call, &prepared).await, "not_read");
+    assert_eq!(room.bytes("out.txt"), b"theirs\n");
+
+    std::fs::remove_file(room.path("d/x.txt")).unwrap();
+    symlink("new-name", room.path("d/x.txt")).unwrap();
+    failed(&room.run_prepared(&call, &prepared).await, "target_changed");
+    assert!(!room.path("d/new-name").exists());
+
+    // A file that was edited while a person was looking at the diff.
+    room.put("a.txt", "one\ntwo\n");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    let call = room.call("Edit", edit("a.txt", "one", "1"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    room.put("a.txt", "one\nchanged\n");
+    failed(&room.run_prepared(&call, &prepared).await, "file_changed");
+    assert_eq!(room.bytes("a.txt"), b"one\nchanged\n");
+}
+
+#[tokio::test]
+async fn without_the_guard_unread_files_may_be_edited_but_not_behind_a_persons_back() {
+    let mut room = Room::with(|settings| settings.edit_requires_read = false);
+    room.put("a.txt", "one\n");
+    completed(&room.run("Edit", edit("a.txt", "one", "two")).await);
+    room.put("b.txt", "one\nmore\n");
+    let call = room.call("Edit", edit("b.txt", "one", "1"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    room.put("b.txt", "one\nother\n");
+    failed(&room.run_prepared(&call, &prepared).await, "file_changed");
+}
+
+#[tokio::test]
+async fn errors_tell_nothing_of_files_that_may_not_be_read() {
+    let mut room = Room::new();
+    let secret = room.root.join("home/notes.txt");
+    std::fs::write(&secret, "the password is hunter2 and nothing else\n").unwrap();
+    let path = secret.to_str().unwrap();
+    room.put(".env", "TOKEN=abcdef\n");
+    for (path, old) in [(path, "the password is hunter3 and"), (path, "password"), (".env", "TOKEN=abcdeg")] {
+        let outcome = room.prepare("Edit", edit(path, old, "x")).await.unwrap_err();
+        failed(&outcome, "not_read");
+        assert!(!outcome.output.contains("hunter2") && !format!("{outcome:?}").contains("abcdef"));
+    }
+}
+
+#[tokio::test]
+async fn without_the_guard_a_person_is_asked_before_an_error_tells_anything() {
+    let mut room = Room::with(|settings| settings.edit_requires_read = false);
+    room.put(".env", "TOKEN=abcdef\n");
+    let prepared = room.prepare("Edit", edit(".env", "TOKEN=abcdeg", "x")).await.unwrap();
+    assert_eq!((prepared.diff, prepared.summary.as_str()), (None, "Edit .env"));
+    // After the person agreed, the run says what is wrong.
+    failed(&room.run("Edit", edit(".env", "TOKEN=abcdeg", "x")).await, "string_not_found");
+}
+
+#[tokio::test]
+async fn protected_places_are_judged_before_they_are_checked() {
+    let mut room = Room::new();
+    room.put(".git/config", "[core]\n");
+    let data = room.root.join("data/x.db");
+    for path in [".git/config", ".git/hooks/pre-commit", ".agentd/policy.toml", data.to_str().unwrap()] {
+        let prepared = room.prepare("Write", json!({"file_path": path, "content": "x"})).await.unwrap();
+        match prepared.subject {
+            Subject::Edit { path } => assert_eq!(path.care, PathCare::Protected, "{path:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_call_changes_nothing() {
+    let mut room = Room::new();
+    let call = room.call("Write", json!({"file_path": "a.txt", "content": "x"}));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let (progress, _ignored) = mpsc::channel(1);
+    let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, stop)).await;
+    assert_eq!(outcome.status, ToolStatus::Cancelled);
+    assert!(!room.path("a.txt").exists());
+}

@@ -1,0 +1,144 @@
+//! Glob, Grep and LS.
+
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+fn room() -> Room {
+    let room = Room::new();
+    room.put(".gitignore", "target/\n*.log\n");
+    room.put("src/main.rs", "fn main() {\n    println!(\"Hello\");\n}\n");
+    room.put("src/lib/mod.rs", "pub fn hello() {}\n// one\n// two\n// three\n");
+    room.put("docs/a.md", "hello docs\n");
+    room.put("target/out.rs", "fn hello() {}\n");
+    room.put("x.log", "hello log\n");
+    room.put(".hidden/h.rs", "fn hello() {}\n");
+    room.put("server.pem", "hello key\n");
+    room.put("bin", b"hello\0binary\n");
+    // Times in a known order: the later in this list, the newer.
+    for (age, name) in ["docs/a.md", "src/lib/mod.rs", "src/main.rs"].iter().rev().enumerate() {
+        let file = std::fs::File::options().write(true).open(room.path(name)).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 - 100 * age as u64);
+        file.set_modified(time).unwrap();
+    }
+    room
+}
+
+#[tokio::test]
+async fn glob_finds_files_newest_first() {
+    let mut room = room();
+    let absolute = format!("{}/src/*.rs", room.scene.workspace.display());
+    for (input, expected) in [
+        (json!({"pattern": "**/*.rs"}), "src/main.rs\nsrc/lib/mod.rs"),
+        (json!({"pattern": "*.rs"}), "src/main.rs\nsrc/lib/mod.rs"),
+        (json!({"pattern": "src/*.rs"}), "src/main.rs"),
+        (json!({"pattern": "*.rs", "path": "src/lib"}), "src/lib/mod.rs"),
+        (json!({"pattern": "lib/*.rs", "path": "src"}), "src/lib/mod.rs"),
+        (json!({"pattern": absolute}), "src/main.rs"),
+        (json!({"pattern": "**/*.{md,txt}"}), "docs/a.md"),
+        (json!({"pattern": ".hidden/*.rs"}), ".hidden/h.rs"),
+        (json!({"pattern": "*.zzz"}), "No files match."),
+    ] {
+        let outcome = room.run("Glob", input.clone()).await;
+        assert_eq!(completed(&outcome), expected, "{input}");
+    }
+    failed(&room.run("Glob", json!({"pattern": "*", "path": "nowhere"})).await, "file_not_found");
+}
+
+#[tokio::test]
+async fn glob_is_judged_by_the_folder_it_really_searches() {
+    let mut room = room();
+    for (pattern, inside) in [("../*", false), ("/etc/*.conf", false), ("src/*.rs", true), ("~/*", false)] {
+        let prepared = room.prepare("Glob", json!({"pattern": pattern})).await.unwrap();
+        match prepared.subject {
+            Subject::Read { path } => assert_eq!(path.in_workspace, inside, "{pattern}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn glob_shows_at_most_a_hundred() {
+    let mut room = Room::new();
+    for n in 0..120 {
+        room.put(&format!("f{n}.txt"), "");
+    }
+    let outcome = room.run("Glob", json!({"pattern": "*.txt"})).await;
+    let text = completed(&outcome);
+    assert_eq!(text.lines().count(), 101);
+    assert!(text.ends_with("(the 100 newest of 120 files; narrow the pattern to see others)"));
+}
+
+#[tokio::test]
+async fn grep_shows_files_lines_or_counts() {
+    let mut room = room();
+    let secret = "\n(1 files that likely hold secrets were not searched; give the file itself as path)";
+    for (input, expected) in [
+        (json!({"pattern": "hello"}), format!("docs/a.md\nsrc/lib/mod.rs{secret}")),
+        (json!({"pattern": "HELLO", "-i": true, "type": "rust"}), "src/lib/mod.rs\nsrc/main.rs".into()),
+        (
+            json!({"pattern": "hello", "glob": "*.rs", "output_mode": "content"}),
+            "src/lib/mod.rs:1:pub fn hello() {}".into(),
+        ),
+        (
+            json!({"pattern": "two", "path": "src", "output_mode": "content", "-C": "1"}),
+            "src/lib/mod.rs-2-// one\nsrc/lib/mod.rs:3:// two\nsrc/lib/mod.rs-4-// three".into(),
+        ),
+        (
+            json!({"pattern": "two", "path": "src", "output_mode": "content", "-n": false}),
+            "src/lib/mod.rs:// two".into(),
+        ),
+        (
+            json!({"pattern": "//", "path": "src", "output_mode": "count"}),
+            "src/lib/mod.rs:3\n(3 matching lines in 1 files)".into(),
+        ),
+        (
+            json!({"pattern": "one.*three", "path": "src", "output_mode": "content", "multiline": true}),
+            "src/lib/mod.rs:2:// one\nsrc/lib/mod.rs:3:// two\nsrc/lib/mod.rs:4:// three".into(),
+        ),
+        (
+            json!({"pattern": "//", "path": "src", "output_mode": "content", "head_limit": 2}),
+            "src/lib/mod.rs:2:// one\nsrc/lib/mod.rs:3:// two\n(there is more; narrow the search or raise head_limit)"
+                .into(),
+        ),
+        (json!({"pattern": "zzz", "path": "src"}), "No matches found.".into()),
+        (json!({"pattern": "hello", "path": "x.log"}), "x.log".into()),
+        (json!({"pattern": "key", "path": "server.pem", "output_mode": "content"}), "server.pem:1:hello key".into()),
+    ] {
+        let outcome = room.run("Grep", input.clone()).await;
+        assert_eq!(completed(&outcome), expected, "{input}");
+    }
+    failed(&room.run("Grep", json!({"pattern": "x", "type": "klingon"})).await, "invalid_type");
+}
+
+#[tokio::test]
+async fn searches_stop_when_they_are_told_to() {
+    let mut room = room();
+    for (tool, input) in [
+        ("Grep", json!({"pattern": "hello"})),
+        ("Glob", json!({"pattern": "**"})),
+        ("LS", json!({"path": "."})),
+        ("Read", json!({"file_path": "docs/a.md"})),
+    ] {
+        let call = room.call(tool, input);
+        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let (progress, _ignored) = mpsc::channel(1);
+        let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, stop)).await;
+        assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn ls_lists_a_folder() {
+    let mut room = room();
+    std::os::unix::fs::symlink("docs", room.path("link")).unwrap();
+    let outcome = room.run("LS", json!({"path": "."})).await;
+    assert_eq!(
+        completed(&outcome),
+        ".gitignore\n.hidden/\nbin\ndocs/\nlink -> docs\nserver.pem\nsrc/\ntarget/\nx.log"
+    );
+    failed(&room.run("LS", json!({"path": "x.log"})).await, "not_a_directory");
+    failed(&room.run("LS", json!({"path": "srx"})).await, "file_not_found");
+}

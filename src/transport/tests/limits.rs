@@ -1,0 +1,245 @@
+//! What is too much is answered, and harms nobody else (S14, S15).
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::super::Limits;
+use super::support::*;
+
+fn kind(reply: &Value) -> &str {
+    reply["error"]["data"]["kind"].as_str().unwrap_or_else(|| panic!("{reply}"))
+}
+
+#[tokio::test]
+async fn a_line_over_the_limit_is_answered_and_skipped() {
+    let house = House::with(Limits { max_message_bytes: 10_000, ..Limits::default() });
+    let mut client = house.connect().await;
+    for size in [10_001, 300_000, 3_000_000] {
+        client.send("x".repeat(size)).await;
+        let reply = client.next().await;
+        assert_eq!((kind(&reply), &reply["id"]), ("invalid_request", &Value::Null));
+        assert!(reply["error"]["message"].as_str().unwrap().contains("10000"), "{reply}");
+        client.send("\n").await;
+        assert_eq!(client.call("echo", json!([size])).await["result"], json!([size]));
+    }
+    let fits = json!(["x".repeat(9_000)]);
+    assert_eq!(client.call("echo", fits.clone()).await["result"], fits);
+}
+
+#[tokio::test]
+async fn batches_and_nesting_have_bounds() {
+    let limits = Limits { max_batch: 3, max_depth: 10, ..Limits::default() };
+    let house = House::with(limits);
+    let mut client = house.connect().await;
+    let one = r#"{"jsonrpc":"2.0","id":1,"method":"echo"}"#;
+    client.send(format!("[{one},{one},{one},{one}]\n")).await;
+    let reply = client.next().await;
+    assert!(reply.is_object() && reply["id"].is_null());
+    assert_eq!(kind(&reply), "invalid_request");
+
+    let mut deep = json!([]);
+    for _ in 0..10 {
+        deep = json!([deep]);
+    }
+    assert_eq!(kind(&client.call("echo", deep.clone()).await), "invalid_request");
+    assert_eq!(client.call("echo", deep[0].clone()).await["result"], deep[0]);
+}
+
+#[tokio::test]
+async fn a_reply_over_the_limit_is_an_error() {
+    let house = House::with(Limits { max_response_bytes: 1000, ..Limits::default() });
+    let mut client = house.connect().await;
+    let reply = client.call("big", json!([2000])).await;
+    assert_eq!((kind(&reply), &reply["id"]), ("internal", &json!(1)));
+    assert!(reply["error"]["message"].as_str().unwrap().contains("1000"));
+    let one = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[600]}"#;
+    client.send(format!("[{one},{one}]\n")).await;
+    let reply = client.next().await;
+    assert_eq!(reply[0]["result"].as_str().unwrap().len(), 600);
+    assert_eq!(kind(&reply[1]), "internal");
+}
+
+#[tokio::test]
+async fn calls_over_the_limit_wait_and_all_are_answered() {
+    let house = House::with(Limits { max_in_flight: 4, ..Limits::default() });
+    let (mut client, mut other) = (house.connect().await, house.connect().await);
+    for id in 0..20 {
+        client.begin(id, "wait", json!([])).await;
+    }
+    until("four to begin", || house.record.begun.load(Ordering::SeqCst) == 4).await;
+    assert_eq!(other.call("echo", json!([])).await["id"], 1);
+    assert_eq!(house.record.begun.load(Ordering::SeqCst), 4);
+    house.record.gate.0.add_permits(20);
+    let mut ids = vec![];
+    for _ in 0..20 {
+        ids.push(client.next().await["id"].as_u64().unwrap());
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (0..20).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn the_end_of_a_long_batch_is_sent_back() {
+    let house = House::with(Limits { max_in_flight: 2, ..Limits::default() });
+    let calls: Vec<_> =
+        (0..4).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "later", "params": [id]})).collect();
+    let replies = house.lines(Value::from(calls).to_string()).await;
+    assert_eq!(replies[0][1]["result"], json!([1]));
+    for sent_back in &replies[0].as_array().unwrap()[2..] {
+        assert_eq!(sent_back["error"]["code"], -32001);
+        assert_eq!(sent_back["error"]["data"], json!({"kind": "overloaded", "retryable": true}));
+    }
+}
+
+#[tokio::test]
+async fn heavy_calls_wait_for_each_other() {
+    let house = House::with(Limits { max_in_flight_bytes: 64 << 10, ..Limits::default() });
+    let mut client = house.connect().await;
+    let heavy = json!(["x".repeat(50_000)]);
+    client.begin(1, "wait", heavy.clone()).await;
+    client.begin(2, "wait", heavy.clone()).await;
+    until("one to begin", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    house.record.gate.0.add_permits(1);
+    assert_eq!(client.next().await["id"], 1);
+    // Heavier than all that is allowed at once: it passes alone.
+    house.record.gate.0.add_permits(2);
+    assert_eq!(client.next().await["id"], 2);
+    client.begin(3, "wait", json!(["x".repeat(500_000)])).await;
+    assert_eq!(client.next().await["id"], 3);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_so() {
+    let house = House::with(Limits { max_connections: 2, ..Limits::default() });
+    let (mut one, mut two) = (house.connect().await, house.connect().await);
+    one.call("echo", json!([])).await;
+    two.call("echo", json!([])).await;
+    assert_eq!(house.serving.connections(), 2);
+    let mut three = house.connect().await;
+    let reply = three.next().await;
+    assert_eq!((reply["error"]["code"].as_i64(), kind(&reply)), (Some(-32001), "overloaded"));
+    assert_eq!(three.next().await, Value::Null);
+    assert_eq!(one.call("echo", json!([])).await["id"], 1);
+    drop(two);
+    until("a place", || house.serving.connections() == 1).await;
+    soon("a place", async {
+        while house.connect().await.call("echo", json!([])).await["id"] != 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_silent_and_the_slow_are_sent_away() {
+    let house = House::with(Limits {
+        first_byte_timeout: Duration::from_millis(300),
+        half_frame_timeout: Duration::from_millis(300),
+        ..Limits::default()
+    });
+    let mut silent = house.connect().await;
+    assert_eq!(silent.next().await, Value::Null);
+
+    let mut half = house.connect().await;
+    half.send(r#"{"jsonrpc":"2.0","#).await;
+    assert_eq!(kind(&half.next().await), "parse_error");
+    assert_eq!(half.next().await, Value::Null);
+
+    let mut head = house.raw().await;
+    head.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+    let mut answer = String::new();
+    soon("the answer", head.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+
+    let mut word = house.raw().await;
+    word.write_all(b"G").await.unwrap();
+    assert_eq!(soon("the end", word.read(&mut [0])).await.unwrap(), 0);
+
+    // Silence between messages is nobody's fault.
+    let mut client = house.connect().await;
+    client.call("echo", json!([])).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(client.call("echo", json!([])).await["id"], 1);
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_its_replies_stops_only_itself() {
+    let house = House::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
+    let (read, write) = house.raw().await.into_split();
+    let greedy = tokio::spawn(async move {
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[10000]}"#.to_owned() + "\n";
+        let mut sent = 0usize;
+        loop {
+            match tokio::time::timeout(Duration::from_millis(300), write.writable()).await {
+                Ok(_) => sent += write.try_write(call.as_bytes()).unwrap_or(0),
+                Err(_) => return (sent, write),
+            }
+        }
+    });
+    let mut other = house.connect().await;
+    for _ in 0..100 {
+        assert_eq!(other.call("later", json!([1])).await["result"], json!([1]));
+    }
+    // It was stopped by back-pressure: far less was taken in than would fill memory.
+    let (sent, write) = soon("the greedy one to be stopped", greedy).await.unwrap();
+    assert!(sent < 2_000_000, "{sent} bytes were taken in");
+    drop((read, write));
+    until("it to be gone", || house.serving.connections() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_connections_come_and_go() {
+    let house = House::with(Limits { max_connections: 50, ..Limits::default() });
+    let mut sockets = vec![];
+    for _ in 0..400 {
+        sockets.push(house.raw().await);
+    }
+    until("the limit", || house.serving.connections() <= 50).await;
+    drop(sockets);
+    until("all to be gone", || house.serving.connections() == 0).await;
+    assert_eq!(house.connect().await.call("echo", json!([])).await["id"], 1);
+}
+
+/// Runs itself again in a process that may have few descriptors: the limit is the process's.
+#[tokio::test]
+async fn out_of_descriptors_it_waits_and_recovers() {
+    const ME: &str = "transport::tests::limits::out_of_descriptors_it_waits_and_recovers";
+    const INSIDE: &str = "AGENTD_TEST_FEW_DESCRIPTORS";
+    if std::env::var_os(INSIDE).is_none() {
+        let mut again = tokio::process::Command::new("sh");
+        again.args(["-c", "ulimit -n 64 && exec \"$0\" --exact \"$1\" --test-threads=1"]);
+        again.arg(std::env::current_exe().unwrap()).arg(ME).env(INSIDE, "1").kill_on_drop(true);
+        let output = soon("the other process", again.output()).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let house = House::new();
+    let mut first = house.connect().await;
+    first.call("echo", json!([])).await;
+    let mut crowd = vec![];
+    let shortage = loop {
+        assert!(crowd.len() < 100, "the limit is not in force");
+        // A blocking connect of the standard library: it takes a descriptor at once.
+        match std::os::unix::net::UnixStream::connect(&house.path) {
+            Ok(socket) => crowd.push(socket),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(shortage.raw_os_error(), Some(nix::libc::EMFILE));
+    // Those that were taken in are served while the door is shut.
+    for _ in 0..20 {
+        assert_eq!(first.call("later", json!([1])).await["result"], json!([1]));
+    }
+    drop(crowd);
+    soon("recovery", async {
+        while house.serving.connections() != 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(house.connect().await.call("echo", json!([])).await["id"], 1);
+}

@@ -1,0 +1,205 @@
+//! Subscriptions: order, back-pressure, and their end (R10).
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use super::super::Limits;
+use super::support::*;
+
+#[tokio::test]
+async fn the_reply_comes_first_then_every_event_in_order() {
+    let house = House::new();
+    for _ in 0..20 {
+        let mut client = house.connect().await;
+        let id = client.call("count", json!([500])).await["result"].clone();
+        assert!(id.as_str().unwrap().starts_with("sub_"), "{id}");
+        for n in 0..500 {
+            let expected =
+                json!({"jsonrpc": "2.0", "method": "event", "params": {"subscription": id, "result": n}});
+            assert_eq!(client.next().await, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn in_a_batch_the_whole_reply_comes_first() {
+    let house = House::new();
+    let calls: Vec<_> =
+        (0..3).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "count", "params": [2]})).collect();
+    let lines = house.lines(Value::from(calls).to_string()).await;
+    assert_eq!(lines[0].as_array().unwrap().len(), 3);
+    assert_eq!(lines.len(), 7);
+}
+
+#[tokio::test]
+async fn a_failed_call_or_a_notification_starts_nothing() {
+    let house = House::with(Limits { max_subscriptions: 1, ..Limits::default() });
+    let mut client = house.connect().await;
+    // Also gives its place back.
+    for _ in 0..3 {
+        assert_eq!(client.call("count_then_fail", json!([])).await["error"]["message"], "on second thoughts");
+    }
+    client.send("{\"jsonrpc\":\"2.0\",\"method\":\"count\",\"params\":[5]}\n").await;
+    assert_eq!(client.call("echo", json!(["nothing came before"])).await["id"], 1);
+    assert_eq!(house.record.pumps.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn there_is_a_limit_and_unsubscribing_frees_a_place() {
+    let house = House::with(Limits { max_subscriptions: 2, ..Limits::default() });
+    let mut client = house.connect().await;
+    // Floods whose first notification never fits are as quiet as can be: none is read here.
+    let first = client.call("count", json!([0])).await["result"].clone();
+    assert!(first.is_string());
+    until("the empty one to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    assert_eq!(client.call("unsubscribe", json!([first])).await["result"], false);
+    assert_eq!(client.call("unsubscribe", json!(["sub_none"])).await["result"], false);
+
+    let mut ids = vec![];
+    for _ in 0..2 {
+        client.begin(2, "flood", json!([1000])).await;
+        ids.push(reply(&mut client, 2).await["result"].clone());
+    }
+    client.begin(3, "flood", json!([1000])).await;
+    let refused = reply(&mut client, 3).await;
+    assert_eq!(refused["error"]["data"]["kind"], "overloaded");
+    assert!(refused["error"]["message"].as_str().unwrap().contains('2'));
+    for id in ids {
+        client.begin(4, "unsubscribe", json!([id])).await;
+        assert_eq!(reply(&mut client, 4).await["result"], true);
+    }
+    until("the pumps to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    client.begin(5, "count", json!([1])).await;
+    assert!(reply(&mut client, 5).await["result"].is_string());
+}
+
+/// Reads past notifications.
+async fn reply(client: &mut Client, id: u32) -> Value {
+    loop {
+        let line = client.next().await;
+        if line["id"] == id {
+            return line;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pump_that_panics_harms_nobody() {
+    let house = House::with(Limits { max_subscriptions: 1, ..Limits::default() });
+    let mut client = house.connect().await;
+    for _ in 0..3 {
+        assert!(client.call("panicking_pump", json!([])).await["result"].is_string());
+        soon("its place", async {
+            while client.call("count", json!([0])).await["result"].is_null() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        until("the place again", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stuck_reader_holds_up_only_itself() {
+    let house = House::with(Limits { outbox_bytes: 64 << 10, ..Limits::default() });
+    let mut stuck = house.connect().await;
+    stuck.begin(1, "flood", json!([1000])).await;
+    let sent = || house.record.sent.load(Ordering::SeqCst);
+    until("the flood", || sent() > 0).await;
+    // The socket's own buffer, the outbox and one piece in the writer's hands: then it stops.
+    let mut before = 0;
+    soon("the flood to stop", async {
+        while sent() != before {
+            before = sent();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    assert!(before < 2000, "{before} notifications of 1000 bytes were taken");
+
+    let mut other = house.connect().await;
+    for n in 0..200 {
+        assert_eq!(other.call("later", json!([n])).await["result"], json!([n]));
+    }
+    let mut counted = house.connect().await;
+    counted.call("count", json!([1000])).await;
+    for n in 0..1000 {
+        assert_eq!(counted.next().await["params"]["result"], n);
+    }
+
+    // On its own connection replies still get in, behind what waits; reading makes it go on.
+    stuck.begin(7, "echo", json!(["late"])).await;
+    assert_eq!(reply(&mut stuck, 7).await["result"], json!(["late"]));
+    until("it to go on", || sent() > before).await;
+    drop(stuck);
+    until("its pump to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+}
+
+#[tokio::test]
+async fn whoever_only_stops_sending_still_gets_everything() {
+    let house = House::new();
+    // Replies, also late ones; then the daemon hangs up, since nothing more can come.
+    house.record.gate.0.add_permits(1);
+    let lines = house.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"wait\"}").await;
+    assert_eq!(lines.len(), 1);
+    // All events of a subscription that ends.
+    let lines = house.lines("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\",\"params\":[2000]}\n").await;
+    assert_eq!(lines.len(), 2001);
+    // One that does not end goes on until the peer has really gone.
+    let mut client = house.connect().await;
+    client.begin(1, "flood", json!([10])).await;
+    client.write.shutdown().await.unwrap();
+    for _ in 0..1000 {
+        assert!(client.next().await.is_object());
+    }
+    drop(client);
+    until("the pump to end", || house.record.pumps.load(Ordering::SeqCst) == 0).await;
+    until("it to be gone", || house.serving.connections() == 0).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_goes_while_all_is_quiet_is_noticed() {
+    let house = House::with(Limits { max_in_flight: 1, ..Limits::default() });
+    // It stopped sending and waits.
+    let mut client = house.connect().await;
+    client.begin(1, "until_closed", json!([])).await;
+    client.write.shutdown().await.unwrap();
+    until("the call", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    drop(client);
+    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
+    // We do not read, because it may run only one call.
+    let mut client = house.connect().await;
+    for id in 0..3 {
+        client.begin(id, "until_closed", json!([])).await;
+    }
+    until("the call", || house.record.begun.load(Ordering::SeqCst) == 2).await;
+    drop(client);
+    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 2).await;
+    until("it to be gone", || house.serving.connections() == 0).await;
+    // We do not read, because a batch waits for room.
+    let house = House::with(Limits { max_in_flight: 3, ..Limits::default() });
+    let mut client = house.connect().await;
+    client.begin(0, "until_closed", json!([])).await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"until_closed"}"#;
+    client.send(format!("[{call},{call},{call}]\n")).await;
+    until("the call", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    drop(client);
+    until("the call to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
+    until("it to be gone", || house.serving.connections() == 0).await;
+    assert_eq!(house.record.begun.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_began_is_brought_to_its_end_without_its_peer() {
+    let house = House::new();
+    let mut client = house.connect().await;
+    client.begin(1, "wait", json!([])).await;
+    until("it to begin", || house.record.begun.load(Ordering::SeqCst) == 1).await;
+    drop(client);
+    until("the peer to be gone", || house.serving.connections() == 0).await;
+    assert_eq!(house.record.ended.load(Ordering::SeqCst), 0);
+    house.record.gate.0.add_permits(1);
+    until("it to end", || house.record.ended.load(Ordering::SeqCst) == 1).await;
+}

@@ -1,0 +1,45 @@
+//! The reference in `proto-docs/` is what the code prints. `AGENTD_BLESS=1` writes it anew.
+
+use std::path::Path;
+
+use agentd::api::docs;
+
+/// The file says exactly this.
+fn check(name: &str, printed: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto-docs").join(name);
+    if std::env::var_os("AGENTD_BLESS").is_some() {
+        std::fs::write(&file, printed).expect("written");
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    let first = written.lines().zip(printed.lines()).position(|(written, printed)| written != printed);
+    let line = first.unwrap_or_else(|| written.lines().count().min(printed.lines().count()));
+    assert!(
+        written == printed,
+        "proto-docs/{name} differs from the code at line {}:\n  written: {:?}\n  printed: {:?}\n\
+         run the tests with AGENTD_BLESS=1 and commit the file",
+        line + 1,
+        written.lines().nth(line),
+        printed.lines().nth(line),
+    );
+}
+
+#[test]
+fn methods() {
+    check("methods.md", &docs::methods_page());
+}
+
+#[test]
+fn events() {
+    check("events.md", &docs::events_page());
+}
+
+#[test]
+fn errors() {
+    check("errors.md", &docs::errors_page());
+}
+
+#[test]
+fn openrpc() {
+    let document = serde_json::to_string_pretty(&docs::openrpc()).expect("JSON");
+    check("openrpc.json", &format!("{document}\n"));
+}

@@ -1,0 +1,4 @@
+//! What is promised in writing, and that code and paper say the same.
+
+mod docs_match;
+mod wire_names;

@@ -1,0 +1,111 @@
+//! Names on the wire: those of the tables are served, documented and spelled alike everywhere.
+
+use std::collections::BTreeSet;
+
+use agentd::api::fault::Code;
+use agentd::api::methods::METHODS;
+use agentd::api::{docs, methods};
+use serde_json::{Value, json};
+
+use crate::support::daemon::House;
+
+#[tokio::test]
+async fn every_method_of_the_table_is_served_and_describes_itself() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    for method in METHODS.iter().filter(|method| method.name != "daemon.shutdown") {
+        if let Err(refusal) = alice.try_call(method.name, json!({})).await {
+            assert_eq!((method.name, refusal.kind.as_str()), (method.name, "invalid_params"), "{refusal:?}");
+        }
+    }
+    assert_eq!(alice.call("rpc.discover", json!({})).await, docs::openrpc());
+    alice.call("daemon.shutdown", json!({})).await;
+}
+
+#[tokio::test]
+async fn what_is_refused_as_not_built_is_in_the_table() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    for (method, parameter) in METHODS.iter().flat_map(|m| m.unbuilt.iter().map(move |name| (m.name, *name)))
+    {
+        let mut params = json!({"session_id": session.id, "cwd": house.workspace(), "input": "x"});
+        params[parameter] = json!("anything");
+        let refusal = session.client.refused(method, params).await;
+        assert_eq!(
+            (refusal.kind.as_str(), &refusal.data["path"]),
+            ("unsupported", &json!(parameter)),
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn methods_are_called_namespace_verb_and_only_once() {
+    let names: BTreeSet<&str> = METHODS.iter().map(|method| method.name).collect();
+    assert_eq!(names.len(), METHODS.len());
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    for name in names {
+        let (namespace, verb) = name.split_once('.').expect("a dot");
+        assert!(is_word(namespace) && is_word(verb), "{name}");
+        assert!(methods::find(name).is_some());
+    }
+}
+
+#[test]
+fn every_number_means_what_the_protocol_says() {
+    let expected = [
+        (-32700, "parse_error"),
+        (-32600, "invalid_request"),
+        (-32601, "method_not_found"),
+        (-32602, "invalid_params"),
+        (-32602, "unsupported"),
+        (-32603, "internal"),
+        (-32000, "not_authorised"),
+        (-32001, "overloaded"),
+        (-32002, "not_found"),
+        (-32800, "cancelled"),
+        (-32010, "conflict"),
+        (-32011, "stale_precondition"),
+        (-32012, "busy"),
+        (-32013, "budget"),
+        (-32014, "not_pending"),
+        (-32015, "cursor_ahead"),
+        (-32016, "unsupported_version"),
+        (-32017, "shutting_down"),
+        (-32018, "storage_read_only"),
+    ];
+    let got: Vec<(i32, &str)> = Code::ALL.iter().map(|code| (code.number(), code.kind())).collect();
+    assert_eq!(got, expected);
+}
+
+/// Every field of the document's schemas, with where it stands.
+fn fields<'a>(value: &'a Value, path: &str, found: &mut Vec<(String, &'a Value)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, inner) in members {
+                let is_field = path.ends_with("/properties");
+                let path = format!("{path}/{name}");
+                fields(inner, &path, found);
+                if is_field {
+                    found.push((path, inner));
+                }
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|inner| fields(inner, path, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn fields_are_spelled_in_snake_case_and_every_one_says_what_it_is() {
+    let document = docs::openrpc();
+    let mut found = Vec::new();
+    fields(&document, "", &mut found);
+    assert!(found.len() > 200, "the document is not empty: {}", found.len());
+    for (path, schema) in found {
+        let name = path.rsplit('/').next().expect("a name");
+        assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{path}");
+        let says = schema.get("description").is_some() || schema.get("const").is_some();
+        assert!(says || schema.get("$ref").is_some(), "{path} has no description");
+    }
+}

@@ -1,0 +1,194 @@
+//! Stopping: the reply comes when nothing of the work is left, and the session goes on as before.
+
+use serde_json::json;
+
+use super::bash;
+use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::model_server::{Gate, Step};
+
+const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+#[tokio::test]
+async fn an_aborted_answer_is_kept_marked_and_not_told_to_the_model_again() {
+    for api in BOTH_APIS {
+        let house = House::plan().speaking(api).start().await;
+        let session = house.client("alice").await.create(&house).await;
+        let mut seen = session.follow().await;
+        let gate = Gate::new();
+        house.models.push(Step::text("half a sentence").hold_after(1, &gate));
+        let turn = session.submit("tell me").await;
+        seen.text_of(1).await;
+
+        let reply = session.call("abort", json!({})).await;
+        assert_eq!(reply, json!({"stopped": [turn], "survivors": []}));
+        let answer = seen.answer().await;
+        assert_eq!(
+            (&answer["item"]["status"], &answer["item"]["text"]),
+            (&json!("interrupted"), &json!("half "))
+        );
+        seen.turn_ends("aborted").await;
+        seen.state_is("idle").await;
+        assert!(seen.seen_of("error").is_empty(), "an abort is no error");
+        house.models.wait_for_hangups(1).await;
+
+        house.models.push(Step::text("Yes?"));
+        session.submit("again").await;
+        seen.turn_ends("success").await;
+        let request = house.models.requests()[1].body.to_string();
+        assert!(request.contains("tell me") && request.contains("again") && !request.contains("half "));
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_whole_process_tree_of_a_command() {
+    let trees = [
+        "sleep 1000 & sleep 1000",
+        "setsid sleep 1000 & (sleep 1000 & sleep 1000)",
+        "trap '' TERM; sleep 1000 & wait; sleep 1000",
+    ];
+    for command in trees {
+        let house = House::plan().config(BASH_ALLOWED).start().await;
+        let session = house.client("alice").await.create(&house).await;
+        let mut seen = session.follow().await;
+        house.models.push(Step::calls([bash(command)]));
+        let turn = session.submit("sleep").await;
+        let started = seen.wait_for("tool.started").await;
+        house.tool_processes_reach(|alive| alive >= 2).await;
+
+        let reply = session.call("abort", json!({"turn_id": turn})).await;
+        assert_eq!(house.tool_processes(), [], "after the reply nothing is left of {command:?}");
+        assert_eq!(reply, json!({"stopped": [turn, started["call_id"]], "survivors": []}));
+        let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
+        assert_eq!(done["status"], "cancelled");
+        seen.turn_ends("aborted").await;
+        assert!(seen.seen_of("error").is_empty());
+
+        house.models.push(Step::text("Good morning."));
+        session.submit("awake?").await;
+        seen.turn_ends("success").await;
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn an_abort_withdraws_open_questions() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    let turn = session.submit("go").await;
+    let one = seen.wait_for("permission.requested").await;
+    let two = seen.wait_for("permission.requested").await;
+
+    let bob = house.client("bob").await;
+    let reply = bob.join(&session).call("abort", json!({})).await;
+    assert_eq!(reply["stopped"], json!([turn, one["call_id"], two["call_id"]]));
+    for question in [&one, &two] {
+        let settled = seen.wait_for("permission.resolved").await;
+        assert_eq!((&settled["request_id"], &settled["by"]), (&question["request_id"], &json!("abort")));
+    }
+    let aborting = &seen.seen_of("turn.aborting")[0];
+    assert_eq!(aborting["origin"]["client"], "bob");
+    assert!(session.pending().await.is_empty());
+    let late = session.answer_refused(&one, json!({"decision": "allow"})).await;
+    assert_eq!(late.code, -32014);
+
+    house.models.push(Step::text("Fine."));
+    session.submit("never mind").await;
+    seen.turn_ends("aborted").await;
+    seen.turn_ends("success").await;
+    assert_eq!(house.models.requests()[1].tool_results().len(), 2, "every call has a result");
+    assert!(!house.workspace().join("one").exists());
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn one_call_is_aborted_and_the_turn_goes_on() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo begun; sleep 1000"), bash("echo next")]));
+    house.models.push(Step::text("The first was stopped."));
+    session.submit("go").await;
+    let started = seen.wait_for("tool.started").await;
+    seen.wait_for("tool.progress").await;
+
+    let reply = session.call("abort", json!({"call_id": started["call_id"]})).await;
+    assert_eq!(reply, json!({"stopped": [started["call_id"]], "survivors": []}));
+    assert_eq!(house.processes_of(&started["call_id"]), []);
+    seen.turn_ends("success").await;
+    let completed = seen.seen_of("tool.completed");
+    assert_eq!(
+        (&completed[0]["status"], &completed[1]["status"]),
+        (&json!("cancelled"), &json!("completed"))
+    );
+    let results = house.models.requests()[1].tool_results();
+    assert!(results[1].1.contains("next"), "{results:?}");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn one_open_question_is_withdrawn_with_its_call() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    house.models.push(Step::text("One of two."));
+    session.submit("go").await;
+    let one = seen.wait_for("permission.requested").await;
+    let two = seen.wait_for("permission.requested").await;
+    session.call("abort", json!({"call_id": one["call_id"]})).await;
+    session.allow(&two).await;
+    seen.turn_ends("success").await;
+    assert!(!house.workspace().join("one").exists() && house.workspace().join("two").exists());
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn aborting_nothing_stops_nothing() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let nothing = json!({"stopped": [], "survivors": []});
+    assert_eq!(session.call("abort", json!({})).await, nothing);
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Hello."));
+    let turn = session.submit("hello").await;
+    seen.turn_ends("success").await;
+    assert_eq!(session.call("abort", json!({})).await, nothing);
+    assert_eq!(session.call("abort", json!({"turn_id": turn})).await, nothing);
+    assert!(seen.seen_of("turn.aborting").is_empty());
+}
+
+#[tokio::test]
+async fn a_queued_input_starts_only_after_the_aborted_turn_has_ended() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("sleep 1000")]));
+    house.models.push(Step::text("Second."));
+    session.submit("first").await;
+    seen.wait_for("tool.started").await;
+    let queued = session.submit_with(json!({"input": "second"})).await;
+    let id = session.send("abort", json!({})).await;
+    let again = session.send("abort", json!({})).await;
+    let ended = seen.wait_for("turn.completed").await;
+    assert_eq!(ended["result"]["subtype"], "aborted");
+    let started = seen.wait_for("turn.started").await;
+    assert_eq!(started["turn_id"], queued["turn_id"]);
+    assert_eq!(seen.turn_ends("success").await["text"], "Second.");
+    assert_eq!(session.client.reply(id).await, session.client.reply(again).await, "twice is as once");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn an_abort_while_a_retry_is_waited_for_takes_effect_at_once() {
+    let house = House::plan().config("[retry]\nbase_ms = 600000\nmax_ms = 600000").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::error(529, "overloaded_error", "busy"));
+    session.submit("go").await;
+    seen.wait_for("retry").await;
+    session.call("abort", json!({})).await;
+    seen.turn_ends("aborted").await;
+}

@@ -1,0 +1,179 @@
+//! Asking and answering: who is asked, what an answer does, and what is never asked twice.
+
+use serde_json::json;
+
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+#[tokio::test]
+async fn a_grant_for_the_session_covers_what_waits_and_what_comes_later_even_after_a_crash() {
+    let mut house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    house.models.push(Step::calls([bash("touch three")]));
+    house.models.push(Step::text("Made."));
+    session.submit("make three files").await;
+
+    let one = seen.wait_for("permission.requested").await;
+    let two = seen.wait_for("permission.requested").await;
+    let suggestions = one["suggestions"].as_array().expect("suggestions");
+    assert_eq!(suggestions[0], "Bash(touch one)", "the narrowest comes first");
+    assert!(suggestions.contains(&json!("Bash(touch:*)")), "{suggestions:?}");
+    let grant = json!({"decision": "allow", "scope": "session", "grant": "Bash(touch:*)"});
+    assert_eq!(session.answer(&one, grant).await["grant"], "Bash(touch:*)");
+
+    let settled = seen.find("the second request to be settled", |event| {
+        event["type"] == "permission.resolved" && event["request_id"] == two["request_id"]
+    });
+    assert_eq!(settled.await["decision"], "allow");
+    seen.turn_ends("success").await;
+    assert_eq!(seen.seen_of("permission.requested").len(), 2, "the third command did not ask");
+    for name in ["one", "two", "three"] {
+        assert!(house.workspace().join(name).exists(), "{name}");
+    }
+
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    house.models.push(Step::calls([bash("touch four")]));
+    house.models.push(Step::text("Made."));
+    session.submit("and a fourth").await;
+    seen.turn_ends("success").await;
+    assert!(house.workspace().join("four").exists());
+    assert!(seen.seen_of("permission.requested").is_empty());
+}
+
+#[tokio::test]
+async fn a_grant_holds_for_its_own_session_only() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    house.models.otherwise(|request| match request.tool_results().is_empty() {
+        true => Step::calls([bash("touch mark")]),
+        false => Step::text("Done."),
+    });
+    let first = alice.create(&house).await;
+    let mut seen = first.follow().await;
+    first.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    first.answer(&asked, json!({"decision": "allow", "scope": "session"})).await;
+    seen.turn_ends("success").await;
+
+    let second = alice.create(&house).await;
+    let mut seen = second.follow().await;
+    second.submit("go").await;
+    seen.wait_for("permission.requested").await;
+}
+
+#[tokio::test]
+async fn a_denied_call_is_not_run_and_the_model_is_told() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch never"), bash("touch always")]));
+    house.models.push(Step::text("As you like."));
+    session.submit("make two files").await;
+
+    let never = seen.wait_for("permission.requested").await;
+    let always = seen.wait_for("permission.requested").await;
+    session.answer(&never, json!({"decision": "deny"})).await;
+    session.allow(&always).await;
+
+    let denied = seen.wait_for_call("tool.completed", &never["call_id"]).await;
+    assert_eq!(denied["status"], "denied");
+    let result = seen.turn_ends("success").await;
+    assert_eq!(result["permission_denials"][0]["call_id"], never["call_id"]);
+    assert!(!house.workspace().join("never").exists());
+    assert!(house.workspace().join("always").exists(), "a denial stops nothing else");
+    let results = house.models.requests()[1].tool_results();
+    assert!(results[0].1.contains("denied"), "{results:?}");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn words_given_with_a_denial_reach_the_model() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("rm -r build")]));
+    house.models.push(Step::text("I shall keep it."));
+    session.submit("clean up").await;
+    let asked = seen.wait_for("permission.requested").await;
+    let answer = json!({"decision": "deny", "feedback": "keep build, delete only dist"});
+    session.answer(&asked, answer).await;
+    seen.turn_ends("success").await;
+    let results = house.models.requests()[1].tool_results();
+    assert!(results[0].1.contains("keep build, delete only dist"), "{results:?}");
+}
+
+#[tokio::test]
+async fn what_only_reads_runs_at_once_together_and_unasked() {
+    let house = House::start().await;
+    house.write("a.txt", "alpha\n");
+    house.write("b.txt", "beta\n");
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let read = |name: &str| ("Read", json!({"file_path": house.workspace().join(name)}));
+    house.models.push(Step::calls([read("a.txt"), read("b.txt"), bash("touch c.txt"), read("a.txt")]));
+    house.models.push(Step::text("Read."));
+    session.submit("read them").await;
+
+    let asked = seen.wait_for("permission.requested").await;
+    assert_eq!(asked["tool"], "Bash");
+    let one = seen.wait_for("tool.completed").await;
+    let two = seen.wait_for("tool.completed").await;
+    assert_eq!((&one["tool"], &two["tool"]), (&json!("Read"), &json!("Read")));
+    let so_far = seen.seen();
+    let at = |kind: &str| so_far.iter().position(|event| event["type"] == kind).expect(kind);
+    let started = so_far.iter().filter(|event| event["type"] == "tool.started").count();
+    assert_eq!(started, 2, "the read behind the command waits for it");
+    assert!(so_far[..at("tool.completed")].iter().filter(|e| e["type"] == "tool.started").count() == 2);
+
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    let results = house.models.requests()[1].tool_results();
+    let texts: Vec<bool> = results.iter().map(|(_, text)| text.contains("alpha")).collect();
+    assert_eq!(texts, [true, false, false, true], "results come in the order of the calls: {results:?}");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_watches_waits_for_an_answer() {
+    let house = House::start().await;
+    house.models.push(Step::calls([bash("touch done")]));
+    house.models.push(Step::text("Done."));
+    let session = {
+        let alice = house.client("alice").await;
+        let session = alice.create(&house).await;
+        session.submit("do it").await;
+        session.id.clone()
+    };
+    house.models.wait_for_requests(1).await;
+
+    let bob = house.client("bob").await;
+    let session = bob.join(&crate::support::client::Session { client: bob.clone(), id: session });
+    let mut seen = session.follow().await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert_eq!(session.pending().await[0]["request_id"], asked["request_id"]);
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert!(house.workspace().join("done").exists());
+    assert!(session.pending().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_to_a_question_that_never_was_is_refused() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let nobody = json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000"});
+    let refusal = alice.refused("session.approve", {
+        let mut params = nobody.clone();
+        params["decision"] = json!("allow");
+        params
+    });
+    assert_eq!(refusal.await.code, -32002);
+    let malformed = json!({"request_id": "perm_x", "decision": "allow"});
+    assert_eq!(alice.refused("session.approve", malformed).await.code, -32602);
+}

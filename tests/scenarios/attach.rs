@@ -1,0 +1,208 @@
+//! Coming later, leaving, coming back, reading slowly: everybody gets the same story once.
+
+use serde_json::{Value, json};
+
+use super::{is_foldable, permanent};
+use crate::support::client::Session;
+use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::log::Log;
+use crate::support::model_server::{Gate, Step};
+
+/// A session that is being answered "alpha beta gamma delta": two words are out, the gate holds
+/// the rest.
+async fn in_mid_message(house: &House) -> (Session, Log, Gate) {
+    let session = house.client("alice").await.create(house).await;
+    let mut seen = session.follow().await;
+    let (first, gate) = (Gate::new(), Gate::new());
+    let answer = Step::text("alpha beta gamma delta").hold_after(1, &first).hold_after(2, &gate);
+    house.models.push(answer);
+    session.submit("say it").await;
+    // One word after the other, so that they are two events.
+    seen.text_of("alpha ".len()).await;
+    first.open();
+    seen.text_of("beta ".len()).await;
+    (session, seen, gate)
+}
+
+#[tokio::test]
+async fn who_comes_in_mid_message_gets_the_text_so_far_and_then_the_rest() {
+    for api in BOTH_APIS {
+        let house = House::plan().speaking(api).start().await;
+        let (session, mut seen, gate) = in_mid_message(&house).await;
+        let mut late = house.client("bob").await.join(&session).follow().await;
+        assert_eq!(late.text_of("alpha beta ".len()).await, "alpha beta ");
+        gate.open();
+        let answer = late.answer().await;
+        assert_eq!(answer, seen.answer().await);
+        assert_eq!(answer["item"]["text"], "alpha beta gamma delta");
+        assert_eq!(late.streamed(&answer["item_id"]), "alpha beta gamma delta");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_inside_a_running_block_gets_exactly_what_is_missing() {
+    let house = House::start().await;
+    let (session, seen, gate) = in_mid_message(&house).await;
+    let alpha = seen.seen_of("message.text_delta")[0].clone();
+    assert_eq!(alpha["text"], "alpha ");
+    let mut late = session.follow_after(alpha["seq"].as_u64().expect("a seq")).await;
+    let mut at_end = session.follow_after(seen.last_seq()).await;
+    assert_eq!(late.text_of(1).await, "beta ");
+    gate.open();
+    let answer = late.answer().await;
+    assert_eq!(late.streamed(&answer["item_id"]), "beta gamma delta");
+    at_end.answer().await;
+    assert_eq!(at_end.streamed(&answer["item_id"]), "gamma delta");
+}
+
+#[tokio::test]
+async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
+    let house = House::start().await;
+    let (session, mut seen, gate) = in_mid_message(&house).await;
+    let alpha = seen.seen_of("message.text_delta")[0].clone();
+    gate.open();
+    seen.turn_ends("success").await;
+    let mut late = session.follow_after(alpha["seq"].as_u64().expect("a seq")).await;
+    assert_eq!(late.answer().await["item"]["text"], "alpha beta gamma delta");
+    late.turn_ends("success").await;
+    assert!(late.seen_of("message.text_delta").is_empty(), "{:?}", late.seen());
+}
+
+#[tokio::test]
+async fn a_cursor_beyond_the_end_is_an_error_and_not_silence() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    for verb in ["subscribe", "events"] {
+        let refusal = session.refused(verb, json!({"after_seq": 1_000_000})).await;
+        assert_eq!((refusal.code, refusal.kind.as_str()), (-32015, "cursor_ahead"));
+        assert!(refusal.data["last_seq"].is_u64(), "{refusal:?}");
+    }
+}
+
+/// The seqs of both parts together: each one once, in order, and everything permanent among them.
+fn assert_no_gap(parts: &[Vec<Value>], journal: &[Value]) {
+    let all: Vec<Value> = parts.concat();
+    let seqs: Vec<u64> = all.iter().map(|event| event["seq"].as_u64().expect("a seq")).collect();
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+    let shown = permanent(all);
+    assert_eq!(shown, journal[..shown.len()]);
+}
+
+#[tokio::test]
+async fn who_comes_back_with_the_last_seq_goes_on_without_a_gap_or_a_duplicate() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let gates = [Gate::new(), Gate::new()];
+    let answer = Step::text("alpha beta gamma delta").hold_after(1, &gates[0]).hold_after(3, &gates[1]);
+    house.models.push(answer);
+    session.submit("say it").await;
+    seen.text_of(1).await;
+
+    let mut parts = vec![seen.seen()];
+    drop((seen, session.clone(), alice));
+    let session = house.client("alice again").await.join(&session);
+    gates[0].open();
+    let mut seen = session.follow_after(parts[0].last().expect("events")["seq"].as_u64().expect("seq")).await;
+    seen.text_of("beta gamma ".len()).await;
+    parts.push(seen.seen());
+    seen.unsubscribe().await;
+    gates[1].open();
+    let mut seen = session.follow_after(parts[1].last().expect("events")["seq"].as_u64().expect("seq")).await;
+    seen.turn_ends("success").await;
+    parts.push(seen.seen());
+
+    let journal = session.events().await;
+    assert_no_gap(&parts, &journal);
+    let deltas = parts.concat().into_iter().filter(|event| event["type"] == "message.text_delta");
+    let text: String = deltas.map(|delta| delta["text"].as_str().expect("text").to_owned()).collect();
+    assert_eq!(text, "alpha beta gamma delta");
+}
+
+#[tokio::test]
+async fn a_cursor_survives_kill_9_of_the_daemon() {
+    let mut house = House::start().await;
+    let (session, seen, _gate) = in_mid_message(&house).await;
+    let before = seen.seen();
+    house.models.push(Step::text("once more"));
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    seen.turn_ends("success").await;
+    assert_no_gap(&[before, seen.seen()], &session.events().await);
+}
+
+#[tokio::test]
+async fn after_unsubscribe_nothing_more_comes() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let ended = session.follow().await;
+    let mut other = session.follow().await;
+    assert_eq!(ended.unsubscribe().await, json!(true));
+    let so_far = ended.seen().len();
+    assert_eq!(ended.unsubscribe().await, json!(false), "there is none any more");
+    house.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    other.turn_ends("success").await;
+    assert_eq!(ended.seen().len(), so_far);
+}
+
+#[tokio::test]
+async fn coming_and_going_is_visible_to_those_who_stay() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    seen.wait_for("session.attached").await;
+    {
+        let bob = house.client("bob").await;
+        let _his = bob.join(&session).follow().await;
+        let came = seen.wait_for("session.attached").await;
+        assert_eq!((&came["clients"], &came["origin"]["client"]), (&json!(2), &json!("bob")));
+        assert_eq!(session.view().await["clients"], 2);
+    }
+    let left = seen.wait_for("session.detached").await;
+    assert_eq!((&left["clients"], &left["origin"]["client"]), (&json!(1), &json!("bob")));
+}
+
+#[tokio::test]
+async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let mut slow = house.raw().await;
+    slow.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": {"session_id": session.id}}))
+        .await;
+    let subscribed = slow.next().await.expect("a reply");
+
+    // 5 MB, every piece different. The slow one does not read its socket meanwhile.
+    let piece = |n: usize| format!("{n:06} ").repeat(1200);
+    house.models.push(Step::pieces((0..600).map(piece)));
+    session.submit("write a book").await;
+    let result = seen.turn_ends("success").await;
+    let whole: String = (0..600).map(piece).collect();
+    assert!(whole.len() > 5_000_000);
+    assert!(result["text"] == whole.as_str(), "the text of the result is not what was said");
+
+    assert!(subscribed["result"].is_string() || subscribed["method"] == "session.event", "{subscribed}");
+    let mut text = String::new();
+    let mut last_seq = 0;
+    loop {
+        let message = slow.next().await.expect("the connection stays");
+        if message["method"] != "session.event" {
+            continue;
+        }
+        let event = &message["params"]["result"];
+        let seq = event["seq"].as_u64().expect("a seq");
+        assert!(seq > last_seq, "{seq} after {last_seq}");
+        last_seq = seq;
+        match event["type"].as_str() {
+            Some("message.text_delta") => text.push_str(event["text"].as_str().expect("text")),
+            Some("turn.completed") => break,
+            _ => {}
+        }
+    }
+    assert_eq!(text.len(), whole.len());
+    assert!(text == whole, "the slow reader got another text");
+    assert!(session.events().await.iter().all(|event| !is_foldable(event)));
+}

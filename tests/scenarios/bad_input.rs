@@ -1,0 +1,250 @@
+//! Whatever a client sends: an error that says what to fix, the connection kept, nobody else hurt.
+
+use serde_json::{Value, json};
+
+use crate::support::client::Refusal;
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+use crate::support::raw::Raw;
+
+/// Sends a line and expects an error of this code and kind for this id; the connection stays.
+async fn check(raw: &mut Raw, line: &str, id: Value, code: i64, kind: &str) -> Refusal {
+    let reply = raw.ask(line).await;
+    let refusal = Refusal::of(&reply["error"]);
+    assert_eq!((refusal.code, refusal.kind.as_str()), (code, kind), "{line} → {reply}");
+    assert_eq!(reply.get("id"), Some(&id), "{line} → {reply}");
+    let still_there = raw.ask(r#"{"jsonrpc":"2.0","id":"ping","method":"daemon.hello"}"#).await;
+    assert_eq!(still_there["id"], "ping");
+    refusal
+}
+
+fn call(method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
+}
+
+#[tokio::test]
+async fn what_is_no_call_is_answered_with_what_is_wrong() {
+    let house = House::start().await;
+    let mut raw = house.raw().await;
+    for (line, id, code, kind) in [
+        ("nonsense", Value::Null, -32700, "parse_error"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"#, Value::Null, -32700, "parse_error"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, json!(1), -32600, "invalid_request"),
+        (r#"{"id":1,"method":"daemon.status"}"#, json!(1), -32600, "invalid_request"),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"daemon.status"}"#, json!(1), -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1), -32600, "invalid_request"),
+        (
+            r#"{"jsonrpc":"2.0","id":{"a":1},"method":"daemon.status"}"#,
+            Value::Null,
+            -32600,
+            "invalid_request",
+        ),
+        ("[]", Value::Null, -32600, "invalid_request"),
+        ("17", Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"daemon.dance"}"#, json!(1), -32601, "method_not_found"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"session"}"#, json!(1), -32601, "method_not_found"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"session.get","params":["ses_1"]}"#,
+            json!(1),
+            -32602,
+            "invalid_params",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"session.get","params":5}"#,
+            json!(1),
+            -32600,
+            "invalid_request",
+        ),
+    ] {
+        check(&mut raw, line, id, code, kind).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_parameter_is_named_by_its_path() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let id = session.id.as_str();
+    let mut raw = house.raw().await;
+    for (method, params, path) in [
+        ("session.create", json!({"cwd": 5}), "cwd"),
+        ("session.create", json!({"cwd": "relative/path"}), "cwd"),
+        ("session.create", json!({"cwd": house.path("nowhere")}), "cwd"),
+        ("session.create", json!({"cwd": house.path("config.toml")}), "cwd"),
+        ("session.create", json!({"cwd": house.workspace(), "mode": "reckless"}), "mode"),
+        ("session.create", json!({"cwd": house.workspace(), "model": "no-slash"}), "model"),
+        ("session.create", json!({"cwd": house.workspace(), "model": "nobody/x"}), "model"),
+        (
+            "session.create",
+            json!({"cwd": house.workspace(), "budgets": {"model_calls": "three"}}),
+            "budgets.model_calls",
+        ),
+        ("session.create", json!({"cwd": house.workspace(), "session_id": "mine"}), "session_id"),
+        ("session.get", json!({"session_id": "ses_1"}), "session_id"),
+        ("session.get", json!({"session_id": "turn_0190f2a4-0000-7000-8000-000000000000"}), "session_id"),
+        ("session.submit", json!({"session_id": id, "input": 5}), "input"),
+        ("session.submit", json!({"session_id": id, "input": "  "}), "input"),
+        ("session.submit", json!({"session_id": id, "input": []}), "input"),
+        ("session.submit", json!({"session_id": id, "input": [{"type": "text", "text": 5}]}), "input[0]"),
+        ("session.submit", json!({"session_id": id, "input": "x", "when_busy": "shout"}), "when_busy"),
+        ("session.subscribe", json!({"session_id": id, "after_seq": -1}), "after_seq"),
+        ("session.events", json!({"session_id": id, "cursor": "page two"}), "cursor"),
+        ("session.list", json!({"states": ["happy"]}), "states[0]"),
+        ("session.approve", json!({"request_id": "perm_", "decision": "allow"}), "request_id"),
+    ] {
+        let line = call(method, params.clone());
+        let refusal = check(&mut raw, &line, json!(7), -32602, "invalid_params").await;
+        assert_eq!(refusal.data["path"], json!(path), "{method} {params}: {refusal:?}");
+    }
+    for (method, params, field) in [
+        ("session.get", json!({}), "session_id"),
+        ("session.create", json!({}), "cwd"),
+        ("session.submit", json!({"session_id": id}), "input"),
+    ] {
+        let refusal = check(&mut raw, &call(method, params), json!(7), -32602, "invalid_params").await;
+        assert!(refusal.message.contains(field), "{method}: {refusal:?}");
+    }
+    assert_eq!(session.view().await["state"], "idle");
+    assert_eq!(house.models.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let (id, cwd) = (session.id.as_str(), house.workspace());
+    let mut raw = house.raw().await;
+    for (method, params, path) in [
+        ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
+        ("session.create", json!({"cwd": cwd, "mode": "plan"}), "mode"),
+        ("session.create", json!({"cwd": cwd, "temperature": 0.5}), "temperature"),
+        ("session.submit", json!({"session_id": id, "input": "x", "output_schema": {}}), "output_schema"),
+        ("session.submit", json!({"session_id": id, "input": "x", "model": "scripted/other"}), "model"),
+        (
+            "session.submit",
+            json!({"session_id": id, "input": [{"type": "image", "path": "a.png"}]}),
+            "input[0].type",
+        ),
+        ("session.subscribe", json!({"session_id": id, "include": ["message.*"]}), "include"),
+    ] {
+        let line = call(method, params.clone());
+        let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;
+        assert_eq!(refusal.data["path"], json!(path), "{method} {params}: {refusal:?}");
+    }
+    assert_eq!(house.models.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn an_unknown_id_is_not_found_and_a_malformed_one_is_invalid() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let unknown = "ses_0190f2a4-0000-7000-8000-000000000000";
+    for (method, more) in [
+        ("session.get", json!({})),
+        ("session.submit", json!({"input": "x"})),
+        ("session.abort", json!({})),
+        ("session.kill", json!({})),
+        ("session.delete", json!({})),
+        ("session.subscribe", json!({})),
+        ("session.events", json!({})),
+        ("session.items", json!({})),
+        ("permission.list", json!({})),
+    ] {
+        for (id, code) in [(unknown, -32002), ("ses_x", -32602)] {
+            let mut params = more.clone();
+            params["session_id"] = json!(id);
+            let refusal = alice.refused(method, params).await;
+            assert_eq!((method, id, refusal.code), (method, id, code));
+        }
+    }
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::text("one two").hold_after(1, &gate));
+    session.submit("go").await;
+    seen.text_of(1).await;
+    let call_id = "call_0190f2a4-0000-7000-8000-000000000000";
+    assert_eq!(session.refused("abort", json!({"call_id": call_id})).await.code, -32002);
+    let turn_id = "turn_0190f2a4-0000-7000-8000-000000000000";
+    assert_eq!(session.refused("abort", json!({"turn_id": turn_id})).await.code, -32011);
+    gate.open();
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
+async fn ids_come_back_as_they_were_sent() {
+    let house = House::start().await;
+    let mut raw = house.raw().await;
+    for id in ["1", "-7", "1.50", "0.1e3", "12345678901234567890123", r#""a \"b\"""#, r#""""#, "null"] {
+        raw.line(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"session.list"}}"#)).await;
+        let reply = raw.next_text().await.expect("an answer");
+        assert!(reply.contains(&format!(r#""id":{id}"#)), "{id} → {reply}");
+    }
+    // A notification is never answered: the next answer is that of the next call.
+    raw.line(r#"{"jsonrpc":"2.0","method":"daemon.dance"}"#).await;
+    raw.line(r#"{"jsonrpc":"2.0","method":"daemon.hello","params":{"name":"quiet"}}"#).await;
+    assert_eq!(raw.ask(r#"{"jsonrpc":"2.0","id":1,"method":"daemon.hello"}"#).await["id"], 1);
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_with_one_list() {
+    let house = House::start().await;
+    let mut raw = house.raw().await;
+    let batch = json!([
+        {"jsonrpc": "2.0", "id": "a", "method": "session.list"},
+        {"jsonrpc": "2.0", "method": "daemon.hello", "params": {"name": "in a batch"}},
+        {"jsonrpc": "2.0", "id": "b", "method": "daemon.dance"},
+        5,
+        {"jsonrpc": "2.0", "id": "c", "method": "daemon.status"},
+    ]);
+    let reply = raw.ask(batch).await;
+    let parts = reply.as_array().expect("a list");
+    let ids: Vec<_> = parts.iter().map(|part| part["id"].clone()).collect();
+    assert_eq!(ids, [json!("a"), json!("b"), Value::Null, json!("c")]);
+    assert_eq!(parts[1]["error"]["code"], -32601);
+    assert_eq!(parts[2]["error"]["code"], -32600);
+    assert!(parts[3]["result"]["pid"].is_u64());
+}
+
+#[tokio::test]
+async fn an_observer_looks_on_and_changes_nothing() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let onlooker = house.stranger().await;
+    onlooker.call("daemon.hello", json!({"name": "onlooker", "role": "observer"})).await;
+    let his = onlooker.join(&session);
+    let mut seen = his.follow().await;
+    for (verb, more) in [
+        ("submit", json!({"input": "x"})),
+        ("abort", json!({})),
+        ("kill", json!({})),
+        ("delete", json!({})),
+        ("approve", json!({"request_id": "perm_0190f2a4-0000-7000-8000-000000000000", "decision": "allow"})),
+        ("create", json!({"cwd": house.workspace()})),
+    ] {
+        let refusal = his.refused(verb, more).await;
+        assert_eq!((verb, refusal.code, refusal.kind.as_str()), (verb, -32000, "not_authorised"));
+    }
+    let refusal = onlooker.refused("daemon.shutdown", json!({})).await;
+    assert_eq!(refusal.code, -32000);
+    house.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    seen.turn_ends("success").await;
+    assert_eq!(his.items().await.len(), 2);
+    let refusal = onlooker.refused("daemon.hello", json!({"role": "tool"})).await;
+    assert_eq!(refusal.code, -32602, "that role is given, never asked for");
+}
+
+#[tokio::test]
+async fn another_protocol_version_is_refused_with_the_one_that_is_served() {
+    let house = House::start().await;
+    let stranger = house.stranger().await;
+    let hello = stranger.call("daemon.hello", json!({})).await;
+    let served = hello["protocol_version"].as_u64().expect("a version");
+    assert_eq!(
+        stranger.call("daemon.hello", json!({"protocol_version": served})).await["role"],
+        "controller"
+    );
+    let refusal = stranger.refused("daemon.hello", json!({"protocol_version": served + 1})).await;
+    assert_eq!((refusal.code, &refusal.data["supported"]), (-32016, &json!([served])));
+}

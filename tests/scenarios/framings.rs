@@ -1,0 +1,105 @@
+//! The same methods in other clothes: WebSocket, `Content-Length` blocks, plain HTTP.
+
+use serde_json::{Value, json};
+use soketto::handshake::{Client as Handshake, ServerResponse};
+use tokio_util::compat::TokioAsyncReadCompatExt as _;
+
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+use crate::support::wait::within;
+
+/// A session in the middle of "one two", and the gate that holds it.
+async fn a_running_turn(house: &House) -> (Session, Gate) {
+    let session = house.client("alice").await.create(house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::text("one two").hold_after(1, &gate));
+    session.submit("count").await;
+    seen.text_of(1).await;
+    (session, gate)
+}
+
+fn subscribe(session: &Session) -> String {
+    let params = json!({"session_id": session.id});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params}).to_string()
+}
+
+/// What messages tell until the turn ends: the first is the reply, the rest are events.
+fn text_of(messages: &[Value]) -> String {
+    let subscription = messages[0]["result"].as_str().expect("the reply comes first");
+    let mut text = String::new();
+    for message in &messages[1..] {
+        assert_eq!(message["params"]["subscription"], json!(subscription));
+        text.push_str(message["params"]["result"]["text"].as_str().unwrap_or_default());
+    }
+    text
+}
+
+fn is_last(message: &Value) -> bool {
+    message["params"]["result"]["type"] == "turn.completed"
+}
+
+#[tokio::test]
+async fn a_websocket_follows_a_session() {
+    let house = House::start().await;
+    let (session, gate) = a_running_turn(&house).await;
+    let stream = house.raw().await.into_stream().compat();
+    let mut handshake = Handshake::new(stream, "localhost", "/");
+    let answered = within("the handshake", || house.log(), handshake.handshake()).await.expect("a handshake");
+    assert!(matches!(answered, ServerResponse::Accepted { .. }), "{answered:?}");
+    let (mut sender, mut receiver) = handshake.into_builder().finish();
+    sender.send_text(subscribe(&session)).await.expect("sent");
+    sender.flush().await.expect("sent");
+    let mut messages: Vec<Value> = Vec::new();
+    gate.open();
+    while !messages.last().is_some_and(is_last) {
+        let mut bytes = Vec::new();
+        let receive = receiver.receive_data(&mut bytes);
+        within("a message", || house.log(), receive).await.expect("the socket is open");
+        messages.push(serde_json::from_slice(&bytes).expect("JSON"));
+    }
+    assert_eq!(text_of(&messages), "one two");
+}
+
+#[tokio::test]
+async fn content_length_blocks_follow_a_session() {
+    let house = House::start().await;
+    let (session, gate) = a_running_turn(&house).await;
+    gate.open();
+    let body = subscribe(&session);
+    let mut raw = house.raw().await;
+    raw.send(format!("Content-Length: {}\r\n\r\n{body}", body.len())).await;
+    let mut messages: Vec<Value> = Vec::new();
+    while !messages.last().is_some_and(is_last) {
+        let head = raw.next_text().await.expect("a header");
+        let length =
+            head.trim().strip_prefix("Content-Length: ").expect("a length").parse().expect("a number");
+        assert_eq!(raw.next_text().await.expect("a line").trim(), "");
+        messages.push(serde_json::from_slice(&raw.take(length).await).expect("JSON"));
+    }
+    assert_eq!(text_of(&messages), "one two");
+}
+
+#[tokio::test]
+async fn http_answers_single_calls_and_questions_of_health_but_no_web_page() {
+    let house = House::start().await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"daemon.status"}"#;
+    let post = |headers: &str| {
+        format!("POST / HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+    };
+    for (request, status, part) in [
+        ("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "200", "ok"),
+        ("GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), "200", "ok"),
+        (post(""), "200", "\"pid\""),
+        (post("Origin: https://example.org\r\n"), "403", ""),
+    ] {
+        let mut raw = house.raw().await;
+        raw.send(&request).await;
+        let answer = String::from_utf8(raw.rest().await).expect("text");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(part),
+            "{request} → {answer}"
+        );
+    }
+}

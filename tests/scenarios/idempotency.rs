@@ -1,0 +1,122 @@
+//! Saying it twice: a client that is not sure whether it was heard asks again with the same key.
+
+use serde_json::json;
+
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+#[tokio::test]
+async fn the_same_key_returns_the_same_turn_also_after_a_restart() {
+    let mut house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Hello."));
+    let submit = json!({"input": "hello", "idempotency_key": "k1"});
+    let first = session.submit_with(submit.clone()).await;
+    seen.turn_ends("success").await;
+    assert_eq!(session.submit_with(submit.clone()).await, first);
+    let other = session.refused("submit", json!({"input": "goodbye", "idempotency_key": "k1"})).await;
+    assert_eq!((other.code, other.kind.as_str()), (-32010, "conflict"));
+
+    house.crash_and_restart().await;
+    let alice = house.client("alice").await;
+    let session = alice.join(&session);
+    assert_eq!(session.submit_with(submit.clone()).await, first);
+    assert_eq!(
+        session.refused("submit", json!({"input": "goodbye", "idempotency_key": "k1"})).await.code,
+        -32010
+    );
+    assert_eq!(house.models.requests().len(), 1);
+    assert_eq!(session.items().await.len(), 2);
+
+    // Another session has keys of its own.
+    house.models.push(Step::text("Hello."));
+    let second = alice.create(&house).await;
+    assert_ne!(second.submit_with(submit).await["turn_id"], first["turn_id"]);
+}
+
+#[tokio::test]
+async fn two_submits_with_one_key_at_the_same_time_are_one_turn() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let bob = house.client("bob").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Hello."));
+    let submit = json!({"input": "hello", "idempotency_key": "k1"});
+    let a = session.send("submit", submit.clone()).await;
+    let at_bobs = bob.join(&session);
+    let b = at_bobs.send("submit", submit).await;
+    assert_eq!(alice.reply(a).await, bob.reply(b).await);
+    seen.turn_ends("success").await;
+    assert_eq!(seen.seen_of("turn.started").len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_with_an_id_of_one_s_own_is_made_once() {
+    let mut house = House::start().await;
+    let alice = house.client("alice").await;
+    let own = json!({"cwd": house.workspace(), "session_id": "ses_0190f2a4-0000-7000-8000-000000000001"});
+    let first = alice.call("session.create", own.clone()).await;
+    assert_eq!(first["session"]["session_id"], own["session_id"]);
+    assert_eq!(alice.call("session.create", own.clone()).await["session"]["session_id"], own["session_id"]);
+    let mut other = own.clone();
+    other["title"] = json!("another one");
+    assert_eq!(alice.refused("session.create", other.clone()).await.code, -32010);
+
+    house.crash_and_restart().await;
+    let alice = house.client("alice").await;
+    assert_eq!(alice.call("session.create", own).await["session"]["session_id"], other["session_id"]);
+    assert_eq!(alice.refused("session.create", other).await.code, -32010);
+    let list = alice.call("session.list", json!({})).await;
+    assert_eq!(list["sessions"].as_array().expect("a list").len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_made_with_a_key_is_made_once() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let keyed = json!({"cwd": house.workspace(), "idempotency_key": "k1"});
+    let first = alice.call("session.create", keyed.clone()).await;
+    let again = alice.call("session.create", keyed.clone()).await;
+    assert_eq!(first["session"]["session_id"], again["session"]["session_id"]);
+    let mut other = keyed;
+    other["title"] = json!("another one");
+    assert_eq!(alice.refused("session.create", other).await.code, -32010);
+}
+
+#[tokio::test]
+async fn an_answer_with_a_key_can_be_repeated() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch x")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    let answer = json!({"decision": "allow", "idempotency_key": "k1"});
+    let first = session.answer(&asked, answer.clone()).await;
+    assert_eq!(session.answer(&asked, answer).await, first);
+    assert_eq!(session.answer_refused(&asked, json!({"decision": "allow"})).await.code, -32014);
+    let other = session.answer_refused(&asked, json!({"decision": "deny", "idempotency_key": "k1"})).await;
+    assert_eq!(other.code, -32010);
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_kill_9_at_that_moment() {
+    let mut house = House::start().await;
+    house.models.otherwise(|_| Step::text("Hello."));
+    for round in 0..3 {
+        let alice = house.client("alice").await;
+        let session = alice.create(&house).await;
+        let turn = session.submit(&format!("round {round}")).await;
+        house.crash_and_restart().await;
+        let session = house.client("alice").await.join(&session);
+        let mut seen = session.follow().await;
+        assert_eq!(seen.wait_for("turn.completed").await["turn_id"], json!(turn));
+        assert_eq!(session.items().await[0]["text"], format!("round {round}"));
+    }
+    house.models.assert_no_breach();
+}

@@ -1,0 +1,138 @@
+//! Starting and stopping the daemon itself.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+
+/// Runs agentd with this configuration; it must refuse to start and say these words.
+async fn refuses(config: &str, words: &[&str]) {
+    let house = House::plan().build().await;
+    std::fs::write(house.path("config.toml"), config).expect("written");
+    let output = house.run_to_its_end().await;
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success(), "{config} was accepted: {told}");
+    for word in words {
+        assert!(told.contains(word), "{word:?} is missing in {told:?}");
+    }
+    assert!(!told.contains("panicked"), "{told}");
+    assert!(!house.socket().exists());
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_refused_with_file_line_and_key() {
+    refuses("[daemon]\nlog = \"info\"\n\n[retry]\natempts = 3\n", &["config.toml:5", "atempts", "attempts"])
+        .await;
+    refuses("[daemon]\nlog = 5\n", &["config.toml:2", "daemon.log"]).await;
+    refuses("[daemon\n", &["config.toml:1"]).await;
+    refuses("[sesion]\nmode = \"default\"\n", &["config.toml:1", "sesion", "session"]).await;
+    refuses("[session]\nmode = \"reckless\"\n", &["config.toml:2", "session.mode", "reckless"]).await;
+    refuses(
+        "[tools]\nbash_timeout = \"ten minutes\"\n",
+        &["config.toml:2", "tools.bash_timeout", "ten minutes"],
+    )
+    .await;
+    refuses("[providers.x]\nkind = \"telepathy\"\n", &["config.toml:2", "providers.x.kind", "telepathy"])
+        .await;
+    refuses("[models]\nmain = \"nobody/model\"\n", &["nobody", "[models] main"]).await;
+    refuses("[permissions]\nallow = [\"Bash(\"]\n", &["config.toml:2", "permissions.allow", "Bash("]).await;
+}
+
+#[tokio::test]
+async fn a_configuration_file_that_is_not_there_is_named() {
+    let house = House::plan().build().await;
+    std::fs::remove_file(house.path("config.toml")).expect("removed");
+    let output = house.run_to_its_end().await;
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success() && told.contains("config.toml"), "{told}");
+}
+
+#[tokio::test]
+async fn a_second_daemon_on_the_same_data_gives_way_and_the_first_goes_on() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let output = house.run_to_its_end().await;
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success(), "{told}");
+    assert!(told.contains(&house.pid().to_string()), "it names the one that runs: {told}");
+    assert_eq!(session.view().await["state"], "idle");
+    house.client("bob").await.join(&session).view().await;
+}
+
+#[tokio::test]
+async fn the_socket_and_its_folder_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = House::start().await;
+    let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&house.socket()), 0o600);
+    assert_eq!(mode(house.socket().parent().expect("a folder")), 0o700);
+    assert_eq!(mode(&house.path("data/agentd")), 0o700);
+}
+
+#[tokio::test]
+async fn sigterm_stops_it_cleanly_and_an_open_turn_goes_on_after_the_next_start() {
+    let mut house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::text("one two").hold_after(1, &gate));
+    session.submit("count").await;
+    seen.text_of(1).await;
+    let status = house.stop().await;
+    assert!(status.success(), "{status}: {}", house.log());
+    assert!(!house.socket().exists(), "the socket is removed");
+    alice.hung_up().await;
+
+    house.models.push(Step::text("one two three"));
+    house.launch().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    assert_eq!(seen.turn_ends("success").await["text"], "one two three");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_stop_waits_a_while_for_a_running_command_and_keeps_its_result() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let command = "echo begun; until [ -e go ]; do sleep 0.01; done; echo done >> log.txt";
+    house.models.push(Step::calls([bash(command)]));
+    house.models.push(Step::text("It is done."));
+    session.submit("go").await;
+    seen.wait_for("tool.progress").await;
+    house.signal(Signal::SIGTERM);
+    house.write("go", "");
+    assert!(house.ended().await.success());
+    assert_eq!(house.read("log.txt"), "done\n");
+
+    house.launch().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    assert_eq!(seen.wait_for("tool.completed").await["status"], "completed");
+    seen.turn_ends("success").await;
+    assert_eq!(house.read("log.txt"), "done\n", "it is not run again");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_client_may_ask_it_to_stop() {
+    let mut house = House::start().await;
+    let alice = house.client("alice").await;
+    alice.call("daemon.shutdown", json!({})).await;
+    assert!(house.ended().await.success());
+    assert!(!house.socket().exists());
+}
+
+#[tokio::test]
+async fn a_socket_left_over_by_kill_9_does_not_block_the_start() {
+    let mut house = House::start().await;
+    house.kill().await;
+    assert!(house.socket().exists(), "nobody could remove it");
+    house.launch().await;
+    house.client("alice").await.call("daemon.status", json!({})).await;
+}

@@ -1,0 +1,113 @@
+//! Too much of something: refused in words where a word is possible, and others go on undisturbed.
+
+use serde_json::json;
+
+use super::bash;
+use crate::support::client::Refusal;
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+
+#[tokio::test]
+async fn too_long_a_line_is_refused_and_the_connection_stays_while_others_stream_on() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::text("one two").hold_after(1, &gate));
+    session.submit("go").await;
+    seen.text_of(1).await;
+
+    let mut raw = house.raw().await;
+    raw.send(format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":"{}"}}}}"#,
+        "x".repeat(17 << 20)
+    ))
+    .await;
+    raw.send("\n").await;
+    let reply = raw.next().await.expect("an answer");
+    let refusal = Refusal::of(&reply["error"]);
+    assert_eq!((refusal.code, refusal.kind.as_str()), (-32600, "invalid_request"));
+    assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
+
+    gate.open();
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_refused_and_others_are_not_affected() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let mut raw = house.raw().await;
+    // No line end inside, so that it is one message.
+    let blob: Vec<u8> = (0..64 * 1024u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let blob: Vec<u8> = blob.into_iter().filter(|byte| *byte != b'\n').collect();
+    raw.send([&[0u8, 159, 146, 150][..], &blob, b"\n"].concat()).await;
+    let reply = raw.next().await.expect("an answer");
+    assert_eq!(Refusal::of(&reply["error"]).kind, "parse_error");
+    assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
+    alice.call("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn too_deep_and_too_many_are_refused() {
+    let house = House::start().await;
+    let mut raw = house.raw().await;
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let reply = raw
+        .ask(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"session.list","params":{{"search":{deep}}}}}"#))
+        .await;
+    let kind = Refusal::of(&reply["error"]).kind;
+    assert!(["invalid_request", "parse_error"].contains(&kind.as_str()), "{kind}");
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "session.list"});
+    let reply = raw.ask(json!(vec![call; 1000])).await;
+    assert_eq!(Refusal::of(&reply["error"]).kind, "invalid_request");
+    assert!(raw.ask(r#"{"jsonrpc":"2.0","id":2,"method":"daemon.status"}"#).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_changes_nothing_for_the_session() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::text("one two").hold_after(1, &gate));
+    {
+        let mut raw = house.raw().await;
+        let submit = json!({"jsonrpc": "2.0", "id": 1, "method": "session.submit",
+            "params": {"session_id": session.id, "input": "go"}});
+        raw.line(submit).await;
+        raw.send(r#"{"jsonrpc":"2.0","id":2,"method":"sess"#).await;
+        seen.text_of(1).await;
+    }
+    gate.open();
+    assert_eq!(seen.turn_ends("success").await["text"], "one two");
+}
+
+#[tokio::test]
+async fn a_budget_of_model_calls_ends_the_turn_in_words() {
+    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    house.models.otherwise(|_| Step::calls([bash("true")]));
+    let session =
+        house.client("alice").await.create_with(&house, json!({"budgets": {"model_calls": 3}})).await;
+    let mut seen = session.follow().await;
+    session.submit("never stop").await;
+    let result = seen.turn_ends("error_max_turns").await;
+    assert_eq!(result["model_calls"], 3);
+    assert!(result["errors"][0]["message"].as_str().expect("words").contains('3'));
+    assert_eq!(house.models.requests().len(), 3);
+    house.models.otherwise(|_| Step::text("Yes."));
+    session.submit("enough?").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn an_answer_cut_by_the_model_s_own_limit_says_so() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("and so on and").stop("max_tokens"));
+    session.submit("count").await;
+    let result = seen.turn_ends("max_output_tokens").await;
+    assert_eq!(result["text"], "and so on and");
+}

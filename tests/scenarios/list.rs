@@ -1,0 +1,167 @@
+//! Finding sessions, ending them, removing them.
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::client::{Client, Session};
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+
+async fn titles(client: &Client, params: Value) -> Vec<String> {
+    let list = client.call("session.list", params).await;
+    let sessions = list["sessions"].as_array().expect("a list").iter();
+    sessions.map(|session| session["title"].as_str().expect("a title").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_newest_first_and_page_by_page() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    assert!(titles(&alice, json!({})).await.is_empty());
+    for n in 0..7 {
+        alice.create_with(&house, json!({"title": format!("session {n}")})).await;
+    }
+    let mut found = Vec::new();
+    let mut page = json!({"limit": 3});
+    loop {
+        let list = alice.call("session.list", page.clone()).await;
+        let sessions = list["sessions"].as_array().expect("a list");
+        assert!(sessions.len() <= 3);
+        found.extend(sessions.iter().map(|session| session["title"].clone()));
+        match list.get("next_cursor") {
+            Some(cursor) => page["cursor"] = cursor.clone(),
+            None => break,
+        }
+    }
+    let expected: Vec<Value> = (0..7).rev().map(|n| json!(format!("session {n}"))).collect();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn a_list_can_be_narrowed_down_by_state_folder_and_words() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    house.write("inner/x", "");
+    let inner = house.workspace().join("inner");
+    alice.create_with(&house, json!({"title": "apple pie"})).await;
+    alice.create_with(&house, json!({"title": "plum cake", "cwd": inner})).await;
+    let waiting = alice.create_with(&house, json!({"title": "pear tart"})).await;
+    let mut seen = waiting.follow().await;
+    house.models.push(Step::calls([bash("touch x")]));
+    waiting.submit("bake").await;
+    seen.wait_for("permission.requested").await;
+    seen.state_is("requires_action").await;
+
+    assert_eq!(titles(&alice, json!({"search": "cake"})).await, ["plum cake"]);
+    assert_eq!(titles(&alice, json!({"cwd": inner})).await, ["plum cake"]);
+    assert_eq!(titles(&alice, json!({"states": ["requires_action"]})).await, ["pear tart"]);
+    assert_eq!(titles(&alice, json!({"states": ["idle", "requires_action"]})).await.len(), 3);
+    assert!(titles(&alice, json!({"search": "quiche"})).await.is_empty());
+    // Signs that mean something to a database mean themselves here.
+    assert!(titles(&alice, json!({"search": "%"})).await.is_empty());
+    let status = alice.call("daemon.status", json!({})).await;
+    assert_eq!((&status["sessions"], &status["active_sessions"]), (&json!(3), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_session_without_a_title_takes_the_first_words() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Hello."));
+    session.submit("\n  explain this repository\nin detail").await;
+    seen.turn_ends("success").await;
+    let view = session.view().await;
+    assert_eq!((&view["title"], &view["last_line"]), (&json!("explain this repository"), &json!("Hello.")));
+    assert_eq!(view["last_seq"], json!(session.events().await.last().expect("events")["seq"]));
+}
+
+#[tokio::test]
+async fn the_conversation_is_a_list_of_items() {
+    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo hi"), bash("exit 3")]).say("I try."));
+    house.models.push(Step::text("One worked."));
+    session.submit("try two").await;
+    seen.turn_ends("success").await;
+    let items = session.items().await;
+    let kinds: Vec<_> = items.iter().map(|item| item["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["user_message", "assistant_message", "tool_call", "tool_call", "assistant_message"]);
+    assert_eq!(items[0]["text"], "try two");
+    assert_eq!(
+        (&items[2]["call"]["status"], &items[3]["call"]["status"]),
+        (&json!("completed"), &json!("failed"))
+    );
+    assert!(items[2]["text"].as_str().expect("text").contains("hi"));
+    assert_eq!(items[4]["text"], "One worked.");
+}
+
+#[tokio::test]
+async fn a_killed_session_stops_its_work_stays_readable_and_takes_no_more() {
+    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("sleep 1000")]));
+    let turn = session.submit("sleep").await;
+    seen.wait_for("tool.started").await;
+    session.submit("this waits in vain").await;
+    let reply = session.call("kill", json!({})).await;
+    assert_eq!((&reply["stopped"][0], &reply["survivors"]), (&json!(turn), &json!([])));
+    assert_eq!(house.tool_processes(), []);
+    seen.turn_ends("aborted").await;
+    seen.wait_for("session.ended").await;
+    assert_eq!(session.view().await["state"], "ended");
+    assert_eq!(session.items().await[0]["text"], "sleep");
+    let refusal = session.refused("submit", json!({"input": "hello?"})).await;
+    assert_eq!((refusal.code, &refusal.data["state"]), (-32002, &json!("ended")));
+    assert_eq!(session.call("kill", json!({})).await["stopped"], json!([]), "twice is as once");
+    assert_eq!(house.models.requests().len(), 1, "what waited is not begun");
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_gone_with_its_history() {
+    let mut house = House::start().await;
+    let alice = house.client("alice").await;
+    let kept = alice.create(&house).await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::text("a secret plan").hold_after(2, &gate));
+    session.submit("think").await;
+    seen.text_of(1).await;
+    session.call("delete", json!({})).await;
+    for verb in ["get", "events", "items", "subscribe", "abort", "delete"] {
+        let refusal = session.refused(verb, json!({})).await;
+        assert_eq!((verb, refusal.code), (verb, -32002));
+    }
+    house.crash_and_restart().await;
+    let alice = house.client("alice").await;
+    let list = alice.call("session.list", json!({})).await;
+    assert_eq!(list["sessions"].as_array().expect("a list").len(), 1);
+    assert_eq!(list["sessions"][0]["session_id"], json!(kept.id));
+}
+
+#[tokio::test]
+async fn sessions_do_not_disturb_each_other() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    house.models.otherwise(|request| {
+        let words = request.messages()[0]["content"][0]["text"].as_str().unwrap_or("?").to_owned();
+        Step::text(&format!("you said {words}"))
+    });
+    let mut all: Vec<(Session, _)> = Vec::new();
+    for _ in 0..20 {
+        let session = alice.create(&house).await;
+        let seen = session.follow().await;
+        all.push((session, seen));
+    }
+    for (n, (session, _)) in all.iter().enumerate() {
+        session.submit(&format!("number {n}.")).await;
+    }
+    for (n, (session, seen)) in all.iter_mut().enumerate() {
+        assert_eq!(seen.turn_ends("success").await["text"], format!("you said number {n}."));
+        assert!(seen.seen().iter().all(|event| event["session_id"] == json!(session.id)));
+    }
+    house.models.assert_no_breach();
+}

@@ -1,0 +1,35 @@
+//! Pages of the manual: each test is one thing a person or an editor does with a running daemon.
+
+mod abort;
+mod approve;
+mod attach;
+mod bad_input;
+mod busy;
+mod framings;
+mod idempotency;
+mod lifecycle;
+mod limits;
+mod list;
+mod model_errors;
+mod modes;
+mod resume;
+mod submit;
+mod trust;
+
+use serde_json::{Value, json};
+
+/// A call of the tool Bash.
+fn bash(command: &str) -> (&'static str, Value) {
+    ("Bash", json!({"command": command}))
+}
+
+/// Rows that are folded away once the event that holds the whole is there.
+fn is_foldable(event: &Value) -> bool {
+    let kind = event["type"].as_str().expect("a type");
+    kind.ends_with("_delta") || kind == "tool.progress"
+}
+
+/// What is kept for ever of these events.
+fn permanent(events: Vec<Value>) -> Vec<Value> {
+    events.into_iter().filter(|event| !is_foldable(event)).collect()
+}

@@ -1,0 +1,87 @@
+//! The main job: a message, the model's tool calls, a person's yes, changed files, an answer.
+
+use serde_json::json;
+
+use super::{is_foldable, permanent};
+use crate::support::daemon::{Api, House};
+use crate::support::model_server::Step;
+
+/// Two clients watch; the model wants to write a file and run a command; both questions come at
+/// once and to both; the first answer counts; the work is done, and the journal tells it all again.
+async fn the_main_job(api: Api) {
+    let house = House::plan().speaking(api).start().await;
+    let alice = house.client("alice").await;
+    let bob = house.client("bob").await;
+    let session = alice.create(&house).await;
+    let at_bobs = bob.join(&session);
+    let mut seen = session.follow().await;
+    let mut seen_by_bob = at_bobs.follow().await;
+
+    let note = house.workspace().join("note.txt");
+    house.models.push(
+        Step::calls([
+            ("Write", json!({"file_path": note, "content": "eggs\nmilk\n"})),
+            ("Bash", json!({"command": "wc -l < note.txt >> count.txt"})),
+        ])
+        .say("I shall write the list and count its lines."),
+    );
+    house.models.push(Step::text("The list has two lines."));
+    let turn = session.submit("write a shopping list").await;
+
+    let write = seen.wait_for("permission.requested").await;
+    let count = seen.wait_for("permission.requested").await;
+    assert_eq!((&write["tool"], &count["tool"]), (&json!("Write"), &json!("Bash")));
+    assert!(write["diff"].as_str().expect("a diff").contains("+eggs"), "{write:#}");
+    assert_eq!(count["input"]["command"], "wc -l < note.txt >> count.txt");
+    assert_eq!(write["turn_id"], json!(turn));
+    assert_eq!(seen_by_bob.wait_for("permission.requested").await, write);
+    assert_eq!(seen_by_bob.wait_for("permission.requested").await, count);
+    assert_eq!(session.view().await["requires"], "permission");
+    assert_eq!(session.pending().await.len(), 2);
+    assert!(!note.exists(), "nothing is done before the answer");
+
+    session.allow(&write).await;
+    let late = at_bobs.answer_refused(&write, json!({"decision": "deny"})).await;
+    assert_eq!((late.code, late.kind.as_str()), (-32014, "not_pending"));
+    assert_eq!(late.data["answered_by"]["client"], "alice");
+    assert_eq!(late.data["decision"], "allow");
+    at_bobs.allow(&count).await;
+
+    let result = seen.turn_ends("success").await;
+    assert_eq!(result["text"], "The list has two lines.");
+    assert_eq!(result["model_calls"], 2);
+    assert_eq!(house.read("note.txt"), "eggs\nmilk\n");
+    assert_eq!(house.read("count.txt").trim(), "2");
+    seen.state_is("idle").await;
+    seen_by_bob.state_is("idle").await;
+
+    let requests = house.models.requests();
+    let results = requests[1].tool_results();
+    assert_eq!(results.len(), 2, "{results:?}");
+    house.models.assert_no_breach();
+
+    let answers = seen.seen_of("message.completed").into_iter().filter(|e| e["item"]["role"] == "assistant");
+    let mut texts = Vec::new();
+    for answer in answers {
+        assert_eq!(json!(seen.streamed(&answer["item_id"])), answer["item"]["text"]);
+        texts.push(answer["item"]["text"].clone());
+    }
+    assert_eq!(texts, ["I shall write the list and count its lines.", "The list has two lines."]);
+    assert_eq!(seen.seen_of("file.changed").len(), 1);
+
+    let journal = session.events().await;
+    assert_eq!(journal.iter().filter(|event| is_foldable(event)).count(), 0);
+    for shown in [permanent(seen.seen()), permanent(seen_by_bob.seen())] {
+        assert_eq!(journal[..shown.len()], shown[..]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_written_after_a_yes_with_anthropic_messages() {
+    the_main_job(Api::Anthropic).await;
+}
+
+#[tokio::test]
+async fn a_file_is_written_after_a_yes_with_openai_chat_completions() {
+    the_main_job(Api::OpenAiChat).await;
+}

@@ -1,0 +1,309 @@
+//! A real `agentd` in a folder of its own, with a scripted model server beside it. It has no
+//! environment but what is set here, and whatever it started is gone when the house is dropped.
+//!
+//! ```ignore
+//! let house = House::start().await;                          // Anthropic Messages
+//! let house = House::plan().speaking(Api::OpenAiChat).config("[retry]\nbase_ms = 1").start().await;
+//! ```
+#![allow(dead_code, reason = "a tool box: not every test needs every tool")]
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use super::client::Client;
+use super::model_server::ModelServer;
+use super::raw::Raw;
+use super::wait::{until, within};
+
+/// What the model server is asked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    Anthropic,
+    OpenAiChat,
+}
+
+pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
+
+/// How a house is to be.
+pub struct Blueprint {
+    api: Api,
+    config: String,
+    provider: String,
+    environment: Vec<(String, String)>,
+    base_url: Option<String>,
+}
+
+impl Blueprint {
+    pub fn speaking(mut self, api: Api) -> Self {
+        self.api = api;
+        self
+    }
+
+    /// More tables for the configuration file.
+    pub fn config(mut self, toml: &str) -> Self {
+        self.config.push_str(toml);
+        self.config.push('\n');
+        self
+    }
+
+    /// More keys for the table of the provider.
+    pub fn provider(mut self, toml: &str) -> Self {
+        self.provider.push_str(toml);
+        self.provider.push('\n');
+        self
+    }
+
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Another model server than the house's own.
+    pub fn model_server_at(mut self, base_url: &str) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Everything but the daemon.
+    pub async fn build(self) -> House {
+        let folder = tempfile::Builder::new().prefix("agentd-").tempdir().expect("a folder");
+        let models = ModelServer::start().await;
+        let (kind, base_url) = match self.api {
+            Api::Anthropic => ("anthropic", models.url().to_owned()),
+            Api::OpenAiChat => ("openai_chat", models.openai_url()),
+        };
+        let base_url = self.base_url.unwrap_or(base_url);
+        for name in ["home", "run", "work"] {
+            std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        let config = format!(
+            "[daemon]\nlog = \"debug\"\n\n[providers.scripted]\nkind = \"{kind}\"\nbase_url = \"{base_url}\"\n{}\n\
+             [models]\nmain = \"scripted/model\"\n\n{}",
+            self.provider, self.config
+        );
+        std::fs::write(folder.path().join("config.toml"), config).expect("written");
+        House { folder, models, environment: self.environment, daemon: None }
+    }
+
+    pub async fn start(self) -> House {
+        let mut house = self.build().await;
+        house.launch().await;
+        house
+    }
+}
+
+/// A folder with its daemon and its model server.
+pub struct House {
+    folder: TempDir,
+    pub models: ModelServer,
+    environment: Vec<(String, String)>,
+    daemon: Option<Child>,
+}
+
+impl House {
+    pub fn plan() -> Blueprint {
+        Blueprint {
+            api: Api::Anthropic,
+            config: String::new(),
+            provider: String::new(),
+            environment: Vec::new(),
+            base_url: None,
+        }
+    }
+
+    /// A daemon with the defaults.
+    pub async fn start() -> Self {
+        Self::plan().start().await
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder that sessions work in.
+    pub fn workspace(&self) -> PathBuf {
+        self.path("work").canonicalize().expect("it is there")
+    }
+
+    /// Writes a file of the workspace.
+    pub fn write(&self, name: &str, text: &str) {
+        let file = self.workspace().join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+        std::fs::write(file, text).expect("written");
+    }
+
+    /// Reads a file of the workspace; empty if there is none.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.workspace().join(name)).unwrap_or_default()
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.path("run/agentd/agentd.sock")
+    }
+
+    /// All that the daemon has logged, over all its starts.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> Pid {
+        let id = self.daemon.as_ref().and_then(Child::id).expect("the daemon runs");
+        Pid::from_raw(i32::try_from(id).expect("a process id"))
+    }
+
+    /// The program with the house's environment, not yet started.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("XDG_RUNTIME_DIR", self.path("run"))
+            .env("XDG_DATA_HOME", self.path("data"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .arg("--config")
+            .arg(self.path("config.toml"))
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Starts the daemon and waits until its socket answers.
+    pub async fn launch(&mut self) {
+        assert!(self.daemon.is_none(), "the daemon runs already");
+        let log = std::fs::File::options().create(true).append(true).open(self.path("log")).expect("a log");
+        let mut child = self.command().stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts");
+        let ready = async {
+            while UnixStream::connect(self.socket()).await.is_err() {
+                if let Ok(Some(status)) = child.try_wait() {
+                    panic!("agentd ended at once ({status}):\n{}", self.log());
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        within("the socket to answer", || self.log(), ready).await;
+        self.daemon = Some(child);
+    }
+
+    /// Runs the program to its end, for starts that are refused.
+    pub async fn run_to_its_end(&self) -> Output {
+        let run = self.command().stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+        within("agentd to end", || self.log(), run).await.expect("agentd starts")
+    }
+
+    /// kill -9, and waits until it is dead.
+    pub async fn kill(&mut self) {
+        let mut child = self.daemon.take().expect("the daemon runs");
+        child.start_kill().expect("it may be killed");
+        within("the daemon to die", || self.log(), child.wait()).await.expect("it was ours");
+    }
+
+    /// kill -9 and a fresh start.
+    pub async fn crash_and_restart(&mut self) {
+        self.kill().await;
+        self.launch().await;
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("the daemon runs");
+    }
+
+    /// Waits until the daemon ends by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let mut child = self.daemon.take().expect("the daemon runs");
+        within("the daemon to end", || self.log(), child.wait()).await.expect("it was ours")
+    }
+
+    /// SIGTERM, and its exit.
+    pub async fn stop(&mut self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        self.ended().await
+    }
+
+    /// A connection that says who it is.
+    pub async fn client(&self, name: &str) -> Client {
+        let client = self.stranger().await;
+        client.call("daemon.hello", json!({"name": name})).await;
+        client
+    }
+
+    /// A connection that says nothing of itself.
+    pub async fn stranger(&self) -> Client {
+        let stream = UnixStream::connect(self.socket()).await.expect("the socket answers");
+        Client::over(stream, self.path("log"))
+    }
+
+    /// A connection by hand: bytes out, lines in.
+    pub async fn raw(&self) -> Raw {
+        Raw::over(UnixStream::connect(self.socket()).await.expect("the socket answers"))
+    }
+
+    /// Processes that carry the marker of any tool call of this house.
+    pub fn tool_processes(&self) -> Vec<Pid> {
+        self.processes_with(b"AGENTD_CALL=")
+    }
+
+    /// Processes that carry the marker of this tool call.
+    pub fn processes_of(&self, call_id: &Value) -> Vec<Pid> {
+        let call_id = call_id.as_str().expect("an id");
+        self.processes_with(format!("AGENTD_CALL={call_id}").as_bytes())
+    }
+
+    /// Processes of this house's user folder with a variable that begins like this.
+    fn processes_with(&self, beginning: &[u8]) -> Vec<Pid> {
+        let home = format!("HOME={}", self.path("home").display());
+        let carries = |pid: &Pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let variables: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
+            variables.contains(&home.as_bytes()) && variables.iter().any(|v| v.starts_with(beginning))
+        };
+        let entries = std::fs::read_dir("/proc").expect("a process list");
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.map(Pid::from_raw).filter(carries).collect()
+    }
+
+    /// Waits until that many processes of tool calls are alive.
+    pub async fn tool_processes_reach(&self, wanted: impl Fn(usize) -> bool) {
+        let seen = || format!("alive: {:?}\n{}", self.tool_processes(), self.log());
+        until("the processes of the tool", seen, || wanted(self.tool_processes().len()).then_some(())).await;
+    }
+
+    /// Every byte that the daemon has written anywhere.
+    pub fn everything_written(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for name in ["data", "run", "home", "work", "log"] {
+            collect(&self.path(name), &mut bytes);
+        }
+        bytes
+    }
+}
+
+fn collect(path: &Path, bytes: &mut Vec<u8>) {
+    if let Ok(entries) = std::fs::read_dir(path) {
+        entries.flatten().for_each(|entry| collect(&entry.path(), bytes));
+    } else if path.is_file() {
+        bytes.extend(std::fs::read(path).expect("it can be read"));
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        // First the daemon, so that it starts nothing more; then what it started.
+        if let Some(mut child) = self.daemon.take() {
+            let _ = child.start_kill();
+        }
+        for pid in self.tool_processes() {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A connection by hand: exactly these bytes out, whole lines in. Nobody reads ahead.
+#![allow(dead_code, reason = "a tool box: not every test needs every tool")]
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+
+use super::wait::within;
+
+/// A connection whose bytes the test writes itself.
+pub struct Raw {
+    stream: BufReader<UnixStream>,
+}
+
+impl Raw {
+    pub(super) fn over(stream: UnixStream) -> Self {
+        Self { stream: BufReader::new(stream) }
+    }
+
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let write = self.stream.get_mut().write_all(bytes.as_ref());
+        within("the daemon to take the bytes", String::new, write).await.expect("the connection is open");
+    }
+
+    /// Sends one line.
+    pub async fn line(&mut self, text: impl std::fmt::Display) {
+        self.send(format!("{text}\n")).await;
+    }
+
+    /// The next line as it came; `None` when the daemon hung up.
+    pub async fn next_text(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = within("a line", String::new, self.stream.read_line(&mut line)).await;
+        matches!(read, Ok(1..)).then_some(line)
+    }
+
+    /// The next line; `None` when the daemon hung up.
+    pub async fn next(&mut self) -> Option<Value> {
+        let line = self.next_text().await?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line:?}")))
+    }
+
+    /// Exactly this many bytes.
+    pub async fn take(&mut self, bytes: usize) -> Vec<u8> {
+        let mut taken = vec![0; bytes];
+        let read = within("more bytes", String::new, self.stream.read_exact(&mut taken)).await;
+        read.expect("the connection is open");
+        taken
+    }
+
+    /// Sends one line and returns the next.
+    pub async fn ask(&mut self, text: impl std::fmt::Display) -> Value {
+        self.line(text).await;
+        self.next().await.expect("an answer")
+    }
+
+    /// Everything until the daemon hangs up.
+    pub async fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let read = within("the end", String::new, self.stream.read_to_end(&mut bytes)).await;
+        read.expect("it can be read");
+        bytes
+    }
+
+    /// The stream itself, for another framing.
+    pub fn into_stream(self) -> UnixStream {
+        self.stream.into_inner()
+    }
+}
