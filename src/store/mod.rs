@@ -9,6 +9,8 @@ mod open;
 mod read;
 mod rows;
 mod script;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use error::StoreError;
