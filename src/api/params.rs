@@ -152,7 +152,7 @@ pub struct SessionParams {
 pub struct EndParams {
     /// The session.
     pub session_id: SessionId,
-    /// Accepted; ending a session twice is the same as once.
+    /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

@@ -229,7 +229,7 @@ async fn what_is_deleted_is_gone_with_its_rows() {
     let (id, key) = house.create().await;
     let (_, kept) = house.create().await;
     assert_eq!(house.append(append(key, 2..20)).await, Ok(()));
-    assert_eq!(house.store.delete(key).await, Ok(()));
+    assert_eq!(house.store.delete(key, None, Timestamp(0)).await, Ok(()));
     assert_eq!(house.store.find(id).await, Ok(None));
     assert_eq!(house.rows(key).await, expected([]));
     assert_eq!(house.rows(kept).await, expected([1]));
