@@ -13,6 +13,8 @@ mod writer;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trip_tests;
 
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};

@@ -313,8 +313,8 @@ async fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
     let (one, two) = (place.session(1).await, place.session(2).await);
     place.store.append(full(one, 1)).await.unwrap();
     place.store.append(full(two, 2)).await.unwrap();
-    place.store.delete(two).await.unwrap();
-    place.store.delete(two).await.expect("deleting twice is the same as once");
+    place.store.delete(two, None, Timestamp(0)).await.unwrap();
+    place.store.delete(two, None, Timestamp(0)).await.expect("deleting twice is the same as once");
 
     assert_eq!(place.store.find(id(2)).await, Ok(None));
     assert_eq!(place.store.view(id(2)).await, Ok(None));
@@ -466,4 +466,20 @@ async fn a_file_that_is_no_database_is_said_to_be_damaged_and_left_alone() {
 
     let folder_missing = Store::open(&folder.path().join("not/there.db")).await.map(|_| ());
     assert!(matches!(folder_missing, Err(StoreError::Unwritable(_))), "{folder_missing:?}");
+}
+
+#[tokio::test]
+async fn an_older_database_is_copied_before_it_is_changed() {
+    let Place { folder, store, owner } = Place::new().await;
+    let path = folder.path().join("journal.db");
+    store.create(new_session(1, None)).await.unwrap();
+    soon(owner.close()).await;
+    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    // A schema older than ours, as far as the copy is concerned.
+    sqlx::query("update _sqlx_migrations set version = 0").execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+
+    let _ = Store::open(&path).await.map(|_| ());
+    let copy = folder.path().join("journal.db.before-1");
+    assert_eq!(counts(&copy).await, [1, 1, 0, 0, 0]);
 }
