@@ -129,25 +129,32 @@ impl State {
             Event::MessageStarted { .. } => {
                 if let (Activity::Calling { partial, .. }, Some(item_id)) = (&mut turn.activity, fact.item_id)
                 {
-                    *partial = Some(Partial { item_id, first_seq: fact.seq, blocks: Vec::new() });
+                    *partial = Some(Partial { item_id, first_seq: fact.seq, content: Vec::new() });
                 }
             }
             Event::MessageBlockStarted { block, .. } => {
-                let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity else { return };
-                match block {
-                    BlockKind::Text => partial.blocks.push(Block::Text { text: String::new() }),
-                    BlockKind::Thinking => {
-                        partial.blocks.push(Block::Thinking { text: String::new(), signature: None });
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
+                    match block {
+                        BlockKind::Text => partial.content.push(Block::Text { text: String::new() }),
+                        BlockKind::Thinking => {
+                            partial.content.push(Block::Thinking { text: String::new(), signature: None });
+                        }
+                        BlockKind::ToolCall { .. } => {}
                     }
-                    BlockKind::ToolCall { .. } => {}
                 }
             }
-            Event::MessageTextDelta { text: more, .. } | Event::MessageThinkingDelta { text: more, .. } => {
+            Event::MessageTextDelta { text, .. } => {
                 if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
-                    && let Some(Block::Text { text } | Block::Thinking { text, .. }) =
-                        partial.blocks.last_mut()
+                    && let Some(Block::Text { text: sum }) = partial.content.last_mut()
                 {
-                    text.push_str(more);
+                    sum.push_str(text);
+                }
+            }
+            Event::MessageThinkingDelta { text, .. } => {
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
+                    && let Some(Block::Thinking { text: sum, .. }) = partial.content.last_mut()
+                {
+                    sum.push_str(text);
                 }
             }
             Event::ToolRequested { call_id, .. } => {

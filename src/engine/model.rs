@@ -258,11 +258,14 @@ impl Draft<'_> {
     pub fn interrupt_message(&mut self, partial: &Partial) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let seq = self.state.next_seq;
-        let texts = partial.blocks.iter().filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        let text = texts.collect();
+        let text = partial
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
         let item = Item {
             item_id: partial.item_id,
             turn_id,
@@ -272,7 +275,7 @@ impl Draft<'_> {
             last_seq: seq,
             text: Some(text),
             role: Some(Role::Assistant),
-            content: partial.blocks.clone(),
+            content: partial.content.clone(),
             call: None,
         };
         let model = Some(self.turn_model());

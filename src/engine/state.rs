@@ -128,8 +128,9 @@ pub(super) enum Activity {
 pub(super) struct Partial {
     pub item_id: ItemId,
     pub first_seq: Seq,
-    /// Text and reasoning so far, block by block; calls are left out.
-    pub blocks: Vec<Block>,
+    /// Blocks of text and of reasoning, in order, each as long as it is so far. Calls are left out:
+    /// half a call is nothing.
+    pub content: Vec<Block>,
 }
 
 /// One tool call of the current message.

@@ -11,6 +11,9 @@ mod rows;
 mod script;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, SettledRequest, StoredItem, StoredRequest};
