@@ -144,7 +144,6 @@ impl Registry {
             return Ok(known);
         }
         let spec = self.spec(&request).await?;
-        let asked = request.clone();
         let now = house.clock.now();
         let id = request.session_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).session());
         let envelope = Envelope {
@@ -168,20 +167,16 @@ impl Registry {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
                 engine.apply(&envelope);
+                // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                let handle = self.spawn(id, key, engine, false);
-                let _ = slot.set(handle);
+                slot.get_or_init(|| async { self.spawn(id, key, engine, false) }).await;
                 self.view(id).await
             }
-<<<<<<< HEAD
-            Err(StoreError::Taken) => self.same_session(id, &spec, &asked).await,
-=======
             // Somebody was faster, with the same key or the same id.
             Err(StoreError::Taken) => match self.made_with(request.keyed.as_ref()).await? {
                 Some(known) => Ok(known),
-                None => self.same_session(id, &spec).await,
+                None => self.same_session(id, &spec, &request).await,
             },
->>>>>>> scen
             Err(error) => Err(error.into()),
         }
     }
