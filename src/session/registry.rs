@@ -140,17 +140,10 @@ impl Registry {
     pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
         let house = &self.inner.house;
-        if let Some(keyed) = &request.keyed
-            && let Some(known) = house.store.remembered(CREATE, &keyed.key).await?
-        {
-            if known.digest != keyed.digest {
-                return Err(SessionError::Conflict("idempotency_key"));
-            }
-            let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
-            return self.view(id).await;
+        if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
+            return Ok(known);
         }
         let spec = self.spec(&request).await?;
-        let asked = request.clone();
         let now = house.clock.now();
         let id = request.session_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).session());
         let envelope = Envelope {
@@ -163,7 +156,7 @@ impl Registry {
             event: Event::SessionCreated(spec.clone()),
         };
         let (row, _) = journal::write(&envelope, None);
-        let idempotency = request.keyed.map(|keyed| Idempotency {
+        let idempotency = request.keyed.clone().map(|keyed| Idempotency {
             method: CREATE,
             key: keyed.key,
             digest: keyed.digest,
@@ -174,14 +167,31 @@ impl Registry {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
                 engine.apply(&envelope);
+                // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                let handle = self.spawn(id, key, engine, false);
-                let _ = slot.set(handle);
+                slot.get_or_init(|| async { self.spawn(id, key, engine, false) }).await;
                 self.view(id).await
             }
-            Err(StoreError::Taken) => self.same_session(id, &spec, &asked).await,
+            // Somebody was faster, with the same key or the same id.
+            Err(StoreError::Taken) => match self.made_with(request.keyed.as_ref()).await? {
+                Some(known) => Ok(known),
+                None => self.same_session(id, &spec, &request).await,
+            },
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The session that was made with this key, if there is one.
+    async fn made_with(&self, keyed: Option<&Keyed>) -> Result<Option<SessionView>, SessionError> {
+        let Some(keyed) = keyed else { return Ok(None) };
+        let Some(known) = self.inner.house.store.remembered(CREATE, &keyed.key).await? else {
+            return Ok(None);
+        };
+        if known.digest != keyed.digest {
+            return Err(SessionError::Conflict("idempotency_key"));
+        }
+        let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
+        self.view(id).await.map(Some)
     }
 
     /// The session that has this id already, if it was made from the same request.

@@ -147,6 +147,27 @@ async fn a_second_sigterm_does_not_wait_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn without_a_configuration_the_environment_says_where_the_model_is() {
+    let plan = House::plan().build().await;
+    let models = plan.models.openai_url();
+    let mut house = House::plan()
+        .environment("OPENAI_API_KEY", "none-needed")
+        .environment("OPENAI_BASE_URL", &models)
+        .build()
+        .await;
+    std::fs::write(house.path("config.toml"), "").expect("written");
+    house.launch().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    plan.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    seen.turn_ends("success").await;
+    let request = &plan.models.requests()[0];
+    assert_eq!(request.header("authorization"), Some("Bearer none-needed"));
+    plan.models.assert_no_breach();
+}
+
+#[tokio::test]
 async fn sighup_does_not_end_it() {
     let house = House::start().await;
     let alice = house.client("alice").await;

@@ -97,7 +97,7 @@ pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Inp
     Input::Prepared { turn_id, calls }
 }
 
-#[expect(clippy::result_large_err, reason = "the form in which the engine takes it")]
+#[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
 fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
     let (verdict, read_only, suggests) = match fate {
         Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
