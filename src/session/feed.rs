@@ -30,7 +30,7 @@ pub(super) enum Shape {
     MessageStarted,
     /// A block begins.
     BlockStarted(u32, Content),
-    /// That much text or reasoning of the open block.
+    /// That much text or reasoning of the open block; 0 for arguments.
     Streamed(usize),
     /// A message ends.
     MessageCompleted,

@@ -138,9 +138,11 @@ impl Follower {
                 inside.is_whole = true;
                 out.push(body);
             }
-            // The store may be ahead of the feed by a moment: what it gave whole, the feed repeats.
-            let is_old = matches!(line.shape, Shape::Streamed(_))
-                && matches!(open, Some(Open { block: Some(Inside { is_whole: true, .. }), .. }));
+            // The store may be ahead of the feed by a moment. What it gave whole, the feed repeats;
+            // who came when the message was finished gets the item alone.
+            let inside = open.and_then(|open| open.block);
+            let is_old =
+                matches!(line.shape, Shape::Streamed(_)) && inside.is_none_or(|inside| inside.is_whole);
             open = step(open, &line);
             cursor = line.seq;
             if !is_old {
@@ -271,6 +273,7 @@ fn line(row: JournalRow) -> Line {
             block.map_or(Shape::Other, |block| Shape::BlockStarted(index, content_of(&block)))
         }
         "message.text_delta" | "message.thinking_delta" => Shape::Streamed(measured().text.len()),
+        "message.tool_input_delta" => Shape::Streamed(0),
         "message.completed" => Shape::MessageCompleted,
         _ => Shape::Other,
     };
@@ -285,6 +288,7 @@ pub(super) fn shape_of(event: &Event) -> Shape {
         Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
             Shape::Streamed(text.len())
         }
+        Event::MessageToolInputDelta { .. } => Shape::Streamed(0),
         Event::MessageCompleted { .. } => Shape::MessageCompleted,
         _ => Shape::Other,
     }
