@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::api::endpoint::{self, Env};
+use crate::judge::Rules;
 
 pub use tables::{Config, LogFormat, Provider, ProviderKind};
 
@@ -74,7 +75,14 @@ impl Config {
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|error| explain(text, file, &error))
+        let config: Self = toml::from_str(text).map_err(|error| explain(text, file, &error))?;
+        let given = &config.permissions;
+        Rules::parse(&given.allow, &given.ask, &given.deny).map_err(|bad| ConfigError {
+            file: Some(file.to_path_buf()),
+            line: text.lines().position(|line| line.contains(&bad.text)).map(|at| at + 1),
+            message: format!("[permissions]: {bad}"),
+        })?;
+        Ok(config)
     }
 
     /// With no provider configured, keys and addresses in the environment make some.
@@ -130,6 +138,14 @@ fn explain(text: &str, file: &Path, error: &toml::de::Error) -> ConfigError {
         text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
     });
     let mut message = error.message().trim().to_string();
+    // Serde speaks of a wrong value without its key.
+    let key = line.and_then(|line| text.lines().nth(line - 1)?.split_once('=')).map(|(key, _)| key.trim());
+    if let Some(key) = key.filter(|key| !key.is_empty() && !message.contains(&format!("`{key}`"))) {
+        message = format!("{key}: {message}");
+    }
+    for rust in ["usize", "u64", "u32"] {
+        message = message.replace(&format!("expected {rust}"), "expected a whole number of at least 0");
+    }
     if let Some(nearest) = nearest_known(&message) {
         message.push_str(&format!("; did you mean `{nearest}`?"));
     }
@@ -169,6 +185,21 @@ mod tests {
         assert_eq!(error.line, Some(3));
         assert!(error.to_string().starts_with("c.toml:3: unknown field `sokcet`"), "{error}");
         assert!(error.to_string().ends_with("did you mean `socket`?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_or_rule_is_told_with_its_line_and_key() {
+        let check = |text: &str, expected: &str| {
+            let error = Config::parse(text, Path::new("c.toml")).expect_err("wrong").to_string();
+            assert!(error.starts_with(expected), "{error}");
+        };
+        check(
+            "[tools]\nparallel = \"x\"",
+            "c.toml:2: parallel: invalid type: string \"x\", expected a whole number",
+        );
+        check("[session]\nmode = \"zz\"", "c.toml:2: mode: unknown variant `zz`");
+        let rules = "[permissions]\nallow = [\n  \"Bash(ls)\",\n  \"Bash(npm\",\n]";
+        check(rules, "c.toml:4: [permissions]: bad permission rule \"Bash(npm\"");
     }
 
     #[test]
