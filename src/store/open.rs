@@ -37,12 +37,21 @@ impl StoreOwner {
     }
 }
 
+/// Makes the file for us alone; SQLite gives its companions the same mode. What fails here, SQLite
+/// will tell of in better words.
+fn make_private(path: &Path) {
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    let _ = file.and_then(|file| file.set_permissions(std::fs::Permissions::from_mode(0o600)));
+}
+
 impl Store {
     /// Opens (and makes, if need be) the database at `path` and brings its schema up to date.
     ///
     /// # Errors
     /// The file cannot be opened or migrated, or it was written by a newer version.
     pub async fn open(path: &Path) -> Result<(Self, StoreOwner), StoreError> {
+        make_private(path);
         let base = SqliteConnectOptions::new()
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
