@@ -17,7 +17,7 @@ use super::house::House;
 use super::jobs::Jobs;
 use super::journal;
 use crate::engine::Engine;
-use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
+use crate::store::{Idempotency, IdempotentReply, NewSession, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
 use crate::types::model::ModelRef;
@@ -123,11 +123,7 @@ impl Registry {
         if let Some(keyed) = &request.keyed
             && let Some(known) = house.store.remembered(CREATE, &keyed.key).await?
         {
-            if known.digest != keyed.digest {
-                return Err(SessionError::Conflict("idempotency_key"));
-            }
-            let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
-            return self.view(id).await;
+            return self.first_reply(keyed, &known).await;
         }
         let spec = self.spec(&request).await?;
         let now = house.clock.now();
@@ -142,6 +138,7 @@ impl Registry {
             event: Event::SessionCreated(spec.clone()),
         };
         let (row, _) = journal::write(&envelope, None);
+        let keyed = request.keyed.clone();
         let idempotency = request.keyed.map(|keyed| Idempotency {
             method: CREATE,
             key: keyed.key,
@@ -158,9 +155,26 @@ impl Registry {
                 let _ = slot.set(handle);
                 self.view(id).await
             }
-            Err(StoreError::Taken) => self.same_session(id, &spec).await,
+            Err(StoreError::Taken) => {
+                // Another call with the same key may have been quicker.
+                if let Some(keyed) = &keyed
+                    && let Some(known) = house.store.remembered(CREATE, &keyed.key).await?
+                {
+                    return self.first_reply(keyed, &known).await;
+                }
+                self.same_session(id, &spec).await
+            }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What the first call with this key made.
+    async fn first_reply(&self, keyed: &Keyed, known: &IdempotentReply) -> Result<SessionView, SessionError> {
+        if known.digest != keyed.digest {
+            return Err(SessionError::Conflict("idempotency_key"));
+        }
+        let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
+        self.view(id).await
     }
 
     /// The session that has this id already, if it was made from the same request.
