@@ -71,6 +71,21 @@ impl Reach {
         self.start().await
     }
 
+    /// Connects again after the daemon went away: one that died is started, one that somebody stopped
+    /// stays stopped.
+    ///
+    /// # Errors
+    /// As of [`Reach::connect_or_start`].
+    pub async fn connect_again(&self) -> Result<Client, Failure> {
+        // A clean end empties the lock file; after a crash it still holds the process id.
+        let lock = std::fs::metadata(self.places.data_dir.join("agentd.lock"));
+        if lock.is_ok_and(|lock| lock.len() == 0) {
+            self.connect().await
+        } else {
+            self.connect_or_start().await
+        }
+    }
+
     fn absent(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);

@@ -56,6 +56,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let began = std::time::Instant::now();
     let stage =
         |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
+    // The environment may hold keys: no process of ours may read it out of /proc.
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
+    }
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     telemetry::start(&config);
