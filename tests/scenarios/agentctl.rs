@@ -315,7 +315,7 @@ async fn submit_abort_kill_and_rm() {
     assert_eq!((&all[0]["session_id"], &all[0]["state"]), (&json!(id), &json!("ended")));
     assert!(ctl(&house, &["logs", &id]).await.fine().contains("Hello."), "its history stays");
     let said = ctl(&house, &["submit", &id, "more"]).await;
-    assert!(said.code == 4 && said.err.contains("ended"), "{said:?}");
+    assert!(said.code == 4 && said.err.contains("takes no more input"), "{said:?}");
 
     assert_eq!(ctl(&house, &["rm", &id]).await.fine(), format!("{id}\n"));
     assert_eq!(ctl(&house, &["ps", "-a", "--json"]).await.json(), json!([]));
