@@ -32,8 +32,11 @@ use std::process::ExitCode;
 /// What a part of the bench can fail with: whatever it is, it is shown and the rest goes on.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
+/// One part of the bench.
+type Part = fn() -> Outcome<()>;
+
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, fn() -> Outcome<()>); 6] = [
+const PARTS: [(&str, Part); 6] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),

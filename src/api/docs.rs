@@ -115,6 +115,51 @@ pub fn events_page() -> String {
     page
 }
 
+/// `proto-docs/types.md`
+#[must_use]
+pub fn types_page() -> String {
+    let mut page = String::from(
+        "# Types\n\nPrinted from the code: what the parameters, replies and events are made of. `name?` may be \
+         absent.\n",
+    );
+    let document = openrpc();
+    let Some(types) = document["components"]["schemas"].as_object() else { return page };
+    let is_listed = |name: &str| !name.ends_with("Params") && !name.ends_with("Reply") && name != "Envelope";
+    for (name, schema) in types.iter().filter(|(name, _)| is_listed(name)) {
+        let about = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let _ = write!(page, "\n## {name}\n{about}\n\n");
+        if let Some(pattern) = schema["pattern"].as_str() {
+            let _ = writeln!(page, "A string like `{pattern}`.\n");
+        }
+        fields(&mut page, "Fields", schema);
+        let empty = Vec::new();
+        for choice in schema["oneOf"].as_array().unwrap_or(&empty) {
+            let about = choice["description"].as_str().unwrap_or_default().replace('\n', " ");
+            match choice["const"].as_str() {
+                Some(value) => {
+                    let _ = writeln!(page, "- `{value}`: {about}");
+                }
+                None => variant(&mut page, choice, &about),
+            }
+        }
+    }
+    page
+}
+
+/// One variant of a tagged union: the tag, then its other fields.
+fn variant(page: &mut String, choice: &Value, about: &str) {
+    let Some(properties) = choice["properties"].as_object() else { return };
+    let tag = properties.iter().find_map(|(name, field)| Some((name, field["const"].as_str()?)));
+    let Some((tag, value)) = tag else { return };
+    let others: Vec<String> = properties
+        .iter()
+        .filter(|(name, _)| *name != tag)
+        .map(|(name, field)| format!("`{name}` {}", type_name(field)))
+        .collect();
+    let with = if others.is_empty() { String::new() } else { format!(" with {}", others.join(", ")) };
+    let _ = writeln!(page, "- `{tag}: \"{value}\"`{with}: {about}");
+}
+
 /// `proto-docs/errors.md`
 #[must_use]
 pub fn errors_page() -> String {
@@ -175,7 +220,10 @@ fn type_name(schema: &Value) -> String {
         Value::String(name) => name.clone(),
         Value::Array(names) => {
             let names: Vec<&str> = names.iter().filter_map(Value::as_str).filter(|n| *n != "null").collect();
-            names.join(" or ")
+            match names.as_slice() {
+                ["array"] => format!("list of {}", type_name(&schema["items"])),
+                names => names.join(" or "),
+            }
         }
         _ => {
             let values = schema["enum"].as_array().unwrap_or(&empty);

@@ -152,7 +152,7 @@ pub struct SessionParams {
 pub struct EndParams {
     /// The session.
     pub session_id: SessionId,
-    /// Accepted; ending a session twice is the same as once.
+    /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -366,7 +366,7 @@ pub struct EventsParams {
     /// `next_cursor` of the page before; wins over `after_seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Events a page, 1 to 1,000; 500 by default.
+    /// Events a page, 1 to 1,000, 500 by default; fewer where they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -391,7 +391,7 @@ pub struct ItemsParams {
     /// `next_cursor` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Items a page, 1 to 500; 100 by default.
+    /// Items a page, 1 to 500, 100 by default; fewer where they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

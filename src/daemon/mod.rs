@@ -109,7 +109,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     notify::stopping();
     serving.stop_accepting();
     warm.abort();
-    let _ = recovery.await;
+    // Loading what was unfinished must not hold up the end: it is still there at the next start.
+    let recovery_stops = recovery.abort_handle();
+    if tokio::time::timeout(Duration::from_secs(1), recovery).await.is_err() {
+        recovery_stops.abort();
+    }
     shutdown::park(&registry, signals, &hurry, PARK_WITHIN).await;
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;

@@ -7,6 +7,7 @@ use super::state::{Activity, Call, Engine, Partial, Queued, Settings, Stage, Sta
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::SessionId;
 use crate::types::message::{Block, Message, Role};
+use crate::types::model::BlockKind;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState};
 use crate::types::tool::{Prepared, ToolStatus};
@@ -128,12 +129,32 @@ impl State {
             Event::MessageStarted { .. } => {
                 if let (Activity::Calling { partial, .. }, Some(item_id)) = (&mut turn.activity, fact.item_id)
                 {
-                    *partial = Some(Partial { item_id, first_seq: fact.seq, text: String::new() });
+                    *partial = Some(Partial { item_id, first_seq: fact.seq, content: Vec::new() });
+                }
+            }
+            Event::MessageBlockStarted { block, .. } => {
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
+                    match block {
+                        BlockKind::Text => partial.content.push(Block::Text { text: String::new() }),
+                        BlockKind::Thinking => {
+                            partial.content.push(Block::Thinking { text: String::new(), signature: None });
+                        }
+                        BlockKind::ToolCall { .. } => {}
+                    }
                 }
             }
             Event::MessageTextDelta { text, .. } => {
-                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
-                    partial.text.push_str(text);
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
+                    && let Some(Block::Text { text: sum }) = partial.content.last_mut()
+                {
+                    sum.push_str(text);
+                }
+            }
+            Event::MessageThinkingDelta { text, .. } => {
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
+                    && let Some(Block::Thinking { text: sum, .. }) = partial.content.last_mut()
+                {
+                    sum.push_str(text);
                 }
             }
             Event::ToolRequested { call_id, .. } => {

@@ -1,9 +1,12 @@
 //! Laws of the turn machine, over random scripts: people submit, answer, abort and leave; models and
-//! tools come home in any order, or fail; the daemon dies anywhere. `watch` holds the laws of facts,
-//! `deeds` those of effects, `request` those of what a model is sent.
+//! tools come home in any order, or fail; the daemon dies anywhere. `watch` and `calls` hold the laws
+//! of facts, `deeds` those of effects, `request` those of what a model is sent, `restart` those of a crash.
 
+mod calls;
 mod deeds;
+mod given;
 mod request;
+mod restart;
 mod script;
 mod watch;
 mod world;

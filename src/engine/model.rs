@@ -258,11 +258,14 @@ impl Draft<'_> {
     pub fn interrupt_message(&mut self, partial: &Partial) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let seq = self.state.next_seq;
-        let content = if partial.text.is_empty() {
-            Vec::new()
-        } else {
-            vec![Block::Text { text: partial.text.clone() }]
-        };
+        let text = partial
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
         let item = Item {
             item_id: partial.item_id,
             turn_id,
@@ -270,9 +273,9 @@ impl Draft<'_> {
             status: ItemStatus::Interrupted,
             first_seq: partial.first_seq,
             last_seq: seq,
-            text: Some(partial.text.clone()),
+            text: Some(text),
             role: Some(Role::Assistant),
-            content,
+            content: partial.content.clone(),
             call: None,
         };
         let model = Some(self.turn_model());

@@ -224,7 +224,7 @@ impl<'a> Draft<'a> {
                 self.item(seq, seq, ItemKind::AssistantMessage, ItemStatus::Running)
             }
             Event::ToolRequested { .. } => self.item(seq, seq, ItemKind::ToolCall, ItemStatus::Running),
-            Event::ToolStarted { call_id, .. } => {
+            Event::ToolStarted { call_id, .. } | Event::ToolStatus { call_id, .. } => {
                 if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
                 }
@@ -248,7 +248,10 @@ impl<'a> Draft<'a> {
                     settled: false,
                 });
             }
-            Event::PermissionResolved { request_id, .. } => {
+            Event::PermissionResolved { request_id, call_id, .. } => {
+                if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {
+                    self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
+                }
                 self.plan.requests.push(RequestChange { request_id: *request_id, seq, settled: true });
             }
             _ => {}

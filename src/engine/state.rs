@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::types::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
-use crate::types::message::{InputBlock, Message, ToolCall};
+use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::session::{Denial, Requires, SessionSpec, SessionState, TurnError};
@@ -128,7 +128,9 @@ pub(super) enum Activity {
 pub(super) struct Partial {
     pub item_id: ItemId,
     pub first_seq: Seq,
-    pub text: String,
+    /// Blocks of text and of reasoning, in order, each as long as it is so far. Calls are left out:
+    /// half a call is nothing.
+    pub content: Vec<Block>,
 }
 
 /// One tool call of the current message.

@@ -21,8 +21,9 @@ pub(super) async fn kill(office: Arc<Office>, caller: Caller, p: EndParams) -> R
     Ok(reply(aborted))
 }
 
-pub(super) async fn delete(office: Arc<Office>, caller: Caller, p: EndParams) -> Result<Done, Fault> {
-    office.registry.delete(p.session_id, caller.origin()).await.map_err(convert::fault)?;
+pub(super) async fn delete(office: Arc<Office>, caller: Caller, mut p: EndParams) -> Result<Done, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    office.registry.delete(p.session_id, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(Done {})
 }
 

@@ -103,10 +103,41 @@ pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
     wanted.unwrap_or(default).clamp(1, most)
 }
 
+/// Bytes of one page, well below what a reply may have.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// How many entries of these lengths go on one page: at least one, so that every entry can be read.
+pub(super) fn fits(lengths: impl Iterator<Item = usize>, limit: u32) -> usize {
+    let mut bytes = 0;
+    let within = lengths.take(limit as usize).take_while(|length| {
+        bytes += length;
+        bytes <= PAGE_BYTES
+    });
+    within.count().max(1)
+}
+
 /// A cursor that we gave out.
 pub(super) fn cursor<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, Fault> {
     text.map(str::parse).transpose().map_err(|_| {
         Fault::new(Code::InvalidParams, "cursor: not one of ours; pass next_cursor as it came")
             .with("path", "cursor")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_holds_what_fits_and_never_nothing() {
+        for (lengths, limit, expected) in [
+            (&[1, 2, 3][..], 10, 3),
+            (&[1, 2, 3], 2, 2),
+            (&[PAGE_BYTES, 1], 10, 1),
+            (&[PAGE_BYTES / 2, PAGE_BYTES / 2, 1], 10, 2),
+            (&[PAGE_BYTES * 9, 1], 10, 1),
+        ] {
+            assert_eq!(fits(lengths.iter().copied(), limit), expected, "{lengths:?}, {limit}");
+        }
+    }
 }

@@ -36,8 +36,9 @@ pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> R
         .await
         .map_err(|error| convert::fault(error.into()))?;
     rows.retain(|row| row.seq <= last_seq);
-    let more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
+    let fits = convert::fits(rows.iter().map(|row| row.body.len()), limit);
+    let more = rows.len() > fits;
+    rows.truncate(fits);
     let next_cursor = if more { rows.last().map(|row| row.seq.to_string()) } else { None };
     let events = rows.into_iter().filter_map(|row| RawValue::from_string(row.body).ok()).collect();
     Ok(RawEvents { events, last_seq, next_cursor })

@@ -20,8 +20,9 @@ pub(super) async fn items(office: Arc<Office>, _: Caller, p: ItemsParams) -> Res
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
     let mut stored = store.items_after(key, after, limit + 1).await.map_err(failed)?;
-    let more = stored.len() > limit as usize;
-    stored.truncate(limit as usize);
+    let fits = convert::fits(stored.iter().map(|item| item.first.len() + item.last.len()), limit);
+    let more = stored.len() > fits;
+    stored.truncate(fits);
     let next_cursor = if more { stored.last().map(|item| item.first_seq.to_string()) } else { None };
     Ok(ItemsReply { items: stored.iter().filter_map(item).collect(), next_cursor })
 }

@@ -32,6 +32,10 @@ pub(super) async fn submit(
         keyed,
         origin: caller.origin(),
     };
+    if let Some(budgets) = p.budgets {
+        let model = office.registry.view(p.session_id).await.map_err(convert::fault)?.model;
+        office.registry.check_budgets(&model, budgets).map_err(convert::fault)?;
+    }
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
     let submitted = session.submit(submission).await.map_err(convert::fault)?;
     Ok(SubmitReply {

@@ -17,8 +17,18 @@ use crate::types::permission::{Decision, Scope, VerdictKind};
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) {
-        if self.state.parking.is_some() {
-            return refuse(command);
+        if let Some(parking) = &mut self.state.parking {
+            match command {
+                // Somebody is in a hurry now: running tools are told at once.
+                Command::Park { patient, reply } => {
+                    parking.replies.push(reply);
+                    if !patient && !parking.told {
+                        parking.by = Instant::now();
+                    }
+                }
+                other => refuse(other),
+            }
+            return;
         }
         match command {
             Command::Submit(submission, reply) => {

@@ -9,10 +9,11 @@ use tokio::sync::watch;
 
 use crate::types::ids::Seq;
 
-/// Bytes kept in memory; whoever is further behind reads the store.
-const KEEP_BYTES: usize = 1024 * 1024;
+/// Bytes kept in memory; whoever is further behind reads the store. Little in tests, so that
+/// followers fall behind.
+const KEEP_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 1024 * 1024 };
 /// Bytes handed to a follower at once.
-const BATCH_BYTES: usize = 256 * 1024;
+const BATCH_BYTES: usize = if cfg!(test) { 1024 } else { 256 * 1024 };
 
 /// One event as it stands on the wire.
 #[derive(Clone, Debug)]
@@ -27,14 +28,23 @@ pub(super) struct Line {
 pub(super) enum Shape {
     /// A message begins; its block rows refer to this event's seq.
     MessageStarted,
-    /// A block of text or reasoning begins.
-    BlockStarted(u32),
+    /// A block begins.
+    BlockStarted(u32, Content),
     /// That much text or reasoning of the open block.
     Streamed(usize),
     /// A message ends.
     MessageCompleted,
     /// Anything else.
     Other,
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Text,
+    Thinking,
+    /// Arguments of a call: clients get them whole with the item.
+    Arguments,
 }
 
 /// The recent journal of one session.

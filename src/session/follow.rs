@@ -11,15 +11,19 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::error::SessionError;
-use super::feed::{Feed, Line, Look, Shape};
+use super::feed::{Content, Feed, Line, Look, Shape};
 use crate::store::{JournalRow, SessionKey, Store};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
+use crate::types::model::BlockKind;
 use crate::types::session::Item;
 
-/// Rows of one page.
-const PAGE: u32 = 500;
+#[cfg(test)]
+mod tests;
+
+/// Rows of one page. Few in tests, so that pages end anywhere.
+const PAGE: u32 = if cfg!(test) { 7 } else { 500 };
 
 /// A cursor over one session's journal.
 pub struct Follower {
@@ -33,12 +37,28 @@ pub struct Follower {
     open: Option<Open>,
 }
 
-/// The block that the follower is inside of.
+/// The message that the follower is inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     first_seq: Seq,
-    /// The block and the bytes of it that were passed on; `None` between blocks.
-    block: Option<(u32, usize)>,
+    /// Blocks of text and of reasoning that began so far.
+    texts: usize,
+    thoughts: usize,
+    /// The newest block; `None` before the first.
+    block: Option<Inside>,
+}
+
+/// How much of a block was passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Inside {
+    index: u32,
+    content: Content,
+    /// Which of its kind in the message: calls that were cut short leave no block behind.
+    nth: usize,
+    /// Bytes that were passed on.
+    sent: usize,
+    /// Whether the rest was taken from the finished message: rows of it that still come are old.
+    is_whole: bool,
 }
 
 impl Follower {
@@ -66,11 +86,17 @@ impl Follower {
         loop {
             // Marked as seen first: what is published while we look wakes us again.
             self.newest.borrow_and_update();
+            // Asked before looking: whoever closes has published everything.
+            let is_over = self.feed.is_closed();
             let lines = self.look().await?;
             if !lines.is_empty() {
-                return Ok(Some(self.pass(lines).await?));
+                let out = self.pass(lines).await?;
+                if out.is_empty() {
+                    continue;
+                }
+                return Ok(Some(out));
             }
-            if self.feed.is_closed() || self.newest.changed().await.is_err() {
+            if is_over || self.newest.changed().await.is_err() {
                 return Ok(None);
             }
         }
@@ -105,14 +131,21 @@ impl Follower {
         let mut out = Vec::with_capacity(lines.len());
         for line in lines {
             if line.seq > cursor + 1
-                && let Some(Open { first_seq, block: Some((index, sent)) }) = open
-                && let Some(body) = self.missing(first_seq, index, sent, line.seq - 1).await?
+                && let Some(Open { first_seq, block: Some(inside), .. }) = &mut open
+                && !inside.is_whole
+                && let Some(body) = self.missing(*first_seq, inside, line.seq - 1).await?
             {
+                inside.is_whole = true;
                 out.push(body);
             }
+            // The store may be ahead of the feed by a moment: what it gave whole, the feed repeats.
+            let is_old = matches!(line.shape, Shape::Streamed(_))
+                && matches!(open, Some(Open { block: Some(Inside { is_whole: true, .. }), .. }));
             open = step(open, &line);
             cursor = line.seq;
-            out.push(line.body);
+            if !is_old {
+                out.push(line.body);
+            }
         }
         (self.open, self.cursor) = (open, cursor);
         Ok(out)
@@ -122,47 +155,72 @@ impl Follower {
     async fn missing(
         &self,
         first_seq: Seq,
-        index: u32,
-        sent: usize,
+        inside: &Inside,
         seq: Seq,
     ) -> Result<Option<Arc<str>>, SessionError> {
         let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
         let Ok(whole) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
         let Event::MessageCompleted { item, .. } = &whole.event else { return Ok(None) };
-        let Some(event) = rest_of(item, index, sent) else { return Ok(None) };
+        let Some(event) = rest_of(item, inside) else { return Ok(None) };
         let delta = Envelope { seq, origin: None, event, ..whole };
         Ok(serde_json::to_string(&delta).ok().map(Arc::from))
     }
 }
 
-/// The rest of a block after `sent` bytes, if there is any.
-fn rest_of(item: &Item, index: u32, sent: usize) -> Option<Event> {
-    // An interrupted message keeps its text as one block, whatever its blocks were.
-    let block = item.content.get(index as usize).or_else(|| item.content.last())?;
-    match block {
-        Block::Text { text } => text
-            .get(sent..)
-            .filter(|rest| !rest.is_empty())
-            .map(|rest| Event::MessageTextDelta { index, text: rest.into() }),
-        Block::Thinking { text, .. } => text
-            .get(sent..)
-            .filter(|rest| !rest.is_empty())
-            .map(|rest| Event::MessageThinkingDelta { index, text: rest.into() }),
-        Block::RedactedThinking { .. } | Block::ToolCall(_) | Block::ToolResult { .. } => None,
+/// The rest of a block after what was passed on, if there is any.
+fn rest_of(item: &Item, inside: &Inside) -> Option<Event> {
+    let Inside { index, content, nth, sent, .. } = *inside;
+    let rest = |text: &str| text.get(sent..).filter(|rest| !rest.is_empty()).map(String::from);
+    match content {
+        Content::Text => {
+            let mut texts = item.content.iter().filter_map(|block| match block {
+                Block::Text { text } => Some(text),
+                _ => None,
+            });
+            rest(texts.nth(nth)?).map(|text| Event::MessageTextDelta { index, text })
+        }
+        Content::Thinking => {
+            let mut thoughts = item.content.iter().filter_map(|block| match block {
+                Block::Thinking { text, .. } => Some(text.as_str()),
+                Block::RedactedThinking { .. } => Some(""),
+                _ => None,
+            });
+            rest(thoughts.nth(nth)?).map(|text| Event::MessageThinkingDelta { index, text })
+        }
+        Content::Arguments => None,
     }
 }
 
 /// Where the cursor stands after one more line.
 fn step(open: Option<Open>, line: &Line) -> Option<Open> {
-    match line.shape {
-        Shape::MessageStarted => Some(Open { first_seq: line.seq, block: None }),
-        Shape::BlockStarted(index) => open.map(|open| Open { block: Some((index, 0)), ..open }),
-        Shape::Streamed(bytes) => {
-            open.map(|open| Open { block: open.block.map(|(index, sent)| (index, sent + bytes)), ..open })
-        }
-        Shape::MessageCompleted => None,
-        Shape::Other => open,
+    if line.shape == Shape::MessageStarted {
+        return Some(Open { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
     }
+    let mut open = open?;
+    match line.shape {
+        Shape::BlockStarted(index, content) => {
+            let nth = match content {
+                Content::Text => {
+                    open.texts += 1;
+                    open.texts - 1
+                }
+                Content::Thinking => {
+                    open.thoughts += 1;
+                    open.thoughts - 1
+                }
+                Content::Arguments => 0,
+            };
+            open.block = Some(Inside { index, content, nth, sent: 0, is_whole: false });
+        }
+        Shape::Streamed(bytes) => {
+            if let Some(inside) = &mut open.block {
+                inside.sent += bytes;
+            }
+        }
+        Shape::MessageCompleted => return None,
+        Shape::MessageStarted | Shape::Other => {}
+    }
+    Some(open)
 }
 
 /// Whether a new cursor lies inside a running message, and how much of it lies before the cursor.
@@ -195,20 +253,23 @@ async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option
     }
 }
 
-#[derive(Deserialize)]
+/// The parts of an event that tell its shape.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Measured {
-    #[serde(default)]
     index: u32,
-    #[serde(default)]
     text: String,
+    block: Option<BlockKind>,
 }
 
 fn line(row: JournalRow) -> Line {
-    let measured =
-        || serde_json::from_str::<Measured>(&row.body).unwrap_or(Measured { index: 0, text: String::new() });
+    let measured = || serde_json::from_str::<Measured>(&row.body).unwrap_or_default();
     let shape = match row.kind.as_str() {
         "message.started" => Shape::MessageStarted,
-        "message.block_started" => Shape::BlockStarted(measured().index),
+        "message.block_started" => {
+            let Measured { index, block, .. } = measured();
+            block.map_or(Shape::Other, |block| Shape::BlockStarted(index, content_of(&block)))
+        }
         "message.text_delta" | "message.thinking_delta" => Shape::Streamed(measured().text.len()),
         "message.completed" => Shape::MessageCompleted,
         _ => Shape::Other,
@@ -220,11 +281,19 @@ fn line(row: JournalRow) -> Line {
 pub(super) fn shape_of(event: &Event) -> Shape {
     match event {
         Event::MessageStarted { .. } => Shape::MessageStarted,
-        Event::MessageBlockStarted { index, .. } => Shape::BlockStarted(*index),
+        Event::MessageBlockStarted { index, block } => Shape::BlockStarted(*index, content_of(block)),
         Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
             Shape::Streamed(text.len())
         }
         Event::MessageCompleted { .. } => Shape::MessageCompleted,
         _ => Shape::Other,
+    }
+}
+
+fn content_of(block: &BlockKind) -> Content {
+    match block {
+        BlockKind::Text => Content::Text,
+        BlockKind::Thinking => Content::Thinking,
+        BlockKind::ToolCall { .. } => Content::Arguments,
     }
 }

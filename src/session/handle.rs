@@ -169,6 +169,11 @@ impl SessionHandle {
         self.key
     }
 
+    /// Whether nobody reads the mailbox any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.mailbox.is_closed()
+    }
+
     /// Clients attached now.
     #[must_use]
     pub fn clients(&self) -> u32 {

@@ -30,6 +30,8 @@ use crate::types::usage::Budgets;
 const MAILBOX: usize = 64;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
+/// Method name under which `session.delete` remembers its replies.
+const DELETE: &str = "session.delete";
 /// Method name under which `session.create` remembers its replies.
 const CREATE: &str = "session.create";
 
@@ -77,6 +79,24 @@ pub struct NewSessionRequest {
     pub origin: Option<Origin>,
 }
 
+impl NewSessionRequest {
+    /// Whether `known` is what this request, resolved to `spec`, asks for.
+    fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
+        fn same<T: PartialEq>(asked: &Option<T>, known: &T) -> bool {
+            asked.as_ref().is_none_or(|asked| asked == known)
+        }
+        known.cwd == spec.cwd
+            && known.background == spec.background
+            && known.system_prompt == spec.system_prompt
+            && known.append_system_prompt == spec.append_system_prompt
+            && same(&self.title, &known.title)
+            && same(&self.model, &known.model)
+            && same(&self.mode, &known.mode)
+            && same(&self.safe_mode, &known.safe_mode)
+            && same(&self.budgets, &known.budgets)
+    }
+}
+
 impl Registry {
     /// A registry over a house; nothing is loaded yet.
     #[must_use]
@@ -120,14 +140,8 @@ impl Registry {
     pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
         let house = &self.inner.house;
-        if let Some(keyed) = &request.keyed
-            && let Some(known) = house.store.remembered(CREATE, &keyed.key).await?
-        {
-            if known.digest != keyed.digest {
-                return Err(SessionError::Conflict("idempotency_key"));
-            }
-            let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
-            return self.view(id).await;
+        if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
+            return Ok(known);
         }
         let spec = self.spec(&request).await?;
         let now = house.clock.now();
@@ -142,7 +156,7 @@ impl Registry {
             event: Event::SessionCreated(spec.clone()),
         };
         let (row, _) = journal::write(&envelope, None);
-        let idempotency = request.keyed.map(|keyed| Idempotency {
+        let idempotency = request.keyed.clone().map(|keyed| Idempotency {
             method: CREATE,
             key: keyed.key,
             digest: keyed.digest,
@@ -153,23 +167,48 @@ impl Registry {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
                 engine.apply(&envelope);
+                // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                let handle = self.spawn(id, key, engine, false);
-                let _ = slot.set(handle);
+                slot.get_or_init(|| async { self.spawn(id, key, engine, false) }).await;
                 self.view(id).await
             }
-            Err(StoreError::Taken) => self.same_session(id, &spec).await,
+            // Somebody was faster, with the same key or the same id.
+            Err(StoreError::Taken) => match self.made_with(request.keyed.as_ref()).await? {
+                Some(known) => Ok(known),
+                None => self.same_session(id, &spec, &request).await,
+            },
             Err(error) => Err(error.into()),
         }
     }
 
+    /// The session that was made with this key, if there is one.
+    async fn made_with(&self, keyed: Option<&Keyed>) -> Result<Option<SessionView>, SessionError> {
+        let Some(keyed) = keyed else { return Ok(None) };
+        let Some(known) = self.inner.house.store.remembered(CREATE, &keyed.key).await? else {
+            return Ok(None);
+        };
+        if known.digest != keyed.digest {
+            return Err(SessionError::Conflict("idempotency_key"));
+        }
+        let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
+        self.view(id).await.map(Some)
+    }
+
     /// The session that has this id already, if it was made from the same request.
-    async fn same_session(&self, id: SessionId, spec: &SessionSpec) -> Result<SessionView, SessionError> {
+    /// What the request leaves to the defaults may have changed since.
+    async fn same_session(
+        &self,
+        id: SessionId,
+        spec: &SessionSpec,
+        asked: &NewSessionRequest,
+    ) -> Result<SessionView, SessionError> {
         let store = &self.inner.house.store;
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
         let first = store.events_after(key, 0, 1).await?.into_iter().next().ok_or(SessionError::NotFound)?;
         match serde_json::from_str::<Envelope>(&first.body) {
-            Ok(Envelope { event: Event::SessionCreated(known), .. }) if known == *spec => self.view(id).await,
+            Ok(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
+                self.view(id).await
+            }
             _ => Err(SessionError::Conflict("session_id")),
         }
     }
@@ -210,6 +249,8 @@ impl Registry {
             Some(model) => self.known_model(model)?,
             None => settings.main_model.clone().unwrap_or_default(),
         };
+        let budgets = request.budgets.unwrap_or(settings.budgets);
+        self.check_budgets(&model, budgets)?;
         Ok(SessionSpec {
             cwd,
             title: request.title.clone().unwrap_or_default(),
@@ -217,10 +258,26 @@ impl Registry {
             mode,
             background: request.background,
             safe_mode: request.safe_mode.unwrap_or(settings.safe_mode),
-            budgets: request.budgets.unwrap_or(settings.budgets),
+            budgets,
             system_prompt: request.system_prompt.clone(),
             append_system_prompt: request.append_system_prompt.clone(),
         })
+    }
+
+    /// A limit on money binds only where the price is known: never silently not.
+    ///
+    /// # Errors
+    /// The model's price is not known.
+    pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
+        let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
+        if budgets.usd_micros.is_none() || self.inner.house.models.price(&known).is_some() {
+            return Ok(());
+        }
+        let why = format!(
+            "the price of {model} is not known, so a limit on money cannot hold: set price in \
+             [model.\"{model}\"], or limit model_calls or output_tokens"
+        );
+        Err(SessionError::BadParam("budgets.usd_micros", why))
     }
 
     fn known_model(&self, text: &str) -> Result<String, SessionError> {
@@ -240,6 +297,9 @@ impl Registry {
     /// # Errors
     /// There is no such session, or it could not be read.
     pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
+        self.check_open()?;
+        // A session whose task failed is loaded anew: its journal is whole.
+        self.inner.live.remove_if(&id, |_, slot| slot.get().is_some_and(SessionHandle::is_gone));
         let slot = self.slot(id);
         let opened = slot.get_or_try_init(|| self.load(id)).await.cloned();
         if opened.is_err() {
@@ -411,11 +471,31 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such session, or the store failed.
-    pub async fn delete(&self, id: SessionId, origin: Origin) -> Result<(), SessionError> {
+    pub async fn delete(
+        &self,
+        id: SessionId,
+        keyed: Option<Keyed>,
+        origin: Origin,
+    ) -> Result<(), SessionError> {
+        if let Some(keyed) = &keyed
+            && let Some(known) = self.inner.house.store.remembered(DELETE, &keyed.key).await?
+        {
+            return if known.digest == keyed.digest {
+                Ok(())
+            } else {
+                Err(SessionError::Conflict("idempotency_key"))
+            };
+        }
         let handle = self.open(id).await?;
         handle.kill(origin).await?;
         handle.park(false).await;
-        self.inner.house.store.delete(handle.key()).await?;
+        let idempotency = keyed.map(|keyed| Idempotency {
+            method: DELETE,
+            key: keyed.key,
+            digest: keyed.digest,
+            reply: String::new(),
+        });
+        self.inner.house.store.delete(handle.key(), idempotency, self.inner.house.clock.now()).await?;
         self.inner.live.remove(&id);
         Ok(())
     }

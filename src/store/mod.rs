@@ -9,9 +9,12 @@ mod open;
 mod read;
 mod rows;
 mod script;
+mod writer;
+
 #[cfg(test)]
 mod tests;
-mod writer;
+#[cfg(test)]
+mod trip_tests;
 
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};

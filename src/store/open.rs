@@ -10,8 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::error::StoreError;
-use super::rows::{Append, NewSession, SessionKey};
-use super::writer::{self, Command};
+use super::rows::{Append, Idempotency, NewSession, SessionKey};
+use super::writer::{self, Command, Deletion};
+use crate::types::time::Timestamp;
 
 /// Commands that may wait for the writer; senders wait beyond that.
 const QUEUE: usize = 1024;
@@ -61,6 +62,7 @@ impl Store {
             .await
             .map_err(StoreError::from)?;
         let migrations = sqlx::migrate!();
+        keep_a_copy(&mut connection, &migrations, path).await?;
         migrations.run(&mut connection).await?;
 
         let readers = SqlitePoolOptions::new()
@@ -97,8 +99,14 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was removed.
-    pub async fn delete(&self, key: SessionKey) -> Result<(), StoreError> {
-        self.ask(|answer| Command::Delete(key, answer)).await
+    pub async fn delete(
+        &self,
+        key: SessionKey,
+        idempotency: Option<Idempotency>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let deletion = Deletion { key, idempotency, at };
+        self.ask(|answer| Command::Delete(Box::new(deletion), answer)).await
     }
 
     async fn ask<T>(
@@ -109,6 +117,41 @@ impl Store {
         self.commands.send(make(answer)).await.map_err(|_| StoreError::Closed)?;
         reply.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+/// Before an older database is changed, it is copied beside itself (S11): `agentd.db.before-N`, where
+/// `N` is the schema that is about to come.
+async fn keep_a_copy(
+    connection: &mut sqlx::SqliteConnection,
+    migrations: &sqlx::migrate::Migrator,
+    path: &Path,
+) -> Result<(), StoreError> {
+    let table: Option<String> = sqlx::query_scalar(
+        "select name from sqlite_master where type = 'table' and name = '_sqlx_migrations'",
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    if table.is_none() {
+        return Ok(());
+    }
+    let have: Option<i64> =
+        sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(&mut *connection).await?;
+    let wanted = migrations.iter().map(|migration| migration.version).max();
+    let (Some(have), Some(wanted)) = (have, wanted) else { return Ok(()) };
+    if have >= wanted {
+        return Ok(());
+    }
+    let mut copy = path.as_os_str().to_owned();
+    copy.push(format!(".before-{wanted}"));
+    let copy = std::path::PathBuf::from(copy);
+    if copy.exists() {
+        // Of an attempt that did not come through; the first copy is the one to keep.
+        return Ok(());
+    }
+    make_private(&copy)?;
+    sqlx::query("vacuum into ?").bind(copy.to_string_lossy().into_owned()).execute(connection).await?;
+    tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
+    Ok(())
 }
 
 /// Makes the file for its owner alone; SQLite gives its companions the same mode.

@@ -1,50 +1,56 @@
-//! What is promised of a transaction must hold whichever way it travels.
+//! What the store promises, tried on real files.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
+use futures_util::future::join_all;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use tempfile::TempDir;
 
-use super::error::StoreError;
-use super::open::{Store, StoreOwner};
-use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
-use crate::types::ids::{PermissionId, Seq, SessionId};
+use super::*;
+use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
 use crate::types::permission::Mode;
 use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::usage::{Budgets, Usage};
 
-/// No test waits longer for the store.
-const SOON: Duration = Duration::from_secs(20);
-
-struct House {
+/// A store in a folder of its own.
+struct Place {
+    folder: TempDir,
     store: Store,
     owner: StoreOwner,
-    _dir: tempfile::TempDir,
 }
 
-impl House {
-    async fn open() -> Self {
-        let dir = tempfile::tempdir().expect("a folder");
-        let (store, owner) = Store::open(&dir.path().join("a.db")).await.expect("opened");
-        Self { store, owner, _dir: dir }
+impl Place {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, owner) = Store::open(&folder.path().join("journal.db")).await.expect("a new database");
+        Self { folder, store, owner }
     }
 
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
-        tokio::time::timeout(SOON, self.store.append(append)).await.expect("in time")
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("journal.db")
     }
 
-    /// A session and its rows' numbers and texts.
-    async fn create(&self) -> (SessionId, SessionKey) {
-        let session_id = SessionId::from_uuid(Uuid::now_v7());
-        let key = self.store.create(new(session_id, "key-of-create")).await.expect("created");
-        (session_id, key)
+    async fn session(&self, number: u128) -> SessionKey {
+        self.store.create(new_session(number, None)).await.expect("a new session")
     }
 
-    async fn rows(&self, key: SessionKey) -> Vec<(Seq, String)> {
-        let rows = self.store.events_after(key, 0, 1_000).await.expect("read");
-        rows.into_iter().map(|row| (row.seq, row.body)).collect()
+    /// Seqs of all rows of a session.
+    async fn seqs(&self, key: SessionKey) -> Vec<Seq> {
+        let rows = self.store.events_after(key, 0, 10_000).await.expect("rows");
+        rows.into_iter().map(|row| row.seq).collect()
     }
+}
+
+fn id(number: u128) -> SessionId {
+    Mint::new(0, Seed(number)).session()
+}
+
+fn request(number: u128) -> PermissionId {
+    Mint::new(0, Seed(number)).permission()
 }
 
 fn spec() -> SessionSpec {
@@ -52,7 +58,7 @@ fn spec() -> SessionSpec {
         cwd: "/w".into(),
         title: "a title".into(),
         model: "p/m".into(),
-        mode: Mode::Default,
+        mode: Mode::AcceptEdits,
         background: true,
         safe_mode: false,
         budgets: Budgets::default(),
@@ -61,23 +67,31 @@ fn spec() -> SessionSpec {
     }
 }
 
-fn new(session_id: SessionId, key: &str) -> NewSession {
-    let idempotency = Some(remembered(&format!("{key}-{session_id}"), &session_id.to_string()));
-    NewSession { session_id, spec: spec(), at: Timestamp(5), rows: vec![row(1, None)], idempotency }
-}
-
-fn remembered(key: &str, reply: &str) -> Idempotency {
-    Idempotency { method: "m", key: key.into(), digest: "d".into(), reply: reply.into() }
+fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
+    NewSession {
+        session_id: id(number),
+        spec: spec(),
+        at: Timestamp(1),
+        rows: vec![row(1, None)],
+        idempotency,
+    }
 }
 
 fn row(seq: Seq, fold: Option<Seq>) -> Row {
-    Row { seq, at: Timestamp(7), kind: "notice", fold, body: Arc::from(format!("{{\"n\":{seq}}}")) }
+    let kind = if fold.is_some() { "message.text_delta" } else { "notice" };
+    Row {
+        seq,
+        at: Timestamp(i64::try_from(seq).unwrap()),
+        kind,
+        fold,
+        body: Arc::from(format!("{{\"n\":{seq}}}")),
+    }
 }
 
-fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
+fn append(key: SessionKey, rows: Vec<Row>) -> Append {
     Append {
         key,
-        rows: seqs.into_iter().map(|seq| row(seq, None)).collect(),
+        rows,
         folds: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
@@ -87,151 +101,385 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
     }
 }
 
-fn expected(seqs: impl IntoIterator<Item = Seq>) -> Vec<(Seq, String)> {
-    seqs.into_iter().map(|seq| (seq, format!("{{\"n\":{seq}}}"))).collect()
+fn remembered(method: &'static str, key: &str) -> Idempotency {
+    Idempotency { method, key: key.into(), digest: "d".into(), reply: "{}".into() }
 }
 
-#[tokio::test]
-async fn a_new_session_is_there_with_all_that_belongs_to_it() {
-    let house = House::open().await;
-    let (first_id, first) = house.create().await;
-    let (second_id, second) = house.create().await;
-    assert_eq!(house.store.find(first_id).await, Ok(Some(first)));
-    assert_eq!(house.store.find(second_id).await, Ok(Some(second)));
-    assert_eq!(house.rows(second).await, expected([1]));
-    let view = house.store.view(second_id).await.expect("read").expect("there");
-    assert_eq!((view.title.as_str(), view.cwd.as_str(), view.model.as_str()), ("a title", "/w", "p/m"));
-    assert_eq!((view.state, view.background, view.last_seq), (SessionState::Idle, true, 1));
-    assert_eq!((view.created_at_ms, view.cost_usd_micros), (Timestamp(5), Some(0)));
-    let reply = house.store.remembered("m", &format!("key-of-create-{second_id}")).await.expect("read");
-    assert_eq!(reply.map(|reply| reply.reply), Some(second_id.to_string()));
-    // The same id again is refused and changes nothing; the writer goes on.
-    assert_eq!(house.store.create(new(first_id, "other")).await, Err(StoreError::Taken));
-    assert_eq!(house.rows(first).await, expected([1]));
-    assert_eq!(house.append(append(first, [2])).await, Ok(()));
-    house.owner.close().await;
+fn item(first_seq: Seq, last_seq: Seq) -> ItemRow {
+    ItemRow { first_seq, last_seq, kind: ItemKind::AssistantMessage, status: ItemStatus::Completed }
 }
 
-/// A decision with everything in it, of `count` rows from number 2 on.
-async fn check_everything(count: Seq) {
-    let house = House::open().await;
-    let (session_id, key) = house.create().await;
-    let last = 1 + count;
-    let request_id = PermissionId::from_uuid(Uuid::now_v7());
-    let mut whole = append(key, 2..=last);
-    whole.rows.iter_mut().skip(1).for_each(|row| row.fold = Some(2));
-    let item = ItemRow { first_seq: 2, last_seq: 2, kind: ItemKind::ToolCall, status: ItemStatus::Running };
-    whole.items = vec![item, ItemRow { last_seq: last, status: ItemStatus::Completed, ..item }];
-    whole.requests = vec![RequestRow::Raised { request_id, seq: 2 }];
-    whole.summary = Some(Summary {
-        title: "it's \"new\"; -- really".into(),
-        model: "p/other".into(),
-        mode: Mode::AcceptEdits,
+fn summary(title: &str) -> Summary {
+    Summary {
+        title: title.into(),
+        model: "p/m".into(),
+        mode: Mode::Default,
         state: SessionState::Running,
         requires: None,
         turn_id: None,
         updated_at: Timestamp(9),
         usage: Usage { input_tokens: 3, ..Usage::default() },
         cost_usd_micros: None,
-        last_line: "said".into(),
+        last_line: "a line".into(),
+    }
+}
+
+/// No test waits longer than this for anything.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
+}
+
+#[tokio::test]
+async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything() {
+    let place = Place::new().await;
+    let keys = [place.session(1).await, place.session(2).await, place.session(3).await];
+    place.store.append(append(keys[1], vec![row(2, None), row(3, Some(2)), row(4, None)])).await.unwrap();
+
+    // Seq 4 is taken; all else of the second append is in order.
+    let bad = Append {
+        rows: vec![row(5, None), row(4, None)],
+        folds: vec![2],
+        items: vec![item(5, 5)],
+        requests: vec![RequestRow::Raised { request_id: request(9), seq: 5 }],
+        summary: Some(summary("changed")),
+        idempotency: Some(remembered("session.submit", "k")),
+        ..append(keys[1], Vec::new())
+    };
+    let good = |key| Append { summary: Some(summary("good")), ..append(key, vec![row(2, None)]) };
+    // Asked for in one breath: they wait for the writer together and are tried as one group first.
+    let results = soon(join_all([
+        place.store.append(good(keys[0])),
+        place.store.append(bad),
+        place.store.append(good(keys[2])),
+    ]))
+    .await;
+    assert_eq!(results, [Ok(()), Err(StoreError::Taken), Ok(())]);
+
+    assert_eq!(place.seqs(keys[1]).await, [1, 2, 3, 4]);
+    assert_eq!(place.store.items_after(keys[1], 0, 9).await.unwrap(), []);
+    assert_eq!(place.store.request(request(9)).await.unwrap(), None);
+    assert_eq!(place.store.remembered("session.submit", "k").await.unwrap(), None);
+    assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().title, "a title");
+    for (key, number) in [(keys[0], 1), (keys[2], 3)] {
+        assert_eq!(place.seqs(key).await, [1, 2]);
+        assert_eq!(place.store.view(id(number)).await.unwrap().unwrap().title, "good");
+    }
+    // The same append, mended, is taken.
+    let mended = Append { folds: vec![2], ..append(keys[1], vec![row(5, None)]) };
+    place.store.append(mended).await.unwrap();
+    assert_eq!(place.seqs(keys[1]).await, [1, 2, 4, 5]);
+}
+
+#[tokio::test]
+async fn a_failure_inside_sqlite_takes_nobody_else_along() {
+    let place = Place::new().await;
+    let keys = [place.session(1).await, place.session(2).await];
+    let mut other = SqliteConnectOptions::new().filename(place.path()).connect().await.unwrap();
+    let trigger = "create trigger boom before insert on item begin select raise(abort, 'boom'); end";
+    sqlx::query(trigger).execute(&mut other).await.unwrap();
+
+    let bad = Append { items: vec![item(2, 2)], ..append(keys[0], vec![row(2, None)]) };
+    let results =
+        soon(join_all([place.store.append(bad), place.store.append(append(keys[1], vec![row(2, None)]))]))
+            .await;
+    assert!(matches!(&results[0], Err(StoreError::Sql(why)) if why.contains("boom")), "{results:?}");
+    assert_eq!(results[1], Ok(()));
+    assert_eq!(place.seqs(keys[0]).await, [1]);
+    assert_eq!(place.seqs(keys[1]).await, [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_writers_share_commits_and_keep_the_order_of_each_session() {
+    const SESSIONS: u128 = 8;
+    const MESSAGES: u64 = 40;
+    let place = Place::new().await;
+    let mut keys = Vec::new();
+    for number in 0..SESSIONS {
+        keys.push(place.session(number).await);
+    }
+    let writers = keys.iter().map(|key| {
+        let (store, key) = (place.store.clone(), *key);
+        tokio::spawn(async move {
+            // All of a session's appends are on their way at once. Each message's last append folds
+            // what the one before wrote: out of order, rows would be left over.
+            let appends = (0..MESSAGES).flat_map(|message| {
+                let at = 2 + message * 4;
+                let opens = append(key, vec![row(at, None), row(at + 1, Some(at))]);
+                let ends = Append {
+                    rows: vec![row(at + 2, Some(at)), row(at + 3, None)],
+                    folds: vec![at],
+                    items: vec![item(at, at + 3)],
+                    sync: if message % 2 == 0 { Sync::Full } else { Sync::Normal },
+                    ..append(key, Vec::new())
+                };
+                [opens, ends]
+            });
+            for result in join_all(appends.map(|append| store.append(append))).await {
+                result.expect("an append");
+            }
+        })
     });
-    whole.idempotency = Some(remembered("k", "r"));
-    whole.sync = Sync::Full;
-    assert_eq!(house.append(whole).await, Ok(()), "{count} rows");
-
-    assert_eq!(house.rows(key).await, expected(1..=last), "{count} rows");
-    let view = house.store.view(session_id).await.expect("read").expect("there");
-    assert_eq!(view.title, "it's \"new\"; -- really");
-    assert_eq!(
-        (view.model.as_str(), view.mode, view.state),
-        ("p/other", Mode::AcceptEdits, SessionState::Running)
-    );
-    assert_eq!((view.last_seq, view.cost_usd_micros, view.usage.input_tokens), (last, None, 3));
-    assert_eq!((view.updated_at_ms, view.last_line.as_str()), (Timestamp(9), "said"));
-    let items = house.store.items_after(key, 0, 10).await.expect("read");
-    assert_eq!(items.len(), 1);
-    assert_eq!((items[0].first_seq, items[0].last_seq, items[0].status.as_str()), (2, last, "completed"));
-    let pending = house.store.pending_requests(Some(key), None, 10).await.expect("read");
-    assert_eq!(pending.len(), 1);
-    assert_eq!(pending[0].request_id, request_id.to_string());
-    let reply = house.store.remembered("m", "k").await.expect("read").expect("there");
-    assert_eq!((reply.digest.as_str(), reply.reply.as_str()), ("d", "r"));
-
-    // Then the request is settled and the rows of the opener at 2 are folded away.
-    let mut next = append(key, [last + 1]);
-    next.folds = vec![2];
-    next.requests = vec![RequestRow::Settled { request_id, seq: last + 1 }];
-    assert_eq!(house.append(next).await, Ok(()));
-    assert_eq!(house.rows(key).await, expected([1, 2, last + 1]), "{count} rows");
-    assert_eq!(house.store.pending_requests(None, None, 10).await, Ok(Vec::new()));
-    house.owner.close().await;
-}
-
-#[tokio::test]
-async fn everything_of_a_decision_is_written_in_one_trip_or_many() {
-    for count in [1, 3, 8, 9, 64, 65, 150] {
-        check_everything(count).await;
+    for writer in soon(join_all(writers)).await {
+        writer.expect("a writer");
     }
-}
-
-/// A decision whose last statement cannot be written leaves nothing, and the next one is written.
-async fn check_failure(count: Seq) {
-    let house = House::open().await;
-    let (_, key) = house.create().await;
-    for round in 0..3 {
-        let mut bad = append(key, 2..2 + count);
-        bad.idempotency = Some(remembered("taken", "x"));
-        if round == 0 {
-            let mut first = append(key, [900]);
-            first.idempotency.clone_from(&bad.idempotency);
-            assert_eq!(house.append(first).await, Ok(()));
-        }
-        assert_eq!(house.append(bad).await, Err(StoreError::Taken), "{count} rows, round {round}");
-        assert_eq!(house.rows(key).await, expected([1, 900]), "{count} rows, round {round}");
-    }
-    assert_eq!(house.append(append(key, 2..2 + count)).await, Ok(()));
-    assert_eq!(house.rows(key).await, expected((1..2 + count).chain([900])), "{count} rows");
-    house.owner.close().await;
-}
-
-#[tokio::test]
-async fn a_decision_is_written_whole_or_not_at_all() {
-    for count in [1, 8, 100] {
-        check_failure(count).await;
+    let expected: Vec<Seq> = std::iter::once(1)
+        .chain((0..MESSAGES).flat_map(|message| [2 + message * 4, 5 + message * 4]))
+        .collect();
+    for key in keys {
+        assert_eq!(place.seqs(key).await, expected);
+        let items = place.store.items_after(key, 0, 100).await.unwrap();
+        assert!(items.iter().all(|item| item.last_seq == item.first_seq + 3 && item.status == "completed"));
+        assert_eq!(items.len(), 40);
     }
 }
 
 #[tokio::test]
-async fn one_bad_decision_of_a_group_fails_alone() {
-    let house = House::open().await;
-    let (_, one) = house.create().await;
-    let (_, other) = house.create().await;
-    let calls = (2..40).map(|seq| {
-        // The session's first number is in use.
-        let bad = seq % 10 == 0;
-        let (key, seq) = if seq % 2 == 0 { (one, seq) } else { (other, seq) };
-        let append = append(key, [if bad { 1 } else { seq }]);
-        let house = &house;
-        async move { (bad, house.append(append).await) }
-    });
-    for (bad, result) in futures_util::future::join_all(calls).await {
-        assert_eq!(result, if bad { Err(StoreError::Taken) } else { Ok(()) });
-    }
-    let even = (2..40).filter(|seq| seq % 2 == 0 && seq % 10 != 0);
-    assert_eq!(house.rows(one).await, expected([1].into_iter().chain(even)));
-    assert_eq!(house.rows(other).await, expected([1].into_iter().chain((2..40).filter(|seq| seq % 2 == 1))));
-    house.owner.close().await;
+async fn a_fold_removes_the_rows_of_its_opener_and_no_others() {
+    let place = Place::new().await;
+    let (one, two) = (place.session(1).await, place.session(2).await);
+    let rows =
+        || vec![row(2, None), row(3, Some(2)), row(4, None), row(5, Some(4)), row(6, Some(2)), row(7, None)];
+    place.store.append(append(one, rows())).await.unwrap();
+    place.store.append(append(two, rows())).await.unwrap();
+
+    let fold = Append { folds: vec![2], ..append(one, vec![row(8, None)]) };
+    place.store.append(fold.clone()).await.unwrap();
+    assert_eq!(place.seqs(one).await, [1, 2, 4, 5, 7, 8]);
+    assert_eq!(place.seqs(two).await, [1, 2, 3, 4, 5, 6, 7]);
+
+    // Rows of the same transaction are folded as well; an opener without rows is no error.
+    let again = Append { folds: vec![4, 2], rows: vec![row(9, Some(4)), row(10, None)], ..fold };
+    place.store.append(again).await.unwrap();
+    assert_eq!(place.seqs(one).await, [1, 2, 4, 7, 8, 10]);
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_gone_with_its_rows() {
-    let house = House::open().await;
-    let (id, key) = house.create().await;
-    let (_, kept) = house.create().await;
-    assert_eq!(house.append(append(key, 2..20)).await, Ok(()));
-    assert_eq!(house.store.delete(key).await, Ok(()));
-    assert_eq!(house.store.find(id).await, Ok(None));
-    assert_eq!(house.rows(key).await, expected([]));
-    assert_eq!(house.rows(kept).await, expected([1]));
-    house.owner.close().await;
+async fn the_last_number_counts_folded_rows() {
+    let place = Place::new().await;
+    let key = place.session(1).await;
+    assert_eq!(place.store.last_seq(key).await, Ok(1));
+    // Only deltas: the summary is not written, the rows themselves count.
+    place.store.append(append(key, vec![row(2, None), row(3, Some(2)), row(4, Some(2))])).await.unwrap();
+    assert_eq!(place.store.last_seq(key).await, Ok(4));
+    // The newest row of all is folded away in its own transaction: its number is not given out again.
+    let fold = Append {
+        rows: vec![row(5, None), row(6, Some(2))],
+        folds: vec![2],
+        summary: Some(summary("t")),
+        ..append(key, Vec::new())
+    };
+    place.store.append(fold).await.unwrap();
+    assert_eq!(place.seqs(key).await, [1, 2, 5]);
+    assert_eq!(place.store.last_seq(key).await, Ok(6));
+    assert_eq!(place.store.view(id(1)).await.unwrap().unwrap().last_seq, 6);
+}
+
+#[tokio::test]
+async fn a_key_is_taken_once_for_each_method() {
+    let place = Place::new().await;
+    let key = place.session(1).await;
+    let keyed = |method, seq| Append {
+        idempotency: Some(remembered(method, "k")),
+        ..append(key, vec![row(seq, None)])
+    };
+    place.store.append(keyed("session.submit", 2)).await.unwrap();
+    assert_eq!(place.store.append(keyed("session.submit", 3)).await, Err(StoreError::Taken));
+    assert_eq!(place.seqs(key).await, [1, 2], "a refused append writes nothing");
+    place.store.append(keyed("session.approve", 3)).await.unwrap();
+
+    let created = new_session(2, Some(remembered("session.create", "k")));
+    place.store.create(created).await.unwrap();
+    let other = new_session(3, Some(remembered("session.create", "k")));
+    assert_eq!(place.store.create(other).await, Err(StoreError::Taken));
+    assert_eq!(place.store.find(id(3)).await, Ok(None), "a refused session is not there");
+    assert_eq!(place.store.create(new_session(2, None)).await, Err(StoreError::Taken));
+    let reply = place.store.remembered("session.create", "k").await.unwrap();
+    assert_eq!(reply, Some(IdempotentReply { digest: "d".into(), reply: "{}".into() }));
+}
+
+#[tokio::test]
+async fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
+    let place = Place::new().await;
+    let full = |key, number| Append {
+        rows: vec![row(2, None), row(3, None)],
+        items: vec![item(2, 3)],
+        requests: vec![
+            RequestRow::Raised { request_id: request(number), seq: 2 },
+            RequestRow::Settled { request_id: request(number), seq: 3 },
+        ],
+        idempotency: Some(remembered("session.submit", if number == 1 { "one" } else { "two" })),
+        ..append(key, Vec::new())
+    };
+    let (one, two) = (place.session(1).await, place.session(2).await);
+    place.store.append(full(one, 1)).await.unwrap();
+    place.store.append(full(two, 2)).await.unwrap();
+    place.store.delete(two, None, Timestamp(0)).await.unwrap();
+    place.store.delete(two, None, Timestamp(0)).await.expect("deleting twice is the same as once");
+
+    assert_eq!(place.store.find(id(2)).await, Ok(None));
+    assert_eq!(place.store.view(id(2)).await, Ok(None));
+    assert_eq!(place.store.request(request(2)).await, Ok(None));
+    let settled = place.store.request(request(1)).await.unwrap().unwrap();
+    assert_eq!(settled, SettledRequest { session_id: id(1), settled: Some("{\"n\":3}".into()) });
+    assert_eq!(place.store.remembered("session.submit", "two").await, Ok(None));
+    assert!(place.store.remembered("session.submit", "one").await.unwrap().is_some());
+    assert_eq!(place.seqs(one).await, [1, 2, 3]);
+    assert_eq!(counts(&place.path()).await, [1, 3, 1, 1, 1], "session, event, item, permission, idempotency");
+
+    // An append that comes too late is an error, and the key is never given out again.
+    assert!(matches!(place.store.append(append(two, vec![row(4, None)])).await, Err(StoreError::Sql(_))));
+    assert_ne!(place.session(4).await, two);
+}
+
+async fn counts(path: &Path) -> Vec<i64> {
+    let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let mut counts = Vec::new();
+    for table in ["session", "event", "item", "permission_request", "idempotency"] {
+        let query = sqlx::AssertSqlSafe(format!("select count(*) as n from {table}"));
+        counts.push(sqlx::query(query).fetch_one(&mut connection).await.unwrap().get("n"));
+    }
+    connection.close().await.unwrap();
+    counts
+}
+
+#[tokio::test]
+async fn requests_are_pending_until_they_are_settled() {
+    let place = Place::new().await;
+    let (one, two) = (place.session(1).await, place.session(2).await);
+    let raised = |number, seq| RequestRow::Raised { request_id: request(number), seq };
+    let mut ids = [request(1), request(2), request(3)];
+    let first = Append {
+        requests: vec![raised(1, 2), raised(2, 3)],
+        ..append(one, vec![row(2, None), row(3, None)])
+    };
+    let second = Append { requests: vec![raised(3, 2)], ..append(two, vec![row(2, None)]) };
+    place.store.append(first).await.unwrap();
+    place.store.append(second).await.unwrap();
+    ids.sort();
+    let pending = async |session, after: Option<&str>, limit| -> Vec<String> {
+        let rows = place.store.pending_requests(session, after, limit).await.expect("requests");
+        rows.into_iter().map(|row| row.request_id).collect()
+    };
+    let all: Vec<String> = ids.iter().map(PermissionId::to_string).collect();
+    assert_eq!(pending(None, None, 9).await, all);
+    assert_eq!(pending(None, Some(&all[0]), 1).await, [all[1].clone()]);
+    assert_eq!(pending(Some(two), None, 9).await, [request(3).to_string()]);
+
+    let settled = RequestRow::Settled { request_id: request(1), seq: 4 };
+    let settle = Append { requests: vec![settled], ..append(one, vec![row(4, None)]) };
+    place.store.append(settle).await.unwrap();
+    assert_eq!(pending(Some(one), None, 9).await, [request(2).to_string()]);
+}
+
+#[tokio::test]
+async fn sessions_are_listed_by_page_state_folder_and_word() {
+    let place = Place::new().await;
+    let busy = place.session(1).await;
+    place.session(2).await;
+    place.session(3).await;
+    let change = Append { summary: Some(summary("100%_Sure")), ..append(busy, vec![row(2, None)]) };
+    place.store.append(change).await.unwrap();
+    let listed = async |before, states: &[SessionState], cwd, search| -> Vec<SessionId> {
+        let page = place.store.views(before, 2, states, cwd, search).await.expect("a page");
+        page.into_iter().map(|(_, view)| view.session_id).collect()
+    };
+    assert_eq!(listed(None, &[], None, None).await, [id(3), id(2)]);
+    let (position, _) = place.store.views(None, 2, &[], None, None).await.unwrap()[1].clone();
+    assert_eq!(listed(Some(position), &[], None, None).await, [id(1)]);
+    assert_eq!(listed(None, &[SessionState::Running], None, None).await, [id(1)]);
+    assert_eq!(listed(None, &[], Some("/w/"), None).await, []);
+    assert_eq!(listed(None, &[], Some("/w"), Some("100%_s")).await, [id(1)]);
+    assert_eq!(listed(None, &[], None, Some("100__")).await, [], "a word is not a pattern");
+    assert_eq!(place.store.counts().await, Ok((3, 1)));
+    assert_eq!(place.store.unfinished().await, Ok(vec![id(1)]));
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_kill() {
+    let place = Place::new().await;
+    let key = place.session(1).await;
+    place.store.append(append(key, vec![row(2, None), row(3, Some(2))])).await.unwrap();
+
+    // What a killed process leaves behind: the files as they are now, nothing closed.
+    let left = tempfile::tempdir().unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        std::fs::copy(place.folder.path().join(name), left.path().join(name)).unwrap();
+    }
+    let (store, owner) = Store::open(&left.path().join("journal.db")).await.unwrap();
+    let key = store.find(id(1)).await.unwrap().expect("the session");
+    let rows = store.events_after(key, 0, 10).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(rows[2].body, "{\"n\":3}");
+    store.append(append(key, vec![row(4, None)])).await.unwrap();
+    soon(owner.close()).await;
+}
+
+#[tokio::test]
+async fn a_store_that_nobody_holds_any_more_opens_again_with_everything() {
+    let Place { folder, store, owner } = Place::new().await;
+    let path = folder.path().join("journal.db");
+    let key = store.create(new_session(1, None)).await.unwrap();
+    store.append(append(key, vec![row(2, None)])).await.unwrap();
+    drop((store, owner));
+    let (store, owner) = Store::open(&path).await.unwrap();
+    assert_eq!(store.events_after(key, 1, 10).await.unwrap().len(), 1);
+    soon(owner.close()).await;
+    assert_eq!(store.append(append(key, vec![row(3, None)])).await, Err(StoreError::Closed));
+}
+
+#[tokio::test]
+async fn closing_writes_what_was_asked_for_before() {
+    let Place { folder, store, owner } = Place::new().await;
+    let key = store.create(new_session(1, None)).await.unwrap();
+    let writes = join_all((2..50).map(|seq| store.append(append(key, vec![row(seq, None)]))));
+    let (results, ()) = soon(async { tokio::join!(writes, owner.close()) }).await;
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert!(!folder.path().join("journal.db-wal").exists(), "a clean end leaves one file");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
+    let Place { folder, store, owner } = Place::new().await;
+    let path = folder.path().join("journal.db");
+    store.create(new_session(1, None)).await.unwrap();
+    soon(owner.close()).await;
+    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 values (99999999, 'later', 1, x'00', 0)";
+    sqlx::query(newer).execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+
+    let refused = Store::open(&path).await.map(|_| ());
+    assert!(matches!(&refused, Err(StoreError::NewerSchema(why)) if why.contains("99999999")), "{refused:?}");
+    assert_eq!(counts(&path).await, [1, 1, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_said_to_be_damaged_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let text = "shopping list: milk, bread\n".repeat(400);
+    std::fs::write(&path, &text).unwrap();
+    let refused = Store::open(&path).await.map(|_| ());
+    assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+
+    let folder_missing = Store::open(&folder.path().join("not/there.db")).await.map(|_| ());
+    assert!(matches!(folder_missing, Err(StoreError::Unwritable(_))), "{folder_missing:?}");
+}
+
+#[tokio::test]
+async fn an_older_database_is_copied_before_it_is_changed() {
+    let Place { folder, store, owner } = Place::new().await;
+    let path = folder.path().join("journal.db");
+    store.create(new_session(1, None)).await.unwrap();
+    soon(owner.close()).await;
+    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    // A schema older than ours, as far as the copy is concerned.
+    sqlx::query("update _sqlx_migrations set version = 0").execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+
+    let _ = Store::open(&path).await.map(|_| ());
+    let copy = folder.path().join("journal.db.before-1");
+    assert_eq!(counts(&copy).await, [1, 1, 0, 0, 0]);
 }

@@ -7,6 +7,7 @@ use super::error::StoreError;
 use super::open::{close_connection, is_worth_single_tries};
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
+use crate::types::time::Timestamp;
 
 /// Commands taken into one transaction at most.
 const GROUP: usize = 256;
@@ -17,11 +18,18 @@ const FEW: usize = 8;
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
+/// A session to be removed, and the reply to remember of it.
+pub(super) struct Deletion {
+    pub key: SessionKey,
+    pub idempotency: Option<Idempotency>,
+    pub at: Timestamp,
+}
+
 /// What the writer is asked to do.
 pub(super) enum Command {
     Append(Box<Append>, Answer<()>),
     Create(Box<NewSession>, Answer<SessionKey>),
-    Delete(SessionKey, Answer<()>),
+    Delete(Box<Deletion>, Answer<()>),
     Close,
 }
 
@@ -44,10 +52,10 @@ pub(super) async fn run(mut connection: SqliteConnection, mut inbox: mpsc::Recei
                     let _ = set_sync(&mut connection, &mut sync, Sync::Full).await;
                     let _ = answer.send(create(&mut connection, *new).await);
                 }
-                Command::Delete(key, answer) => {
+                Command::Delete(deletion, answer) => {
                     flush(&mut connection, &mut sync, &mut appends).await;
                     let _ = set_sync(&mut connection, &mut sync, Sync::Full).await;
-                    let _ = answer.send(delete(&mut connection, key).await);
+                    let _ = answer.send(delete(&mut connection, &deletion).await);
                 }
                 Command::Close => closing = true,
             }
@@ -159,7 +167,7 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
         }
         if let Some(idempotency) = &append.idempotency {
             let at = append.rows.last().map_or(0, |row| row.at.0);
-            remember(&mut script, append.key, idempotency, at).await?;
+            remember(&mut script, Some(append.key), idempotency, at).await?;
         }
     }
     script.commit().await
@@ -244,7 +252,7 @@ async fn update_summary(
 
 async fn remember(
     script: &mut Script<'_>,
-    key: SessionKey,
+    key: Option<SessionKey>,
     row: &Idempotency,
     at_ms: i64,
 ) -> Result<(), StoreError> {
@@ -253,7 +261,7 @@ async fn remember(
         values
             .push_bind(row.method)
             .push_bind(&row.key)
-            .push_bind(key.0)
+            .push_bind(key.map(|key| key.0))
             .push_bind(&row.digest)
             .push_bind(&row.reply)
             .push_bind(at_ms);
@@ -293,15 +301,26 @@ async fn insert_session(
     let rows: Vec<(SessionKey, &Row)> = new.rows.iter().map(|row| (key, row)).collect();
     insert_rows(&mut script, &rows).await?;
     if let Some(idempotency) = &new.idempotency {
-        remember(&mut script, key, idempotency, new.at.0).await?;
+        remember(&mut script, Some(key), idempotency, new.at.0).await?;
     }
     script.commit().await?;
     Ok(key)
 }
 
-async fn delete(connection: &mut SqliteConnection, key: SessionKey) -> Result<(), StoreError> {
-    sqlx::query("delete from session where id = ?").bind(key.0).execute(connection).await?;
-    Ok(())
+async fn delete(connection: &mut SqliteConnection, deletion: &Deletion) -> Result<(), StoreError> {
+    let done = delete_session(connection, deletion).await;
+    undone(connection, done).await
+}
+
+async fn delete_session(connection: &mut SqliteConnection, deletion: &Deletion) -> Result<(), StoreError> {
+    let mut script = Script::begin(connection, false).await?;
+    script.sql().push("delete from session where id = ").push_bind(deletion.key.0);
+    script.end(true).await?;
+    if let Some(row) = &deletion.idempotency {
+        // It belongs to no session: it outlives this one.
+        remember(&mut script, None, row, deletion.at.0).await?;
+    }
+    script.commit().await
 }
 
 /// SQLite's integers are signed; sequence numbers and money never come near the edge.

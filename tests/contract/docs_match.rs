@@ -34,6 +34,11 @@ fn events() {
 }
 
 #[test]
+fn types() {
+    check("types.md", &docs::types_page());
+}
+
+#[test]
 fn errors() {
     check("errors.md", &docs::errors_page());
 }

@@ -1,4 +1,5 @@
 //! What is promised in writing, and that code and paper say the same.
 
+mod config_example;
 mod docs_match;
 mod wire_names;

@@ -164,6 +164,40 @@ async fn a_session_that_nobody_watches_waits_for_an_answer() {
 }
 
 #[tokio::test]
+async fn of_many_answers_at_the_same_time_exactly_one_counts() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo once >> log.txt")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    let mut sent = Vec::new();
+    for n in 0..10 {
+        let client = house.client(&format!("client {n}")).await;
+        let answer = json!({"request_id": asked["request_id"], "decision": "allow"});
+        let id = client.send("session.approve", answer).await;
+        sent.push((client, id));
+    }
+    let mut winners = Vec::new();
+    let mut named = Vec::new();
+    for (n, (client, id)) in sent.iter().enumerate() {
+        match client.reply(*id).await {
+            Ok(_) => winners.push(json!(format!("client {n}"))),
+            Err(refusal) => {
+                assert_eq!(refusal.code, -32014);
+                named.push(refusal.data["answered_by"]["client"].clone());
+            }
+        }
+    }
+    assert_eq!((winners.len(), named.len()), (1, 9));
+    assert!(named.iter().all(|name| *name == winners[0]), "{named:?} instead of {winners:?}");
+    seen.turn_ends("success").await;
+    assert_eq!(house.read("log.txt"), "once\n");
+}
+
+#[tokio::test]
 async fn an_answer_to_a_question_that_never_was_is_refused() {
     let house = House::start().await;
     let alice = house.client("alice").await;

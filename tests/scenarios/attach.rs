@@ -7,6 +7,7 @@ use crate::support::client::Session;
 use crate::support::daemon::{BOTH_APIS, House};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
+use crate::support::raw::Raw;
 
 /// A session that is being answered "alpha beta gamma delta": two words are out, the gate holds
 /// the rest.
@@ -165,44 +166,75 @@ async fn coming_and_going_is_visible_to_those_who_stay() {
     assert_eq!((&left["clients"], &left["origin"]["client"]), (&json!(1), &json!("bob")));
 }
 
+/// Somebody who subscribes and then does not read, until asked to.
+struct SlowReader(Raw);
+
+impl SlowReader {
+    async fn of(house: &House, session: &Session) -> Self {
+        let mut raw = house.raw().await;
+        let params = json!({"session_id": session.id});
+        raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params})).await;
+        assert!(raw.next().await.expect("a reply")["result"].is_string());
+        Self(raw)
+    }
+
+    /// Reads it all up to the end of the turn: every event.
+    async fn catches_up(mut self) -> Vec<Value> {
+        let mut events: Vec<Value> = Vec::new();
+        while !events.last().is_some_and(|event| event["type"] == "turn.completed") {
+            let mut message = self.0.next().await.expect("the connection stays");
+            events.push(message["params"]["result"].take());
+        }
+        let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().expect("a seq")).collect();
+        assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
+        events
+    }
+}
+
+fn streamed_text(events: &[Value], item_id: &Value) -> String {
+    let deltas = events.iter().filter(|e| e["type"] == "message.text_delta" && e["item_id"] == *item_id);
+    deltas.map(|delta| delta["text"].as_str().expect("text")).collect()
+}
+
+/// Pieces of some kilobytes, every one different.
+fn pages(name: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{name}{n:06}_").repeat(8192 / (name.len() + 7))).collect()
+}
+
 #[tokio::test]
 async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
     let house = House::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
-    let mut slow = house.raw().await;
-    slow.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": {"session_id": session.id}}))
-        .await;
-    let subscribed = slow.next().await.expect("a reply");
-
-    // 5 MB, every piece different. The slow one does not read its socket meanwhile.
-    let piece = |n: usize| format!("{n:06} ").repeat(1200);
-    house.models.push(Step::pieces((0..600).map(piece)));
+    let slow = SlowReader::of(&house, &session).await;
+    house.models.push(Step::pieces(pages("page", 640)));
     session.submit("write a book").await;
     let result = seen.turn_ends("success").await;
-    let whole: String = (0..600).map(piece).collect();
+    let whole = pages("page", 640).concat();
     assert!(whole.len() > 5_000_000);
     assert!(result["text"] == whole.as_str(), "the text of the result is not what was said");
 
-    assert!(subscribed["result"].is_string() || subscribed["method"] == "session.event", "{subscribed}");
-    let mut text = String::new();
-    let mut last_seq = 0;
-    loop {
-        let message = slow.next().await.expect("the connection stays");
-        if message["method"] != "session.event" {
-            continue;
-        }
-        let event = &message["params"]["result"];
-        let seq = event["seq"].as_u64().expect("a seq");
-        assert!(seq > last_seq, "{seq} after {last_seq}");
-        last_seq = seq;
-        match event["type"].as_str() {
-            Some("message.text_delta") => text.push_str(event["text"].as_str().expect("text")),
-            Some("turn.completed") => break,
-            _ => {}
-        }
-    }
-    assert_eq!(text.len(), whole.len());
-    assert!(text == whole, "the slow reader got another text");
+    let events = slow.catches_up().await;
+    let item_id =
+        events.iter().rfind(|e| e["type"] == "message.completed").expect("a message")["item_id"].clone();
+    assert!(streamed_text(&events, &item_id) == whole, "the slow reader got another text");
     assert!(session.events().await.iter().all(|event| !is_foldable(event)));
+}
+
+#[tokio::test]
+async fn who_reads_slowly_gets_the_text_of_an_answer_that_broke_off() {
+    let house = House::plan().config("[retry]\nbase_ms = 1").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let slow = SlowReader::of(&house, &session).await;
+    let broken = Step::pieces(pages("said", 400)).thinking(&pages("thought", 400).join(" "));
+    house.models.push(broken.break_off("overloaded_error", "sorry"));
+    house.models.push(Step::text("short"));
+    session.submit("write a book").await;
+    seen.turn_ends("success").await;
+
+    let events = slow.catches_up().await;
+    let cut = events.iter().find(|event| event["item"]["status"] == "interrupted").expect("a broken answer");
+    assert!(cut["item"]["text"] == pages("said", 400).concat().as_str(), "not all text was kept");
+    assert!(streamed_text(&events, &cut["item_id"]) == pages("said", 400).concat(), "another text was shown");
 }

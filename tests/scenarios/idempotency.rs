@@ -87,6 +87,27 @@ async fn a_session_made_with_a_key_is_made_once() {
 }
 
 #[tokio::test]
+async fn of_many_creates_at_the_same_time_one_makes_the_session_and_all_get_it() {
+    let house = House::start().await;
+    let own_id = "ses_0190f2a4-0000-7000-8000-000000000002";
+    for sameness in [json!({"idempotency_key": "k1"}), json!({"session_id": own_id})] {
+        let mut params = sameness.clone();
+        params["cwd"] = json!(house.workspace());
+        let mut sent = Vec::new();
+        for n in 0..10 {
+            let client = house.client(&format!("client {n}")).await;
+            sent.push((client.send("session.create", params.clone()).await, client));
+        }
+        let mut made = Vec::new();
+        for (id, client) in sent {
+            let reply = client.reply(id).await.unwrap_or_else(|refusal| panic!("{sameness}: {refusal:?}"));
+            made.push(reply["session"]["session_id"].clone());
+        }
+        assert!(made.iter().all(|id| *id == made[0]), "{made:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_with_a_key_can_be_repeated() {
     let house = House::start().await;
     let session = house.client("alice").await.create(&house).await;

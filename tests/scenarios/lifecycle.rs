@@ -6,6 +6,7 @@ use serde_json::json;
 use super::bash;
 use crate::support::daemon::House;
 use crate::support::model_server::{Gate, Step};
+use crate::support::wait::until;
 
 /// Runs agentd with this configuration; it must refuse to start and say these words.
 async fn refuses(config: &str, words: &[&str]) {
@@ -117,6 +118,83 @@ async fn a_stop_waits_a_while_for_a_running_command_and_keeps_its_result() {
     seen.turn_ends("success").await;
     assert_eq!(house.read("log.txt"), "done\n", "it is not run again");
     house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_second_sigterm_does_not_wait_and_leaves_nothing_behind() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo begun; sleep 1000 & sleep 1000")]));
+    session.submit("go").await;
+    seen.wait_for("tool.progress").await;
+    house.signal(Signal::SIGTERM);
+    until("the daemon to begin to stop", || house.log(), || house.log().contains("stopping").then_some(()))
+        .await;
+    house.signal(Signal::SIGTERM);
+    assert!(house.ended().await.success());
+    assert_eq!(house.tool_processes(), []);
+
+    house.launch().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    let status = seen.wait_for("tool.completed").await["status"].clone();
+    assert!(status == "unknown" || status == "cancelled", "{status}");
+    house.models.push(Step::text("Good morning."));
+    session.submit("awake?").await;
+    seen.find("the new turn to end well", |e| e["result"]["subtype"] == "success").await;
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn without_a_configuration_the_environment_says_where_the_model_is() {
+    let plan = House::plan().build().await;
+    let models = plan.models.openai_url();
+    let mut house = House::plan()
+        .environment("OPENAI_API_KEY", "none-needed")
+        .environment("OPENAI_BASE_URL", &models)
+        .build()
+        .await;
+    std::fs::write(house.path("config.toml"), "").expect("written");
+    house.launch().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    plan.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    seen.turn_ends("success").await;
+    let request = &plan.models.requests()[0];
+    assert_eq!(request.header("authorization"), Some("Bearer none-needed"));
+    plan.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn sighup_does_not_end_it() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    house.signal(Signal::SIGHUP);
+    until("the signal to be heard", || house.log(), || house.log().contains("SIGHUP").then_some(())).await;
+    alice.call("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn places_can_be_chosen_and_status_tells_them() {
+    for by_flag in [true, false] {
+        let house = House::plan().build().await;
+        let (socket, data) = (house.path("elsewhere/s.sock"), house.path("other-data"));
+        let mut command = house.command();
+        command.env("AGENTD_DATA_DIR", &data);
+        match by_flag {
+            true => command.arg("--socket").arg(&socket),
+            false => command.env("AGENTD_SOCKET", &socket),
+        };
+        let log = std::fs::File::create(house.path("log")).expect("a log");
+        let _daemon = command.stderr(log).spawn().expect("agentd starts");
+        let status = house.client_at(&socket).await.call("daemon.status", json!({})).await;
+        assert_eq!((&status["socket"], &status["data_dir"]), (&json!(socket), &json!(data)));
+        assert_eq!(status["config_files"], json!([house.path("config.toml")]));
+        assert_eq!(status["main_model"], "scripted/model");
+        assert!(data.join("agentd.db").exists());
+    }
 }
 
 #[tokio::test]

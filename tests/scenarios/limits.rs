@@ -65,6 +65,38 @@ async fn too_deep_and_too_many_are_refused() {
 }
 
 #[tokio::test]
+async fn a_page_is_no_longer_than_a_reply_may_be() {
+    let house = House::plan().config("[permissions]\nallow = [\"Write\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let file = house.workspace().join("big.txt");
+    for n in 0..6u8 {
+        let content = char::from(b'a' + n).to_string().repeat(1_500_000);
+        house.models.push(Step::calls([("Write", json!({"file_path": file, "content": content}))]));
+    }
+    house.models.push(Step::text("Written."));
+    session.submit("write a lot").await;
+    seen.turn_ends("success").await;
+    for (verb, name) in [("events", "events"), ("items", "items")] {
+        let mut page = json!({"limit": 500});
+        let mut total = 0;
+        let mut count = 0;
+        loop {
+            let reply = session.call(verb, page.clone()).await;
+            total += reply.to_string().len();
+            count += reply[name].as_array().expect("a list").len();
+            match reply.get("next_cursor") {
+                Some(cursor) => page["cursor"] = cursor.clone(),
+                None => break,
+            }
+        }
+        assert!(total > 16 << 20, "{verb}: {total} bytes are no test");
+        let expected = if verb == "events" { session.events().await.len() } else { 1 + 6 + 6 + 1 };
+        assert_eq!((verb, count), (verb, expected));
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_in_the_middle_changes_nothing_for_the_session() {
     let house = House::start().await;
     let session = house.client("alice").await.create(&house).await;

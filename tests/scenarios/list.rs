@@ -131,6 +131,8 @@ async fn a_deleted_session_is_gone_with_its_history() {
     session.submit("think").await;
     seen.text_of(1).await;
     session.call("delete", json!({})).await;
+    seen.turn_ends("aborted").await;
+    seen.wait_for("session.ended").await;
     for verb in ["get", "events", "items", "subscribe", "abort", "delete"] {
         let refusal = session.refused(verb, json!({})).await;
         assert_eq!((verb, refusal.code), (verb, -32002));

@@ -5,6 +5,8 @@ mod approve;
 mod attach;
 mod bad_input;
 mod busy;
+mod commands;
+mod crash;
 mod framings;
 mod idempotency;
 mod lifecycle;

@@ -130,6 +130,81 @@ async fn a_queued_input_is_not_forgotten() {
 }
 
 #[tokio::test]
+async fn a_turn_that_the_daemon_does_not_survive_is_given_up_in_words() {
+    let mut house = House::start().await;
+    let mut session = house.client("alice").await.create(&house).await;
+    let gate = Gate::new();
+    let hold = gate.clone();
+    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    session.submit("go").await;
+    let mut requests = 0;
+    loop {
+        let mut seen = session.follow().await;
+        requests += 1;
+        let either = seen.find("an answer to begin or the turn to end", |event| {
+            let is_this_attempt = house.models.requests().len() >= requests;
+            event["type"] == "turn.completed" || (event["type"] == "message.text_delta" && is_this_attempt)
+        });
+        if either.await["type"] == "turn.completed" {
+            break;
+        }
+        house.crash_and_restart().await;
+        session = house.client("alice").await.join(&session);
+    }
+    assert_eq!(house.models.requests().len(), 4, "once and three times again");
+    let journal = session.events().await;
+    let ended = journal.iter().find(|event| event["type"] == "turn.completed").expect("it ended");
+    assert_eq!(ended["result"]["subtype"], "error_during_execution");
+    assert_eq!(ended["result"]["errors"][0]["kind"], "resumed_too_often");
+
+    house.models.otherwise(|_| Step::text("Here."));
+    let mut seen = session.follow_after(ended["seq"].as_u64().expect("a seq")).await;
+    session.submit("still there?").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn many_sessions_in_every_state_are_picked_up_together() {
+    let mut house = House::start().await;
+    let alice = house.client("alice").await;
+    let gate = Gate::new();
+    let hold = gate.clone();
+    house.models.otherwise(move |request| match request.body.to_string() {
+        body if body.contains("tool_result") => Step::text("Done."),
+        body if body.contains("ask me") => Step::calls([bash("echo x >> log.txt")]),
+        _ => Step::text("one two").hold_after(1, &hold),
+    });
+    let mut all = Vec::new();
+    for n in 0..12 {
+        let session = alice.create(&house).await;
+        let mut seen = session.follow().await;
+        let asks = n % 2 == 0;
+        session.submit(if asks { "ask me" } else { "stream" }).await;
+        seen.wait_for(if asks { "permission.requested" } else { "message.text_delta" }).await;
+        all.push((asks, session));
+    }
+    house.crash_and_restart().await;
+    gate.open();
+    let alice = house.client("alice").await;
+    let pending = alice.call("permission.list", json!({"limit": 4})).await;
+    assert_eq!(pending["requests"].as_array().expect("a list").len(), 4);
+    let rest = alice.call("permission.list", json!({"cursor": pending["next_cursor"]})).await;
+    assert_eq!(rest["requests"].as_array().expect("a list").len(), 2);
+    for (asks, session) in all {
+        let session = alice.join(&session);
+        let mut seen = session.follow().await;
+        if asks {
+            let asked = seen.wait_for("permission.requested").await;
+            session.allow(&asked).await;
+        }
+        seen.turn_ends("success").await;
+    }
+    assert_eq!(house.read("log.txt").lines().count(), 6);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
 async fn what_was_aborted_before_the_crash_stays_aborted() {
     let mut house = House::plan().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;

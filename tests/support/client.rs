@@ -179,7 +179,7 @@ impl Wire {
         if let Ok(inbox) = self.inbox.lock() {
             for (subscription, events) in &inbox.events {
                 text.push_str(&format!("subscription {subscription}:\n"));
-                let newest = &events[events.len().saturating_sub(60)..];
+                let newest = &events[events.len().saturating_sub(30)..];
                 newest.iter().for_each(|event| text.push_str(&format!("  {}\n", shorten(event))));
             }
             if inbox.is_closed {
@@ -197,7 +197,7 @@ impl Wire {
 /// An event on one line that a person can read.
 pub(super) fn shorten(event: &Value) -> String {
     let text = event.to_string();
-    let end = text.floor_char_boundary(300);
+    let end = text.floor_char_boundary(200);
     let seq = &event["seq"];
     let kind = event["type"].as_str().unwrap_or("?");
     format!("{seq} {kind} {}{}", &text[..end], if end < text.len() { "…" } else { "" })

@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 use super::client::Client;
 use super::model_server::ModelServer;
 use super::raw::Raw;
-use super::wait::{until, within};
+use super::wait::{LOOK_AGAIN, until, within};
 
 /// What the model server is asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +187,7 @@ impl House {
                 if let Ok(Some(status)) = child.try_wait() {
                     panic!("agentd ended at once ({status}):\n{}", self.log());
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
         within("the socket to answer", || self.log(), ready).await;
@@ -241,6 +241,19 @@ impl House {
     pub async fn stranger(&self) -> Client {
         let stream = UnixStream::connect(self.socket()).await.expect("the socket answers");
         Client::over(stream, self.path("log"))
+    }
+
+    /// A connection to a socket that is about to answer.
+    pub async fn client_at(&self, socket: &Path) -> Client {
+        let connect = async {
+            loop {
+                match UnixStream::connect(socket).await {
+                    Ok(stream) => return stream,
+                    Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+                }
+            }
+        };
+        Client::over(within("the socket to answer", || self.log(), connect).await, self.path("log"))
     }
 
     /// A connection by hand: bytes out, lines in.

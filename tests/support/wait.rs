@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The longest anybody waits here. Machines are slow; nothing is ever asserted about how slow.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 /// Between two looks at a fact that cannot be waited for.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The result of the work. If it takes too long: a panic with what was seen instead.
 pub async fn within<T>(what: &str, seen: impl FnOnce() -> String, work: impl Future<Output = T>) -> T {

@@ -2,24 +2,24 @@
 //! lets it come home in any order. Between the two it is the store (facts, folds) and the daemon
 //! (crash, restart).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::given::{self, Answer, context, prepared, someone, tool_done};
 use super::law;
 use super::script::{Chance, Fate, ModelStep, Named, Part, Setup, Step, ToolStep};
 use super::watch::Watch;
-use crate::engine::{Effect, Engine, Entry, Input, Judged, Now, Plan, Refusal, Settings, Submit};
-use crate::types::event::{Envelope, Event, Origin};
+use crate::engine::{Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit};
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
-use crate::types::model::{BlockKind, Delta, ModelFault, ModelReply, ReplyBlock};
-use crate::types::permission::{Decision, Mode, Scope, Verdict, VerdictKind};
+use crate::types::model::{Delta, ModelFault};
+use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
-use crate::types::tool::{FileChange, Prepared, Progress, ReadRecord, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{Progress, ToolStatus};
 
 /// Something that was begun and has not come home.
-enum Outstanding {
+pub(super) enum Outstanding {
     Context,
     Model { token: Seq, answer: Option<Answer> },
     Timer { token: Seq },
@@ -28,29 +28,22 @@ enum Outstanding {
     Stop,
 }
 
-/// What a model is about to say.
-struct Answer {
-    reply: ModelReply,
-    cost: Option<u64>,
-    deltas: VecDeque<Delta>,
-}
-
 pub struct World {
-    id: SessionId,
-    settings: Arc<Settings>,
-    engine: Engine,
+    pub(super) id: SessionId,
+    pub(super) settings: Arc<Settings>,
+    pub(super) engine: Engine,
     /// Rows of the journal; what was folded is gone.
-    journal: Vec<Entry>,
-    outstanding: Vec<Outstanding>,
+    pub(super) journal: Vec<Entry>,
+    pub(super) outstanding: Vec<Outstanding>,
     /// Inputs that must change nothing any more.
-    late: Vec<Input>,
+    pub(super) late: Vec<Input>,
     /// Turn → the input it was queued with, of turns that have not started.
     said: Vec<String>,
     queued: Vec<(TurnId, String)>,
     past_turns: Vec<TurnId>,
-    clock: i64,
+    pub(super) clock: i64,
     made: u64,
-    watch: Watch,
+    pub(super) watch: Watch,
     /// What happened, for whoever reads a failure.
     pub trace: Vec<String>,
 }
@@ -182,7 +175,7 @@ impl World {
     }
 
     /// Decide → write → remember → act, and every law in between.
-    fn feed(&mut self, input: Input) -> Result<Option<Plan>, String> {
+    pub(super) fn feed(&mut self, input: Input) -> Result<Option<Plan>, String> {
         self.clock += 7;
         let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
         self.trace.push(format!("{:.200}", format!("{input:?}")));
@@ -310,7 +303,7 @@ impl World {
                 self.feed(context())?;
             }
             Outstanding::Model { token, answer } => {
-                let answer = answer.unwrap_or_else(|| self.answer(chance));
+                let answer = answer.unwrap_or_else(|| given::answer(chance, || self.next()));
                 self.speak(token, answer, chance.model)?;
             }
             Outstanding::Timer { token } => {
@@ -381,62 +374,6 @@ impl World {
         Ok(())
     }
 
-    /// An answer as an adapter promises it: one block at a time, in order, none of them empty.
-    fn answer(&mut self, chance: &Chance) -> Answer {
-        let mut content = Vec::new();
-        let mut deltas = VecDeque::new();
-        for (index, part) in (0u32..).zip(&chance.reply) {
-            let number = self.next();
-            let (kind, block) = match part {
-                Part::Text(times) => {
-                    let text = format!("a{number}. é ").repeat(usize::from(*times));
-                    let middle = text.floor_char_boundary(text.len() / 2);
-                    let (head, tail) = text.split_at(middle);
-                    deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
-                    deltas.push_back(Delta::Text { index, text: head.into() });
-                    deltas.push_back(Delta::Text { index, text: tail.into() });
-                    (None, ReplyBlock::Text(text))
-                }
-                Part::Blank => {
-                    deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
-                    deltas.push_back(Delta::Text { index, text: "\n".into() });
-                    (None, ReplyBlock::Text("\n".into()))
-                }
-                Part::Thinking => {
-                    deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Thinking });
-                    deltas.push_back(Delta::Thinking { index, text: format!("t{number}.") });
-                    let (text, signature) = (format!("t{number}."), Some("s".into()));
-                    (None, ReplyBlock::Thinking { text, signature })
-                }
-                Part::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
-                Part::Call { tool, bad_json } => {
-                    let tool = ["Read", "Bash", "Read"][usize::from(*tool) % 3].to_string();
-                    let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{number}}}") };
-                    deltas.push_back(Delta::BlockStarted {
-                        index,
-                        kind: BlockKind::ToolCall { tool: tool.clone() },
-                    });
-                    deltas.push_back(Delta::ToolInput { index, json: json.clone() });
-                    let input = serde_json::from_str(&json).map_err(|error| (json, error.to_string()));
-                    (None, ReplyBlock::ToolCall { provider_id: format!("p{number}"), tool, input })
-                }
-            };
-            if let Some(kind) = kind {
-                deltas.push_back(Delta::BlockStarted { index, kind });
-            }
-            deltas.push_back(Delta::BlockCompleted { index });
-            content.push(block);
-        }
-        let reply = ModelReply {
-            content,
-            stop_reason: chance.stop,
-            usage: chance.usage,
-            response_id: None,
-            notices: Vec::new(),
-        };
-        Answer { reply, cost: chance.cost, deltas }
-    }
-
     /// What came home before, comes again: nothing changes.
     fn hear_late(&mut self, pick: u8) -> Result<(), String> {
         let Some(input) = choose(&self.late, pick).cloned() else { return Ok(()) };
@@ -451,129 +388,6 @@ impl World {
         }
         let plan = self.feed(input)?;
         law!(plan == Some(Plan::default()), "what comes late changes nothing");
-        Ok(())
-    }
-
-    /// The daemon dies and starts again: what is left is the journal.
-    fn crash(&mut self, unwritten: bool, twice: bool) -> Result<(), String> {
-        if unwritten {
-            let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
-            let before = self.engine.clone();
-            let _ = self.engine.decide(Input::Kill { origin: None }, now);
-            law!(self.engine.same_as(&before), "a decision that was not written leaves no trace");
-        }
-        let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
-        let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
-        self.die()?;
-        let first = self.feed(Input::Recovered)?.unwrap_or_default();
-        law!(turn.is_some() || first == Plan::default(), "without a turn there is nothing to recover");
-        for call_id in lost {
-            let call = &self.watch.calls[&call_id];
-            let runs_again = first
-                .effects
-                .iter()
-                .filter(|effect| matches!(effect, Effect::RunTool { call, .. } if call.call_id == call_id))
-                .count();
-            let expected = match (call.read_only, was_aborting, call.status) {
-                (_, true, Some(ToolStatus::Cancelled)) => 0,
-                (Some(false), false, Some(ToolStatus::Unknown)) => 0,
-                (Some(true), false, None) => 1,
-                // Its turn could not go on.
-                (Some(true), false, Some(ToolStatus::Cancelled)) if self.engine.turn_id() != turn => 0,
-                other => return Err(format!("a call that ran when the daemon died became {other:?}")),
-            };
-            law!(runs_again == expected, "after a crash what only reads runs again, the rest does not");
-        }
-        if twice {
-            self.watch.running.clear();
-            self.die()?;
-            let second = self.feed(Input::Recovered)?.unwrap_or_default();
-            self.same_recovery(&first, &second)?;
-        }
-        Ok(())
-    }
-
-    /// A second recovery of the same journal asks for the same things again, unless the first one
-    /// began what must not begin twice, or this was one restart too many.
-    fn same_recovery(&self, first: &Plan, second: &Plan) -> Result<(), String> {
-        let started = first
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::RunTool { prepared, .. } if !prepared.read_only));
-        let ended = |plan: &Plan| {
-            plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
-        };
-        if started || ended(second) {
-            return Ok(());
-        }
-        for entry in &second.facts {
-            let event = &entry.envelope.event;
-            law!(
-                matches!(event, Event::TurnResumed { .. } | Event::TurnPhase { .. }),
-                "a second recovery repairs nothing more: {}",
-                event.kind()
-            );
-        }
-        let anew = |plan: &Plan| {
-            let mut effects: Vec<String> = plan
-                .effects
-                .iter()
-                .map(|effect| match effect {
-                    Effect::CallModel { request, .. } => format!("{request:?}"),
-                    other => format!("{other:?}"),
-                })
-                .collect();
-            effects.sort();
-            effects
-        };
-        law!(anew(first) == anew(second), "a second recovery asks for the same");
-        Ok(())
-    }
-
-    /// Everything but the journal is lost.
-    fn die(&mut self) -> Result<(), String> {
-        self.trace.push("the daemon dies".into());
-        self.replayed()?;
-        self.engine = self.reload()?;
-        self.outstanding.clear();
-        // Nothing of an earlier process comes home.
-        self.late.clear();
-        Ok(())
-    }
-
-    /// The journal as a restart reads it: text, without the rows that were folded away.
-    fn reload(&self) -> Result<Engine, String> {
-        let mut engine = Engine::new(self.id, Arc::clone(&self.settings));
-        for entry in &self.journal {
-            let text = serde_json::to_string(&entry.envelope).map_err(|error| error.to_string())?;
-            let read = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
-            law!(entry.envelope == read, "an event is read as it was written: {text}");
-            engine.apply(&read);
-        }
-        engine.skip_to(self.watch.last_seq + 1);
-        Ok(engine)
-    }
-
-    fn replayed(&self) -> Result<(), String> {
-        let again = Engine::replay(
-            self.id,
-            Arc::clone(&self.settings),
-            self.journal.iter().map(|entry| &entry.envelope),
-        );
-        let read = self.reload()?;
-        for engine in [&again, &read] {
-            let mut engine = engine.clone();
-            engine.skip_to(self.engine.next_seq());
-            law!(engine.same_as(&self.engine), "replaying the journal gives the living state");
-        }
-        for entry in self.journal.iter().filter(|entry| entry.fold.is_some()) {
-            let streaming = self.watch.streaming.as_ref().map(|(_, first_seq, _)| *first_seq);
-            let by_tool =
-                self.watch.calls.values().any(|call| {
-                    call.status.is_none() && call.started.is_some() && call.started == entry.fold
-                });
-            law!(entry.fold == streaming || by_tool, "rows of what is whole are folded away");
-        }
         Ok(())
     }
 
@@ -645,7 +459,7 @@ impl World {
         Mint::new(self.clock, Seed(u128::from(self.next())))
     }
 
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
@@ -653,63 +467,4 @@ impl World {
 
 fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
     from.get(usize::from(pick) % from.len().max(1))
-}
-
-fn someone() -> Option<Origin> {
-    Some(Origin { client: "a client".into(), uid: 1, pid: None })
-}
-
-fn context() -> Input {
-    let withheld = vec!["hooks".into()];
-    Input::ContextReady { system: "be good".into(), sources: Vec::new(), withheld }
-}
-
-fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
-    let allow = Fate::Allow { read_only: true };
-    let calls = calls
-        .iter()
-        .enumerate()
-        .map(|(at, call)| Judged {
-            call_id: call.call_id,
-            result: judged(fates.get(at).copied().unwrap_or(allow)),
-        })
-        .collect();
-    Input::Prepared { turn_id, calls }
-}
-
-fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
-    let (verdict, read_only, suggests) = match fate {
-        Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
-        Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
-        Fate::Deny => (VerdictKind::Deny, false, false),
-        Fate::Refused(status) => {
-            return Err(ToolOutcome {
-                status,
-                ..ToolOutcome::failed("unknown_tool", "there is no such tool")
-            });
-        }
-    };
-    let prepared = Prepared {
-        subject: Subject::Bash { command: "ls".into() },
-        summary: "list".into(),
-        diff: Some("-a\n+b".into()),
-        read_only,
-    };
-    let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
-    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
-}
-
-fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
-    let path: std::path::PathBuf = format!("/w/{call_id}").into();
-    let change = FileChange { path: path.clone(), diff: "+x".into(), added: 1, removed: 0 };
-    let read = ReadRecord { path, mtime_ns: 1, size: 2, sha256: "00".into(), whole: true };
-    let outcome = ToolOutcome {
-        status,
-        changes: vec![change],
-        reads: vec![read],
-        cwd: Some("/w/sub".into()),
-        // Some tools have nothing to say.
-        ..ToolOutcome::completed("")
-    };
-    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }

@@ -1,0 +1,111 @@
+//! The laws of facts about tool calls: asked before allowed, allowed before started, ended once.
+
+use super::law;
+use super::watch::{CallWatch, Watch};
+use crate::engine::words;
+use crate::types::event::{Envelope, Event, SettledBy};
+use crate::types::ids::{CallId, Seq};
+use crate::types::permission::Decision;
+use crate::types::session::{ItemKind, ItemStatus};
+use crate::types::tool::ToolStatus;
+
+impl Watch {
+    pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
+        match &fact.event {
+            Event::ToolRequested { call_id, tool, input } => {
+                let known = self.message.iter().find(|call| call.call_id == *call_id);
+                law!(
+                    known.is_some_and(|call| call.tool == *tool && call.input == *input),
+                    "what is requested is what the model said"
+                );
+                law!(self.calls.insert(*call_id, CallWatch::default()).is_none(), "call ids are new");
+                self.items.insert(fact.seq, (ItemKind::ToolCall, ItemStatus::Running));
+                self.turn.as_mut().ok_or("a call belongs to a turn")?.calls.push(*call_id);
+            }
+            Event::ToolStatus { call_id, prepared, allowed_by } => {
+                let call = self.open_call(*call_id)?;
+                law!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                law!(!allowed_by.is_empty(), "whoever may run knows why");
+                (call.allowed, call.read_only) = (true, Some(prepared.read_only));
+            }
+            Event::PermissionRequested { request, read_only } => {
+                law!(!self.asked_before, "all requests of a message are raised together");
+                let call = self.open_call(request.call_id)?;
+                law!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
+                let entry = (request.call_id, !request.suggestions.is_empty(), false);
+                law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
+                self.asks_now = true;
+            }
+            Event::PermissionResolved { request_id, call_id, decision, by, grant, .. } => {
+                let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
+                law!(request.0 == *call_id && !request.2, "a request is settled once");
+                request.2 = true;
+                let allows = *decision == Decision::Allow;
+                law!(!allows || *by == SettledBy::Answer, "an abort allows nothing");
+                law!(allows || grant.is_none(), "a denial grants nothing");
+                self.grants += usize::from(grant.is_some());
+                let call = self.open_call(*call_id)?;
+                (call.allowed, call.denied) = (allows, !allows && *by == SettledBy::Answer);
+            }
+            Event::ToolStarted { call_id, allowed_by, read_only, .. } => {
+                let call = self.open_call(*call_id)?;
+                law!(call.allowed, "nothing starts that was not allowed");
+                law!(call.started.is_none(), "a call starts once");
+                law!(call.read_only == Some(*read_only), "what starts is what was judged");
+                law!(!allowed_by.is_empty(), "whoever starts knows why");
+                call.started = Some(fact.seq);
+            }
+            Event::ToolProgress { call_id, .. } => {
+                let call = self.open_call(*call_id)?;
+                law!(call.started.is_some() && fold == call.started, "only a running tool speaks");
+            }
+            Event::FileChanged { call_id, .. } => {
+                law!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
+            }
+            Event::ToolCompleted { call_id, status, output, .. } => self.ended(*call_id, *status, output)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, call_id: CallId, status: ToolStatus, output: &str) -> Result<(), String> {
+        self.running.retain(|running| *running != call_id);
+        let call = self.open_call(call_id)?;
+        law!(!call.denied || status == ToolStatus::Denied, "what was denied ends as denied");
+        let says_not_run =
+            [words::DENIED, words::ABORTED_UNSTARTED, words::NOT_RUN_RESTART].contains(&output);
+        law!(
+            !says_not_run || call.started.is_none(),
+            "the model is not told that a started call did not run"
+        );
+        let says_maybe = [words::ABORTED, words::UNKNOWN].contains(&output);
+        law!(
+            !says_maybe || call.started.is_some(),
+            "the model is not told that an unstarted call may have run"
+        );
+        call.status = Some(status);
+        let asked = call.asked;
+        law!(asked.is_none_or(|id| self.requests[&id].2), "a call with an open question does not end");
+        if let (ToolStatus::Denied, Some(turn)) = (status, &mut self.turn) {
+            turn.denied.push(call_id);
+        }
+        if let Some(entry) = self.item_of(call_id) {
+            entry.1 = ItemStatus::Completed;
+        }
+        Ok(())
+    }
+
+    /// The item of a call: calls and their items are opened in the same order.
+    fn item_of(&mut self, call_id: CallId) -> Option<&mut (ItemKind, ItemStatus)> {
+        let turn = self.turn.as_ref()?;
+        let behind = turn.calls.iter().rev().position(|known| *known == call_id)?;
+        self.items.values_mut().rev().filter(|(kind, _)| *kind == ItemKind::ToolCall).nth(behind)
+    }
+
+    fn open_call(&mut self, call_id: CallId) -> Result<&mut CallWatch, String> {
+        let call = self.calls.get_mut(&call_id).ok_or("a call was requested before")?;
+        law!(call.status.is_none(), "nothing happens to a call that has its result");
+        Ok(call)
+    }
+}

@@ -1,0 +1,136 @@
+//! What comes from outside: answers as adapters promise them, judgements, ends of tools.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::script::{Chance, Fate, Part};
+use crate::engine::{Input, Judged};
+use crate::types::event::Origin;
+use crate::types::ids::{CallId, TurnId};
+use crate::types::message::ToolCall;
+use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
+use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::tool::{FileChange, Prepared, ReadRecord, Subject, ToolOutcome, ToolStatus};
+
+/// What a model is about to say.
+pub struct Answer {
+    pub reply: ModelReply,
+    pub cost: Option<u64>,
+    pub deltas: VecDeque<Delta>,
+}
+
+/// An answer as an adapter promises it: one block at a time, in order, none of them empty.
+pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
+    let mut content = Vec::new();
+    let mut deltas = VecDeque::new();
+    for (index, part) in (0u32..).zip(&chance.reply) {
+        let number = next();
+        let (kind, block) = match part {
+            Part::Text(times) => {
+                let text = format!("a{number}. é ").repeat(usize::from(*times));
+                let middle = text.floor_char_boundary(text.len() / 2);
+                let (head, tail) = text.split_at(middle);
+                deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
+                deltas.push_back(Delta::Text { index, text: head.into() });
+                deltas.push_back(Delta::Text { index, text: tail.into() });
+                (None, ReplyBlock::Text(text))
+            }
+            Part::Blank => {
+                deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Text });
+                deltas.push_back(Delta::Text { index, text: "\n".into() });
+                (None, ReplyBlock::Text("\n".into()))
+            }
+            Part::Thinking => {
+                deltas.push_back(Delta::BlockStarted { index, kind: BlockKind::Thinking });
+                deltas.push_back(Delta::Thinking { index, text: format!("t{number}.") });
+                let (text, signature) = (format!("t{number}."), Some("s".into()));
+                (None, ReplyBlock::Thinking { text, signature })
+            }
+            Part::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
+            Part::Call { tool, bad_json } => {
+                let tool = ["Read", "Bash", "Read"][usize::from(*tool) % 3].to_string();
+                let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{number}}}") };
+                deltas.push_back(Delta::BlockStarted {
+                    index,
+                    kind: BlockKind::ToolCall { tool: tool.clone() },
+                });
+                deltas.push_back(Delta::ToolInput { index, json: json.clone() });
+                let input = serde_json::from_str(&json).map_err(|error| (json, error.to_string()));
+                (None, ReplyBlock::ToolCall { provider_id: format!("p{number}"), tool, input })
+            }
+        };
+        if let Some(kind) = kind {
+            deltas.push_back(Delta::BlockStarted { index, kind });
+        }
+        deltas.push_back(Delta::BlockCompleted { index });
+        content.push(block);
+    }
+    let reply = ModelReply {
+        content,
+        stop_reason: chance.stop,
+        usage: chance.usage,
+        response_id: None,
+        notices: Vec::new(),
+    };
+    Answer { reply, cost: chance.cost, deltas }
+}
+
+pub fn someone() -> Option<Origin> {
+    Some(Origin { client: "a client".into(), uid: 1, pid: None })
+}
+
+pub fn context() -> Input {
+    let withheld = vec!["hooks".into()];
+    Input::ContextReady { system: "be good".into(), sources: Vec::new(), withheld }
+}
+
+pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
+    let allow = Fate::Allow { read_only: true };
+    let calls = calls
+        .iter()
+        .enumerate()
+        .map(|(at, call)| Judged {
+            call_id: call.call_id,
+            result: judged(fates.get(at).copied().unwrap_or(allow)),
+        })
+        .collect();
+    Input::Prepared { turn_id, calls }
+}
+
+#[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
+fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
+    let (verdict, read_only, suggests) = match fate {
+        Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
+        Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
+        Fate::Deny => (VerdictKind::Deny, false, false),
+        Fate::Refused(status) => {
+            return Err(ToolOutcome {
+                status,
+                ..ToolOutcome::failed("unknown_tool", "there is no such tool")
+            });
+        }
+    };
+    let prepared = Prepared {
+        subject: Subject::Bash { command: "ls".into() },
+        summary: "list".into(),
+        diff: Some("-a\n+b".into()),
+        read_only,
+    };
+    let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
+    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
+}
+
+pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
+    let path: std::path::PathBuf = format!("/w/{call_id}").into();
+    let change = FileChange { path: path.clone(), diff: "+x".into(), added: 1, removed: 0 };
+    let read = ReadRecord { path, mtime_ns: 1, size: 2, sha256: "00".into(), whole: true };
+    let outcome = ToolOutcome {
+        status,
+        changes: vec![change],
+        reads: vec![read],
+        cwd: Some("/w/sub".into()),
+        // Some tools have nothing to say.
+        ..ToolOutcome::completed("")
+    };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
+}

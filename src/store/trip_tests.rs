@@ -1,0 +1,237 @@
+//! What is promised of a transaction must hold whichever way it travels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::open::{Store, StoreOwner};
+use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::types::ids::{PermissionId, Seq, SessionId};
+use crate::types::permission::Mode;
+use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
+use crate::types::time::Timestamp;
+use crate::types::usage::{Budgets, Usage};
+
+/// No test waits longer for the store.
+const SOON: Duration = Duration::from_secs(20);
+
+struct House {
+    store: Store,
+    owner: StoreOwner,
+    _dir: tempfile::TempDir,
+}
+
+impl House {
+    async fn open() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (store, owner) = Store::open(&dir.path().join("a.db")).await.expect("opened");
+        Self { store, owner, _dir: dir }
+    }
+
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        tokio::time::timeout(SOON, self.store.append(append)).await.expect("in time")
+    }
+
+    /// A session and its rows' numbers and texts.
+    async fn create(&self) -> (SessionId, SessionKey) {
+        let session_id = SessionId::from_uuid(Uuid::now_v7());
+        let key = self.store.create(new(session_id, "key-of-create")).await.expect("created");
+        (session_id, key)
+    }
+
+    async fn rows(&self, key: SessionKey) -> Vec<(Seq, String)> {
+        let rows = self.store.events_after(key, 0, 1_000).await.expect("read");
+        rows.into_iter().map(|row| (row.seq, row.body)).collect()
+    }
+}
+
+fn spec() -> SessionSpec {
+    SessionSpec {
+        cwd: "/w".into(),
+        title: "a title".into(),
+        model: "p/m".into(),
+        mode: Mode::Default,
+        background: true,
+        safe_mode: false,
+        budgets: Budgets::default(),
+        system_prompt: None,
+        append_system_prompt: None,
+    }
+}
+
+fn new(session_id: SessionId, key: &str) -> NewSession {
+    let idempotency = Some(remembered(&format!("{key}-{session_id}"), &session_id.to_string()));
+    NewSession { session_id, spec: spec(), at: Timestamp(5), rows: vec![row(1, None)], idempotency }
+}
+
+fn remembered(key: &str, reply: &str) -> Idempotency {
+    Idempotency { method: "m", key: key.into(), digest: "d".into(), reply: reply.into() }
+}
+
+fn row(seq: Seq, fold: Option<Seq>) -> Row {
+    Row { seq, at: Timestamp(7), kind: "notice", fold, body: Arc::from(format!("{{\"n\":{seq}}}")) }
+}
+
+fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
+    Append {
+        key,
+        rows: seqs.into_iter().map(|seq| row(seq, None)).collect(),
+        folds: Vec::new(),
+        items: Vec::new(),
+        requests: Vec::new(),
+        summary: None,
+        idempotency: None,
+        sync: Sync::Normal,
+    }
+}
+
+fn expected(seqs: impl IntoIterator<Item = Seq>) -> Vec<(Seq, String)> {
+    seqs.into_iter().map(|seq| (seq, format!("{{\"n\":{seq}}}"))).collect()
+}
+
+#[tokio::test]
+async fn a_new_session_is_there_with_all_that_belongs_to_it() {
+    let house = House::open().await;
+    let (first_id, first) = house.create().await;
+    let (second_id, second) = house.create().await;
+    assert_eq!(house.store.find(first_id).await, Ok(Some(first)));
+    assert_eq!(house.store.find(second_id).await, Ok(Some(second)));
+    assert_eq!(house.rows(second).await, expected([1]));
+    let view = house.store.view(second_id).await.expect("read").expect("there");
+    assert_eq!((view.title.as_str(), view.cwd.as_str(), view.model.as_str()), ("a title", "/w", "p/m"));
+    assert_eq!((view.state, view.background, view.last_seq), (SessionState::Idle, true, 1));
+    assert_eq!((view.created_at_ms, view.cost_usd_micros), (Timestamp(5), Some(0)));
+    let reply = house.store.remembered("m", &format!("key-of-create-{second_id}")).await.expect("read");
+    assert_eq!(reply.map(|reply| reply.reply), Some(second_id.to_string()));
+    // The same id again is refused and changes nothing; the writer goes on.
+    assert_eq!(house.store.create(new(first_id, "other")).await, Err(StoreError::Taken));
+    assert_eq!(house.rows(first).await, expected([1]));
+    assert_eq!(house.append(append(first, [2])).await, Ok(()));
+    house.owner.close().await;
+}
+
+/// A decision with everything in it, of `count` rows from number 2 on.
+async fn check_everything(count: Seq) {
+    let house = House::open().await;
+    let (session_id, key) = house.create().await;
+    let last = 1 + count;
+    let request_id = PermissionId::from_uuid(Uuid::now_v7());
+    let mut whole = append(key, 2..=last);
+    whole.rows.iter_mut().skip(1).for_each(|row| row.fold = Some(2));
+    let item = ItemRow { first_seq: 2, last_seq: 2, kind: ItemKind::ToolCall, status: ItemStatus::Running };
+    whole.items = vec![item, ItemRow { last_seq: last, status: ItemStatus::Completed, ..item }];
+    whole.requests = vec![RequestRow::Raised { request_id, seq: 2 }];
+    whole.summary = Some(Summary {
+        title: "it's \"new\"; -- really".into(),
+        model: "p/other".into(),
+        mode: Mode::AcceptEdits,
+        state: SessionState::Running,
+        requires: None,
+        turn_id: None,
+        updated_at: Timestamp(9),
+        usage: Usage { input_tokens: 3, ..Usage::default() },
+        cost_usd_micros: None,
+        last_line: "said".into(),
+    });
+    whole.idempotency = Some(remembered("k", "r"));
+    whole.sync = Sync::Full;
+    assert_eq!(house.append(whole).await, Ok(()), "{count} rows");
+
+    assert_eq!(house.rows(key).await, expected(1..=last), "{count} rows");
+    let view = house.store.view(session_id).await.expect("read").expect("there");
+    assert_eq!(view.title, "it's \"new\"; -- really");
+    assert_eq!(
+        (view.model.as_str(), view.mode, view.state),
+        ("p/other", Mode::AcceptEdits, SessionState::Running)
+    );
+    assert_eq!((view.last_seq, view.cost_usd_micros, view.usage.input_tokens), (last, None, 3));
+    assert_eq!((view.updated_at_ms, view.last_line.as_str()), (Timestamp(9), "said"));
+    let items = house.store.items_after(key, 0, 10).await.expect("read");
+    assert_eq!(items.len(), 1);
+    assert_eq!((items[0].first_seq, items[0].last_seq, items[0].status.as_str()), (2, last, "completed"));
+    let pending = house.store.pending_requests(Some(key), None, 10).await.expect("read");
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].request_id, request_id.to_string());
+    let reply = house.store.remembered("m", "k").await.expect("read").expect("there");
+    assert_eq!((reply.digest.as_str(), reply.reply.as_str()), ("d", "r"));
+
+    // Then the request is settled and the rows of the opener at 2 are folded away.
+    let mut next = append(key, [last + 1]);
+    next.folds = vec![2];
+    next.requests = vec![RequestRow::Settled { request_id, seq: last + 1 }];
+    assert_eq!(house.append(next).await, Ok(()));
+    assert_eq!(house.rows(key).await, expected([1, 2, last + 1]), "{count} rows");
+    assert_eq!(house.store.pending_requests(None, None, 10).await, Ok(Vec::new()));
+    house.owner.close().await;
+}
+
+#[tokio::test]
+async fn everything_of_a_decision_is_written_in_one_trip_or_many() {
+    for count in [1, 3, 8, 9, 64, 65, 150] {
+        check_everything(count).await;
+    }
+}
+
+/// A decision whose last statement cannot be written leaves nothing, and the next one is written.
+async fn check_failure(count: Seq) {
+    let house = House::open().await;
+    let (_, key) = house.create().await;
+    for round in 0..3 {
+        let mut bad = append(key, 2..2 + count);
+        bad.idempotency = Some(remembered("taken", "x"));
+        if round == 0 {
+            let mut first = append(key, [900]);
+            first.idempotency.clone_from(&bad.idempotency);
+            assert_eq!(house.append(first).await, Ok(()));
+        }
+        assert_eq!(house.append(bad).await, Err(StoreError::Taken), "{count} rows, round {round}");
+        assert_eq!(house.rows(key).await, expected([1, 900]), "{count} rows, round {round}");
+    }
+    assert_eq!(house.append(append(key, 2..2 + count)).await, Ok(()));
+    assert_eq!(house.rows(key).await, expected((1..2 + count).chain([900])), "{count} rows");
+    house.owner.close().await;
+}
+
+#[tokio::test]
+async fn a_decision_is_written_whole_or_not_at_all() {
+    for count in [1, 8, 100] {
+        check_failure(count).await;
+    }
+}
+
+#[tokio::test]
+async fn one_bad_decision_of_a_group_fails_alone() {
+    let house = House::open().await;
+    let (_, one) = house.create().await;
+    let (_, other) = house.create().await;
+    let calls = (2..40).map(|seq| {
+        // The session's first number is in use.
+        let bad = seq % 10 == 0;
+        let (key, seq) = if seq % 2 == 0 { (one, seq) } else { (other, seq) };
+        let append = append(key, [if bad { 1 } else { seq }]);
+        let house = &house;
+        async move { (bad, house.append(append).await) }
+    });
+    for (bad, result) in futures_util::future::join_all(calls).await {
+        assert_eq!(result, if bad { Err(StoreError::Taken) } else { Ok(()) });
+    }
+    let even = (2..40).filter(|seq| seq % 2 == 0 && seq % 10 != 0);
+    assert_eq!(house.rows(one).await, expected([1].into_iter().chain(even)));
+    assert_eq!(house.rows(other).await, expected([1].into_iter().chain((2..40).filter(|seq| seq % 2 == 1))));
+    house.owner.close().await;
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_gone_with_its_rows() {
+    let house = House::open().await;
+    let (id, key) = house.create().await;
+    let (_, kept) = house.create().await;
+    assert_eq!(house.append(append(key, 2..20)).await, Ok(()));
+    assert_eq!(house.store.delete(key, None, Timestamp(0)).await, Ok(()));
+    assert_eq!(house.store.find(id).await, Ok(None));
+    assert_eq!(house.rows(key).await, expected([]));
+    assert_eq!(house.rows(kept).await, expected([1]));
+    house.owner.close().await;
+}

@@ -1,0 +1,63 @@
+//! `config.example.toml` can be loaded, and every key that is known is in it.
+
+use std::path::{Path, PathBuf};
+
+use agentd::daemon::Config;
+
+fn example() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config.example.toml"))
+        .expect("it is there")
+}
+
+/// Loads a configuration with no environment; the error in words.
+fn load(text: &str) -> Result<Config, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file: PathBuf = folder.path().join("config.toml");
+    std::fs::write(&file, text).expect("written");
+    Config::load(&|_| None, Some(file)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn it_loads_as_it_stands_and_with_every_key_in_force() {
+    load(&example()).expect("the example");
+    let is_key = |line: &str| {
+        let name = line.split(" = ").next().unwrap_or_default();
+        line.contains(" = ") && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    };
+    let in_force = |line: &str| match line.strip_prefix("# ").filter(|rest| is_key(rest)) {
+        Some(key) => format!("{key}\n"),
+        None => format!("{line}\n"),
+    };
+    let all: String = example().lines().map(in_force).collect();
+    assert_ne!(all, example());
+    load(&all).expect("the example with all keys");
+}
+
+#[test]
+fn every_known_key_is_in_it() {
+    let example = example();
+    // An unknown key is refused with the names of those that are known.
+    for table in [
+        "",
+        "[daemon]",
+        "[providers.x]",
+        "[models]",
+        "[model.\"a/b\"]",
+        "[session]",
+        "[session.budgets]",
+        "[permissions]",
+        "[sandbox]",
+        "[retry]",
+        "[tools]",
+    ] {
+        let refusal = load(&format!("{table}\nno_such_key = 1\n")).expect_err("an unknown key");
+        let names: Vec<&str> = refusal.split('`').skip(3).step_by(2).collect();
+        assert!(names.len() > 1, "{refusal}");
+        for name in names {
+            let is_key = example.contains(&format!("{name} = "));
+            let is_table = example.contains(&format!("\n[{name}")) || example.contains(&format!(".{name}]"));
+            let is_there = is_key || is_table;
+            assert!(is_there, "{table} {name} is missing in config.example.toml");
+        }
+    }
+}

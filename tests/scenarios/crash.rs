@@ -1,0 +1,96 @@
+//! kill -9 after each single event of the main job. Whatever the moment: what was shown is kept,
+//! the command ran at most once, the turn comes to its end, and the next one is in order.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{bash, permanent};
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+
+/// Answers what is asked, until the turn ends or this many events were seen.
+async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
+    for _ in 0..most {
+        let event = seen.find("anything", |_| true).await;
+        match event["type"].as_str() {
+            Some("permission.requested") => {
+                let answer = json!({"request_id": event["request_id"], "decision": "allow"});
+                session.client.send("session.approve", answer).await;
+            }
+            Some("turn.completed") => return Some(event),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// One story with a crash after `moment` events of the turn. Says whether the turn was over before.
+async fn crash_after(moment: usize) -> bool {
+    let mut house = House::start().await;
+    let calls = || Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it.");
+    house.models.otherwise(move |request| match request.body.to_string().contains("tool_result") {
+        true => Step::text("It is logged."),
+        false => calls(),
+    });
+    let session = house.client("alice").await.create(&house).await;
+    let turn = session.submit("log it").await;
+    let mut seen = session.follow().await;
+    let is_over = work(&session, &mut seen, moment).await.is_some();
+    house.kill().await;
+    let shown = seen.seen();
+
+    house.launch().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow().await;
+    let ended = work(&session, &mut seen, usize::MAX).await.expect("the turn ends");
+    assert_eq!(ended["turn_id"], json!(turn));
+    let why = |what: &str| format!("{what}, killed after {moment} events: {shown:#?}");
+
+    let journal = session.events().await;
+    for event in permanent(shown.clone()) {
+        assert!(journal.contains(&event), "{}", why(&format!("{event} is lost")));
+    }
+    let mut times: HashMap<(String, String), usize> = HashMap::new();
+    for event in journal.iter().filter(|event| event["call_id"].is_string()) {
+        let text = |name: &str| event[name].as_str().expect("a text").to_owned();
+        *times.entry((text("type"), text("call_id"))).or_default() += 1;
+    }
+    let twice: Vec<_> = times.into_iter().filter(|(_, times)| *times > 1).collect();
+    assert!(twice.is_empty(), "{}", why(&format!("twice: {twice:?}")));
+
+    let is_command = |event: &&Value| event["type"] == "tool.completed" && event["tool"] == "Bash";
+    let command = journal.iter().find(is_command).expect("the command has an outcome");
+    let log = house.read("log.txt");
+    match command["status"].as_str() {
+        Some("completed") => assert_eq!(log, "once\n", "{}", why("the log")),
+        Some("unknown") => assert!(log.is_empty() || log == "once\n", "{}", why(&log)),
+        other => panic!("{}", why(&format!("the command is {other:?}"))),
+    }
+
+    session.submit("and now?").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+    is_over
+}
+
+/// Every second moment, so that two tests share the work.
+async fn crash_at_moments(first: usize) {
+    let mut moment = first;
+    while !crash_after(moment).await {
+        moment += 2;
+    }
+    assert!(moment > 20, "the turn was over after {moment} events");
+}
+
+#[tokio::test]
+async fn at_every_even_moment_a_crash_loses_nothing_and_repeats_nothing() {
+    crash_at_moments(0).await;
+}
+
+#[tokio::test]
+async fn at_every_odd_moment_a_crash_loses_nothing_and_repeats_nothing() {
+    crash_at_moments(1).await;
+}
