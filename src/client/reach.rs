@@ -104,6 +104,7 @@ impl Reach {
         let (mut child, mut log) = spawn(&self.places)?;
         let deadline = Instant::now() + START;
         let mut died_at = None;
+        let mut is_second = false;
         let mut wait = Duration::from_millis(10);
         loop {
             sleep(wait).await;
@@ -119,6 +120,12 @@ impl Reach {
             }
             // One that lost a race for the lock dies while the winner is still getting ready.
             let dead = died_at.is_some_and(|at| now.duration_since(at) > Duration::from_secs(1));
+            // One that was just stopped may have held the lock a moment longer than its socket.
+            if dead && !is_second {
+                (child, log) = spawn(&self.places)?;
+                (died_at, is_second) = (None, true);
+                continue;
+            }
             if dead || now > deadline {
                 let what = if dead { "ended at once" } else { "did not answer within 10 s" };
                 return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
