@@ -20,8 +20,6 @@ pub enum DaemonError {
     Store(StoreError),
     /// The socket or the lock.
     Transport(TransportError),
-    /// The models' settings.
-    Models(String),
     /// The operating system.
     Io(std::io::Error),
     /// A mistake of ours.
@@ -36,7 +34,6 @@ impl fmt::Display for DaemonError {
             DaemonError::Folder(error) => write!(f, "{error}"),
             DaemonError::Store(error) => write!(f, "could not {error}"),
             DaemonError::Transport(error) => write!(f, "{error}"),
-            DaemonError::Models(error) => write!(f, "{error}"),
             DaemonError::Io(error) => write!(f, "{error}"),
             DaemonError::Bug(error) => write!(f, "internal mistake: {error}"),
         }

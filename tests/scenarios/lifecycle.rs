@@ -37,7 +37,11 @@ async fn a_wrong_configuration_is_refused_with_file_line_and_key() {
     .await;
     refuses("[providers.x]\nkind = \"telepathy\"\n", &["config.toml:2", "providers.x.kind", "telepathy"])
         .await;
-    refuses("[models]\nmain = \"nobody/model\"\n", &["nobody", "[models] main"]).await;
+    refuses("\n[models]\nmain = \"nobody/model\"\n", &["config.toml:3: ", "nobody", "[models] main"]).await;
+    let provider = "[providers.x]\nkind = \"anthropic\"\n";
+    refuses(&format!("{provider}base_url = \"host:80\"\n"), &["config.toml:3: ", "[providers.x]"]).await;
+    refuses(&format!("{provider}cassette = \"c\"\n"), &["config.toml:3: ", "cassette"]).await;
+    refuses("\n[providers.x]\nkind = \"replay\"\n", &["config.toml:2: ", "cassette"]).await;
     refuses("[permissions]\nallow = [\"Bash(\"]\n", &["config.toml:2", "permissions.allow", "Bash("]).await;
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use super::source::Source;
 use crate::judge::Rule;
 use crate::types::permission::Mode;
 use crate::types::usage::Price;
@@ -47,6 +48,9 @@ pub struct Config {
     /// Files that were read.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
+    /// The same with their texts.
+    #[serde(skip)]
+    pub(super) sources: Vec<Source>,
 }
 
 /// `[daemon]`
