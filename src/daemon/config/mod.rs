@@ -8,9 +8,11 @@ use crate::api::endpoint::{self, Env};
 
 pub use tables::{Config, LogFormat, Provider, ProviderKind};
 
+mod limits;
 mod paths;
 mod source;
 mod tables;
+mod values;
 
 use source::Source;
 
@@ -176,7 +178,8 @@ fn nearest_known(message: &str) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::tables::Span;
+    use super::tables::LogLevel;
+    use super::values::Span;
     use super::*;
 
     fn none(_: &str) -> Option<String> {
@@ -195,7 +198,18 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_by_its_key_and_line() {
         for (text, expected) in [
-            ("[daemon]\nlog = 5", "c.toml:2: daemon.log: invalid type"),
+            ("[daemon]\nlog = 5", "c.toml:2: daemon.log: "),
+            ("[daemon]\nlog = \"loud\"", "c.toml:2: daemon.log: unknown variant `loud`"),
+            ("[sandbox]\nlevel = \"strong\"", "c.toml:2: sandbox.level: unknown variant `strong`"),
+            ("[sandbox]\nnetwork = true", "c.toml:2: sandbox.network: "),
+            ("[session]\nthinking = \"deep\"", "c.toml:2: session.thinking: invalid value: string \"deep\""),
+            (
+                "[permissions.unattended]\non_timeout = \"wait\"",
+                "c.toml:2: permissions.unattended.on_timeout: ",
+            ),
+            ("[permissions.unattended]\ndeadline = 5", "c.toml:2: permissions.unattended.deadline: "),
+            ("[permissions.unattended]\nusdd = 5", "c.toml:2: unknown field `usdd`"),
+            ("[limits]\nbatch = 0", "c.toml:2: limits.batch: invalid value: integer `0`"),
             ("[session]\nmode = \"defualt\"", "c.toml:2: session.mode: unknown variant `defualt`"),
             ("[tools]\nparallel = -1", "c.toml:2: tools.parallel: "),
             ("[permissions]\n\ndeny = [\"Bash(\"]", "c.toml:3: permissions.deny: "),
@@ -228,7 +242,7 @@ mod tests {
         let mut merged: toml::Table = "[daemon]\nlog = \"info\"\nsocket = \"/a\"".parse().expect("toml");
         merge(&mut merged, "[daemon]\nlog = \"debug\"".parse().expect("toml"));
         let config: Config = merged.try_into().expect("right");
-        assert_eq!(config.daemon.log, "debug");
+        assert_eq!(config.daemon.log, LogLevel::Debug);
         assert_eq!(config.daemon.socket, Some("/a".into()));
     }
 
