@@ -9,7 +9,7 @@ use super::error::DaemonError;
 use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
-use crate::model::{self, Key, Kind, ModelSettings, Models};
+use crate::model::{self, Key, Kind, ModelError, ModelSettings, Models};
 use crate::session::{House, Settings};
 use crate::store::Store;
 use crate::tools::{self, Toolbox};
@@ -118,11 +118,21 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         connect_timeout: CONNECT,
         idle_timeout: IDLE,
     };
-    Models::new(settings).map_err(|error| DaemonError::Models(error.to_string()))
+    Models::new(settings).map_err(|error| {
+        let path = match &error {
+            ModelError::BadBaseUrl { provider, .. } => vec!["providers", provider, "base_url"],
+            ModelError::BadHeader { provider, header } => vec!["providers", provider, "headers", header],
+            ModelError::NoCassette { provider } => vec!["providers", provider],
+            ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
+        };
+        config.wrong(&path, error.to_string()).into()
+    })
 }
 
 fn check_model(config: &Config, text: &str) -> Result<(), DaemonError> {
-    let wrong = |why: String| DaemonError::Models(format!("[models] main = {text:?}: {why}"));
+    let wrong = |why: String| -> DaemonError {
+        config.wrong(&["models", "main"], format!("[models] main = {text:?}: {why}")).into()
+    };
     let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
     if config.providers.contains_key(&model.provider) {
         return Ok(());
