@@ -96,6 +96,10 @@ impl Place {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
+        // To see what the number of workers does.
+        if let Some(workers) = std::env::var_os("TOKIO_WORKER_THREADS") {
+            command.env("TOKIO_WORKER_THREADS", workers);
+        }
         let began = Instant::now();
         let child = command.spawn()?;
         let mut daemon = Daemon { child, socket: self.socket(), took: Duration::ZERO };

@@ -1,5 +1,6 @@
 //! `agentctl approve`, `deny` and `approvals`: answering from outside the session.
 
+use super::connect::CallError;
 use super::failure::Failure;
 use super::measure::{age, now, short_id};
 use super::names;
@@ -42,7 +43,10 @@ async fn answer(
     let client = reach.connect_or_start().await?;
     let request_id = names::request(&client, name).await?;
     let params = ApproveParams { request_id, decision, scope, grant, feedback, idempotency_key: None };
-    let reply: ApproveReply = client.call("session.approve", &params).await?;
+    let reply = match client.call::<ApproveReply>("session.approve", &params).await {
+        Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(names::no_request(name)),
+        reply => reply?,
+    };
     let word = match decision {
         Decision::Allow => "allowed",
         Decision::Deny => "denied",

@@ -107,7 +107,7 @@ async fn seek(reach: Reach, session: SessionId, after: Seq) -> Result<(Client, E
 }
 
 async fn once(reach: &Reach, session: SessionId, after: Seq) -> Result<(Client, Events), Failure> {
-    let client = reach.connect_or_start().await?;
+    let client = reach.connect_again().await?;
     let events = client.subscribe(session, after).await?;
     Ok((client, events))
 }

@@ -23,7 +23,7 @@ pub(super) async fn ps(reach: &Reach, args: &PsArgs, out: &mut Out) -> Result<()
     let home = std::env::var("HOME").ok();
     loop {
         if client.is_closed() {
-            client = reach.connect_or_start().await?;
+            client = reach.connect_again().await?;
         }
         // Ids are made short among all there are, so that what is shown can be typed.
         let all = names::all_sessions(&client, &ListParams::default()).await?;

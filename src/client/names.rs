@@ -1,6 +1,6 @@
 //! Which session or request somebody means: a full id, a unique start of one, or a title.
 
-use super::connect::Client;
+use super::connect::{CallError, Client};
 use super::escape;
 use super::failure::Failure;
 use super::measure::short_id;
@@ -35,8 +35,10 @@ pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<Se
 /// None or several fit.
 pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure> {
     if let Ok(session_id) = name.parse::<SessionId>() {
-        let reply: SessionReply = client.call("session.get", &SessionParams { session_id }).await?;
-        return Ok(reply.session);
+        return match client.call::<SessionReply>("session.get", &SessionParams { session_id }).await {
+            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => Err(no_session(name)),
+            reply => Ok(reply?.session),
+        };
     }
     let sessions = all_sessions(client, &ListParams::default()).await?;
     pick_session(sessions, name)
@@ -51,10 +53,7 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
         .collect();
     let fitting = if titled.is_empty() { begun } else { titled };
     match fitting.as_slice() {
-        [] => Err(Failure::internal(format!(
-            "no session is called {}; `agentctl ps -a` lists them",
-            escape::line(name)
-        ))),
+        [] => Err(no_session(name)),
         [one] => Ok((*one).clone()),
         several => {
             let mut message = format!("{} could be any of these; say more of the id:", escape::line(name));
@@ -102,16 +101,25 @@ fn pick_request(ids: Vec<PermissionId>, name: &str) -> Result<PermissionId, Fail
     let fits = |id: &PermissionId| !start.is_empty() && id.to_string()["perm_".len()..].starts_with(&start);
     let fitting: Vec<PermissionId> = ids.into_iter().filter(fits).collect();
     match fitting.as_slice() {
-        [] => Err(Failure::internal(format!(
-            "no request {} waits for an answer; `agentctl approvals` lists them",
-            escape::line(name)
-        ))),
+        [] => Err(no_request(name)),
         [one] => Ok(*one),
         several => {
             let list: Vec<String> = several.iter().map(|id| format!("\n  {id}")).collect();
             Err(Failure::usage(format!("{} could be any of these:{}", escape::line(name), list.concat())))
         }
     }
+}
+
+fn no_session(name: &str) -> Failure {
+    Failure::internal(format!("no session is called {}; `agentctl ps -a` lists them", escape::line(name)))
+}
+
+/// Nothing that `name` means waits.
+pub(super) fn no_request(name: &str) -> Failure {
+    Failure::internal(format!(
+        "no request {} waits for an answer; `agentctl approvals` lists them",
+        escape::line(name)
+    ))
 }
 
 /// A session as tests see it.

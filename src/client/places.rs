@@ -63,7 +63,8 @@ fn daemon_table(file: &Path, env: Env<'_>) -> (Option<PathBuf>, Option<PathBuf>)
         let text = daemon?.get(key)?.as_str()?;
         Some(match text.strip_prefix("~/") {
             Some(rest) => endpoint::home(env).ok()?.join(rest),
-            None => PathBuf::from(text),
+            // As the daemon does it: beside the file.
+            None => absolute(file.to_path_buf()).parent()?.join(text),
         })
     };
     (path("data_dir"), path("socket"))

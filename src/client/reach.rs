@@ -71,6 +71,21 @@ impl Reach {
         self.start().await
     }
 
+    /// Connects again after the daemon went away: one that died is started, one that somebody stopped
+    /// stays stopped.
+    ///
+    /// # Errors
+    /// As of [`Reach::connect_or_start`].
+    pub async fn connect_again(&self) -> Result<Client, Failure> {
+        // A clean end empties the lock file; after a crash it still holds the process id.
+        let lock = std::fs::metadata(self.places.data_dir.join("agentd.lock"));
+        if lock.is_ok_and(|lock| lock.len() == 0) {
+            self.connect().await
+        } else {
+            self.connect_or_start().await
+        }
+    }
+
     fn absent(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);
@@ -89,6 +104,7 @@ impl Reach {
         let (mut child, mut log) = spawn(&self.places)?;
         let deadline = Instant::now() + START;
         let mut died_at = None;
+        let mut is_second = false;
         let mut wait = Duration::from_millis(10);
         loop {
             sleep(wait).await;
@@ -104,6 +120,12 @@ impl Reach {
             }
             // One that lost a race for the lock dies while the winner is still getting ready.
             let dead = died_at.is_some_and(|at| now.duration_since(at) > Duration::from_secs(1));
+            // One that was just stopped may have held the lock a moment longer than its socket.
+            if dead && !is_second {
+                (child, log) = spawn(&self.places)?;
+                (died_at, is_second) = (None, true);
+                continue;
+            }
             if dead || now > deadline {
                 let what = if dead { "ended at once" } else { "did not answer within 10 s" };
                 return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));

@@ -20,8 +20,8 @@ pub enum DaemonError {
     Store(StoreError),
     /// The socket or the lock.
     Transport(TransportError),
-    /// The models' settings.
-    Models(String),
+    /// What a service manager handed over.
+    Activation(String),
     /// The operating system.
     Io(std::io::Error),
     /// A mistake of ours.
@@ -36,7 +36,7 @@ impl fmt::Display for DaemonError {
             DaemonError::Folder(error) => write!(f, "{error}"),
             DaemonError::Store(error) => write!(f, "could not {error}"),
             DaemonError::Transport(error) => write!(f, "{error}"),
-            DaemonError::Models(error) => write!(f, "{error}"),
+            DaemonError::Activation(error) => write!(f, "socket activation: {error}"),
             DaemonError::Io(error) => write!(f, "{error}"),
             DaemonError::Bug(error) => write!(f, "internal mistake: {error}"),
         }

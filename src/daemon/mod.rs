@@ -1,5 +1,6 @@
 //! Floor 5: the composition root. [`run`] is the start-up story, read from top to bottom.
 
+mod activation;
 mod config;
 mod error;
 mod notify;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::rpc::{self, Info, Office};
 use crate::session::Registry;
 use crate::store::Store;
-use crate::transport::{self, Limits, StateLock};
+use crate::transport::{self, StateLock};
 use crate::types::time::{Clock, Timestamp};
 
 pub use config::{Config, ConfigError};
@@ -56,11 +57,19 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let began = std::time::Instant::now();
     let stage =
         |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
+    // The environment may hold keys: no process of ours may read it out of /proc.
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
+    }
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     telemetry::start(&config);
     stage("configuration read");
-    let places = places::find(&env, options.socket, &config)?;
+    let inherited = activation::inherited(&env)?;
+    let mut places = places::find(&env, options.socket, &config)?;
+    if let Some(path) = inherited.as_ref().and_then(activation::path) {
+        places.socket = path;
+    }
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let (store, store_owner) = Store::open(&places.data_dir.join("agentd.db")).await?;
@@ -86,9 +95,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let methods = rpc::methods(office).map_err(DaemonError::Bug)?;
     // Before anybody is told that we are ready: from then on a signal must not find us unprepared.
     let signals = shutdown::Signals::listen()?;
-    let bound = transport::bind(&places.socket)?;
+    let bound = match inherited {
+        Some(listener) => transport::Bound::adopt(listener)?,
+        None => transport::bind(&places.socket)?,
+    };
     let accepting = CancellationToken::new();
-    let serving = transport::serve(bound, methods, Limits::default(), accepting.clone());
+    let serving = transport::serve(bound, methods, config.limits.of_transport(), accepting.clone());
     notify::ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");

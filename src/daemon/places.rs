@@ -49,8 +49,60 @@ pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
     }
     if meta.mode() & 0o077 != 0 {
         use std::os::unix::fs::PermissionsExt as _;
+        // Taking a shared folder away from everybody else would be worse than not starting (S20).
+        if meta.mode() & 0o1022 != 0 || !is_ours(dir).map_err(failed)? {
+            return Err(DaemonError::Folder(format!(
+                "{} cannot hold the data: it is open to others (mode {:04o}); chmod it to 0700, or choose a folder \
+                 of its own with [daemon] data_dir",
+                dir.display(),
+                meta.mode() & 0o7777
+            )));
+        }
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
         tracing::warn!(dir = %dir.display(), "the data folder was open to others; its mode is now 0700");
     }
     Ok(())
+}
+
+/// Whether nothing but our own state lies in the folder.
+fn is_ours(dir: &Path) -> std::io::Result<bool> {
+    let mut is_empty = true;
+    for entry in std::fs::read_dir(dir)? {
+        if entry?.file_name() == "agentd.lock" {
+            return Ok(true);
+        }
+        is_empty = false;
+    }
+    Ok(is_empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_of_others_is_refused_and_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mode = |dir: &Path| std::fs::metadata(dir).expect("there").mode() & 0o7777;
+        for (name, open, holds, expected) in [
+            ("new", 0o755, None, Some(0o700)),
+            ("known", 0o755, Some("agentd.lock"), Some(0o700)),
+            ("home", 0o755, Some("letters"), None),
+            ("group", 0o770, None, None),
+            ("tmp", 0o1777, Some("agentd.lock"), None),
+            ("private", 0o700, Some("letters"), Some(0o700)),
+        ] {
+            let dir = folder.path().join(name);
+            std::fs::create_dir(&dir).expect("made");
+            if let Some(file) = holds {
+                std::fs::write(dir.join(file), "").expect("written");
+            }
+            std::fs::set_permissions(&dir, Permissions::from_mode(open)).expect("set");
+            assert_eq!(make_private(&dir).is_ok(), expected.is_some(), "{name}");
+            assert_eq!(mode(&dir), expected.unwrap_or(open), "{name}");
+        }
+    }
 }

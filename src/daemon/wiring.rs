@@ -1,5 +1,6 @@
 //! The configuration handed out: each floor gets the small settings it asked for.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::error::DaemonError;
 use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
-use crate::model::{self, Key, Kind, ModelSettings, Models};
+use crate::model::{self, Key, Kind, ModelError, ModelSettings, Models};
 use crate::session::{House, Settings};
 use crate::store::Store;
 use crate::tools::{self, Toolbox};
@@ -32,7 +33,7 @@ pub(super) fn house(
         check_model(config, main)?;
     }
     let tools = Toolbox::new(tools::Settings {
-        protected: protected(places),
+        protected: protected(places, &config.files),
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
@@ -117,11 +118,21 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         connect_timeout: CONNECT,
         idle_timeout: IDLE,
     };
-    Models::new(settings).map_err(|error| DaemonError::Models(error.to_string()))
+    Models::new(settings).map_err(|error| {
+        let path = match &error {
+            ModelError::BadBaseUrl { provider, .. } => vec!["providers", provider, "base_url"],
+            ModelError::BadHeader { provider, header } => vec!["providers", provider, "headers", header],
+            ModelError::NoCassette { provider } => vec!["providers", provider],
+            ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
+        };
+        config.wrong(&path, error.to_string()).into()
+    })
 }
 
 fn check_model(config: &Config, text: &str) -> Result<(), DaemonError> {
-    let wrong = |why: String| DaemonError::Models(format!("[models] main = {text:?}: {why}"));
+    let wrong = |why: String| -> DaemonError {
+        config.wrong(&["models", "main"], format!("[models] main = {text:?}: {why}")).into()
+    };
     let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
     if config.providers.contains_key(&model.provider) {
         return Ok(());
@@ -130,8 +141,10 @@ fn check_model(config: &Config, text: &str) -> Result<(), DaemonError> {
     Err(wrong(format!("there is no [providers.{}]; configured: {}", model.provider, known.join(", "))))
 }
 
-fn protected(places: &Places) -> Vec<std::path::PathBuf> {
+/// What no tool may write: the daemon's folders, and the configuration wherever it lies (P4).
+fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
     let mut protected = vec![places.config_dir.clone(), places.data_dir.clone()];
+    protected.extend_from_slice(config_files);
     if let Some(folder) = places.socket.parent() {
         protected.push(folder.to_path_buf());
     }
@@ -168,6 +181,22 @@ fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_configuration_is_protected_wherever_it_lies() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let file = root.join("my.toml");
+        std::fs::write(&file, "").expect("written");
+        let places = Places {
+            home: root.join("home"),
+            data_dir: root.join("data"),
+            socket: root.join("run/agentd.sock"),
+            config_dir: root.join("home/.config/agentd"),
+        };
+        let protected = protected(&places, &[root.join("data/../my.toml"), file.clone()]);
+        assert!(protected.contains(&file), "{protected:?}");
+    }
 
     #[test]
     fn bypass_needs_the_configuration_and_root_needs_it_twice() {

@@ -307,5 +307,5 @@ fn set_stage(turn: &mut Turn, call_id: crate::types::ids::CallId, stage: Stage) 
 
 /// An unknown price makes the sum unknown: never 0 (M5).
 fn add_cost(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
-    Some(sum? + more?)
+    Some(sum?.saturating_add(more?))
 }

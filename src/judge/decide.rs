@@ -162,6 +162,8 @@ fn search<'r>(
                     Found::No
                 }
             }
+            // What it covers cannot be told yet, so it cannot be excluded.
+            (Pattern::Later, _) => Found::Perhaps,
             _ => Found::No,
         };
         match found {
@@ -190,7 +192,7 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 }
                 Pattern::Path(pattern) => pattern.matches(&path.path, policy.workspace, policy.home),
                 Pattern::All => !careful,
-                Pattern::Command(_) => false,
+                Pattern::Command(_) | Pattern::Later => false,
             }
         }
         (Pattern::All, _) => true,
@@ -294,6 +296,19 @@ mod tests {
         check(Mode::Default, &["+Read"], "Edit", &edit(outside, ordinary), Ask);
         check(Mode::Default, &["+mcp__a"], "x", &Subject::Tool { name: "mcp__a__b".into() }, Allow);
         check(Mode::Default, &["+mcp__a"], "x", &Subject::Tool { name: "mcp__ab__b".into() }, Ask);
+        check(Mode::Default, &["+mcp__a__b"], "x", &Subject::Tool { name: "mcp__a__b".into() }, Allow);
+        check(Mode::Default, &["+mcp__a__b"], "x", &Subject::Tool { name: "mcp__a__c".into() }, Ask);
+    }
+
+    #[test]
+    fn rules_for_tools_to_come_cover_nothing_of_today() {
+        let later = ["+WebFetch(domain:example.org)", "+Task(reviewer)"];
+        check(Mode::Default, &later, "Bash", &bash("curl example.org"), Ask);
+        check(Mode::Default, &later, "Read", &read("/etc/hosts", PathCare::Ordinary), Ask);
+        let fetch = Subject::Tool { name: "WebFetch".into() };
+        check(Mode::Default, &later, "WebFetch", &fetch, Ask);
+        check(Mode::Bypass, &["-WebFetch(domain:example.org)"], "WebFetch", &fetch, Ask);
+        check(Mode::Bypass, &["-WebFetch(domain:example.org)"], "Bash", &bash("ls"), Allow);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::error::Error as _;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -29,6 +29,8 @@ const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
 const READ_OUT_LIMIT: Duration = Duration::from_millis(50);
 /// Bytes of a stream that make one batch, if so many are there at once.
 const BATCH_BYTES: usize = 64 << 10;
+/// A stream whose next chunk comes within this is worth a look for more: a slower one is only delayed.
+const QUICK: Duration = Duration::from_micros(200);
 /// Longest wait a provider may ask for.
 const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 
@@ -133,10 +135,16 @@ impl Exchange<'_> {
         let mut batch = Vec::new();
         let mut bytes = 0;
         let mut ahead = None;
+        let mut is_quick = false;
         while !reader.is_done() {
             let next = match ahead.take() {
                 Some(next) => Ok(next),
-                None => self.wait(out, response.chunk()).await,
+                None => {
+                    let asked = Instant::now();
+                    let next = self.wait(out, response.chunk()).await;
+                    is_quick = asked.elapsed() < QUICK;
+                    next
+                }
             };
             let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
@@ -151,7 +159,7 @@ impl Exchange<'_> {
             }
             bytes += chunk.len();
             let outcome = reader.feed(&chunk, &mut batch);
-            if outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
+            if is_quick && outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
                 ahead = at_hand(&mut response).await;
             }
             // What was brought is handed on before anything is waited for.

@@ -59,6 +59,10 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::Unsupported(path, why) => {
             Fault::new(Code::Unsupported, format!("{path}: {why}")).with("path", path)
         }
+        SessionError::Crashed => Fault::new(
+            Code::Internal,
+            "the session failed in an unforeseen way; its journal is kept: look at it and try again",
+        ),
         SessionError::ShuttingDown => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         SessionError::Store(error) => storage(&error),
     }

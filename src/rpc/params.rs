@@ -100,6 +100,13 @@ fn parse<P: DeserializeOwned>(method: &methods::Method, raw: Option<&str>) -> Re
         let path = error.path().to_string();
         let why = error.into_inner().to_string();
         let why = why.split(" at line ").next().unwrap_or_default().to_string();
+        // The path of a missing field ends where the field should begin.
+        let missing = why.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+        let path = match (path.as_str(), missing) {
+            (".", Some(name)) => name.to_string(),
+            (outer, Some(name)) => format!("{outer}.{name}"),
+            _ => path,
+        };
         if path == "." {
             Fault::new(Code::InvalidParams, why)
         } else {

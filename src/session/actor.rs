@@ -27,6 +27,17 @@ const JOIN_BYTES: usize = 64 * 1024;
 pub(super) const STOP_WITHIN: Duration = Duration::from_secs(8);
 /// How long running tools may go on when the daemon stops.
 pub(super) const PATIENCE: Duration = Duration::from_secs(4);
+/// Says that the session's task ended by a panic, so that nobody waits for it (S13).
+struct Mourner(Arc<Feed>);
+
+impl Drop for Mourner {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.crash();
+        }
+    }
+}
+
 /// Wait before a failed write is tried again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
@@ -67,6 +78,7 @@ pub(super) struct Parking {
 impl Actor {
     /// Runs until the session is parked or every handle is gone.
     pub async fn run(mut self, recover: bool) {
+        let _mourner = Mourner(Arc::clone(&self.feed));
         if recover {
             self.hear(Input::Recovered).await;
         }

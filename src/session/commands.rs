@@ -104,6 +104,7 @@ impl Actor {
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
+        self.check_grant(&answer)?;
         let mut plan = self.decide(Input::Answer {
             request_id: answer.request_id,
             decision: answer.decision,
@@ -122,6 +123,23 @@ impl Actor {
         let idempotency = self.row(METHOD, answer.keyed, &answered);
         self.perform(&mut plan, idempotency).await?;
         Ok(answered)
+    }
+
+    /// A grant must be one that would let this very call pass; any other is a mistake.
+    fn check_grant(&self, answer: &Answer) -> Result<(), SessionError> {
+        let Some(grant) = &answer.grant else { return Ok(()) };
+        let pending = self.engine.pending();
+        let Some((_, call, prepared)) = pending.iter().find(|(id, _, _)| *id == answer.request_id) else {
+            return Ok(());
+        };
+        let around = Surroundings { grants: vec![grant.clone()], ..Surroundings::of(&self.engine, self.id) };
+        let verdict = jobs::verdict(&self.house, &around, &call.tool, prepared);
+        if verdict.verdict == VerdictKind::Allow {
+            return Ok(());
+        }
+        let why =
+            format!("{grant} does not cover this call ({}); take one of the suggestions", verdict.reason);
+        Err(SessionError::BadParam("grant", why))
     }
 
     /// A grant for the session settles the other requests that it covers.

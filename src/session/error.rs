@@ -30,6 +30,8 @@ pub enum SessionError {
     Unsupported(&'static str, String),
     /// The daemon is stopping.
     ShuttingDown,
+    /// The session's task panicked while it worked on this.
+    Crashed,
     /// The store failed.
     Store(StoreError),
 }
@@ -47,6 +49,7 @@ impl fmt::Display for SessionError {
                 write!(f, "{name}: {why}")
             }
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
+            SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
             SessionError::Store(error) => write!(f, "could not {error}"),
         }
     }

@@ -52,6 +52,7 @@ pub(super) struct Feed {
     ring: Mutex<Ring>,
     newest: watch::Sender<Seq>,
     closed: AtomicBool,
+    crashed: AtomicBool,
 }
 
 struct Ring {
@@ -72,7 +73,12 @@ pub(super) enum Look {
 impl Feed {
     pub fn new(last_seq: Seq) -> Self {
         let ring = Ring { lines: VecDeque::new(), bytes: 0, after: last_seq };
-        Self { ring: Mutex::new(ring), newest: watch::Sender::new(last_seq), closed: AtomicBool::new(false) }
+        Self {
+            ring: Mutex::new(ring),
+            newest: watch::Sender::new(last_seq),
+            closed: AtomicBool::new(false),
+            crashed: AtomicBool::new(false),
+        }
     }
 
     /// Shows committed events to everybody.
@@ -102,6 +108,16 @@ impl Feed {
 
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// The session's task panicked: the session must be loaded again.
+    pub fn crash(&self) {
+        self.crashed.store(true, Ordering::Release);
+        self.close();
+    }
+
+    pub fn has_crashed(&self) -> bool {
+        self.crashed.load(Ordering::Acquire)
     }
 
     pub fn last_seq(&self) -> Seq {

@@ -169,11 +169,6 @@ impl SessionHandle {
         self.key
     }
 
-    /// Whether nobody reads the mailbox any more.
-    pub(super) fn is_gone(&self) -> bool {
-        self.mailbox.is_closed()
-    }
-
     /// Clients attached now.
     #[must_use]
     pub fn clients(&self) -> u32 {
@@ -252,9 +247,18 @@ impl SessionHandle {
         }
     }
 
+    /// The session's task panicked; a handle opened now is on a fresh one.
+    pub(super) fn has_crashed(&self) -> bool {
+        self.feed.has_crashed()
+    }
+
+    fn gone(&self) -> SessionError {
+        if self.has_crashed() { SessionError::Crashed } else { SessionError::ShuttingDown }
+    }
+
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(make(reply)).await.map_err(|_| SessionError::ShuttingDown)?;
-        answer.await.map_err(|_| SessionError::ShuttingDown)?
+        self.mailbox.send(make(reply)).await.map_err(|_| self.gone())?;
+        answer.await.map_err(|_| self.gone())?
     }
 }

@@ -298,9 +298,11 @@ impl Registry {
     /// There is no such session, or it could not be read.
     pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
         self.check_open()?;
-        // A session whose task failed is loaded anew: its journal is whole.
-        self.inner.live.remove_if(&id, |_, slot| slot.get().is_some_and(SessionHandle::is_gone));
-        let slot = self.slot(id);
+        let mut slot = self.slot(id);
+        if slot.get().is_some_and(SessionHandle::has_crashed) {
+            self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
+            slot = self.slot(id);
+        }
         let opened = slot.get_or_try_init(|| self.load(id)).await.cloned();
         if opened.is_err() {
             self.inner.live.remove_if(&id, |_, slot| !slot.initialized());

@@ -25,6 +25,11 @@ impl<'c> Script<'c> {
         Ok(script)
     }
 
+    /// For one statement, which is a transaction by itself: it is committed when it has ended.
+    pub fn single(connection: &'c mut SqliteConnection) -> Self {
+        Self { connection, sql: QueryBuilder::new(""), together: false }
+    }
+
     /// Where the next statement is written.
     pub fn sql(&mut self) -> &mut QueryBuilder<Sqlite> {
         &mut self.sql

@@ -129,15 +129,24 @@ async fn undone<T>(connection: &mut SqliteConnection, done: Result<T, StoreError
     done
 }
 
+/// Whether one statement is enough: rows of a stream that belong to nothing else yet.
+fn is_only_rows(group: &[&Append]) -> bool {
+    matches!(group, [Append { rows, folds, items, requests, summary: None, idempotency: None, .. }]
+        if rows.len() <= CHUNK && folds.is_empty() && items.is_empty() && requests.is_empty())
+}
+
 /// Whether this is one of the few shapes that the days of most sessions are made of.
 fn is_everyday(group: &[&Append]) -> bool {
     matches!(group, [append] if append.rows.len() <= FEW && append.items.len() + append.requests.len() <= FEW)
 }
 
 async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Result<(), StoreError> {
-    let mut script = Script::begin(connection, is_everyday(group)).await?;
     let rows: Vec<(SessionKey, &Row)> =
         group.iter().flat_map(|append| append.rows.iter().map(|row| (append.key, row))).collect();
+    if is_only_rows(group) {
+        return insert_rows(&mut Script::single(connection), &rows).await;
+    }
+    let mut script = Script::begin(connection, is_everyday(group)).await?;
     insert_rows(&mut script, &rows).await?;
     for append in group {
         for fold in &append.folds {

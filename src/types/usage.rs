@@ -20,13 +20,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Adds another call's tokens.
+    /// Adds another call's tokens. A provider may report any number: sums stay at the largest one.
     pub fn add(&mut self, other: &Usage) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_read_tokens += other.cache_read_tokens;
-        self.cache_write_tokens += other.cache_write_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }
 
@@ -78,6 +78,14 @@ pub struct Budgets {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn absurd_reports_do_not_overflow() {
+        let absurd = Usage { output_tokens: u64::MAX, ..Usage::default() };
+        let mut sum = Usage { output_tokens: 1, ..Usage::default() };
+        sum.add(&absurd);
+        assert_eq!(sum, absurd);
+    }
 
     #[test]
     fn a_price_per_million_is_a_micro_price_per_token() {

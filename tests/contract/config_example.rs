@@ -46,6 +46,8 @@ fn every_known_key_is_in_it() {
         "[session]",
         "[session.budgets]",
         "[permissions]",
+        "[permissions.unattended]",
+        "[limits]",
         "[sandbox]",
         "[retry]",
         "[tools]",

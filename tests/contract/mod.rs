@@ -2,4 +2,5 @@
 
 mod config_example;
 mod docs_match;
+mod readme;
 mod wire_names;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::bash;
 use crate::support::daemon::House;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::until;
+use crate::support::wait::{until, within};
 
 /// Runs agentd with this configuration; it must refuse to start and say these words.
 async fn refuses(config: &str, words: &[&str]) {
@@ -37,7 +37,13 @@ async fn a_wrong_configuration_is_refused_with_file_line_and_key() {
     .await;
     refuses("[providers.x]\nkind = \"telepathy\"\n", &["config.toml:2", "providers.x.kind", "telepathy"])
         .await;
-    refuses("[models]\nmain = \"nobody/model\"\n", &["nobody", "[models] main"]).await;
+    refuses("\n[models]\nmain = \"nobody/model\"\n", &["config.toml:3: ", "nobody", "[models] main"]).await;
+    let provider = "[providers.x]\nkind = \"anthropic\"\n";
+    refuses(&format!("{provider}base_url = \"host:80\"\n"), &["config.toml:3: ", "[providers.x]"]).await;
+    refuses(&format!("{provider}cassette = \"c\"\n"), &["config.toml:3: ", "cassette"]).await;
+    refuses("\n[providers.x]\nkind = \"replay\"\n", &["config.toml:2: ", "cassette"]).await;
+    refuses("[daemon]\nlog = \"loud\"\n", &["config.toml:2", "daemon.log", "loud"]).await;
+    refuses("[limits]\nbatch = 0\n", &["config.toml:2", "limits.batch"]).await;
     refuses("[permissions]\nallow = [\"Bash(\"]\n", &["config.toml:2", "permissions.allow", "Bash("]).await;
 }
 
@@ -135,14 +141,13 @@ async fn a_second_sigterm_does_not_wait_and_leaves_nothing_behind() {
     assert!(house.ended().await.success());
     assert_eq!(house.tool_processes(), []);
 
+    // The call was told to stop and its end was written: nothing is unknown, and the turn goes on.
+    house.models.push(Step::text("Good morning."));
     house.launch().await;
     let session = house.client("alice").await.join(&session);
     let mut seen = session.follow().await;
-    let status = seen.wait_for("tool.completed").await["status"].clone();
-    assert!(status == "unknown" || status == "cancelled", "{status}");
-    house.models.push(Step::text("Good morning."));
-    session.submit("awake?").await;
-    seen.find("the new turn to end well", |e| e["result"]["subtype"] == "success").await;
+    assert_eq!(seen.wait_for("tool.completed").await["status"], "cancelled");
+    seen.turn_ends("success").await;
     house.models.assert_no_breach();
 }
 
@@ -194,6 +199,56 @@ async fn places_can_be_chosen_and_status_tells_them() {
         assert_eq!(status["config_files"], json!([house.path("config.toml")]));
         assert_eq!(status["main_model"], "scripted/model");
         assert!(data.join("agentd.db").exists());
+    }
+}
+
+/// The program as a service manager starts it: `stdin` becomes descriptor 3.
+fn activated(house: &House, count: u32, stdin: impl Into<std::process::Stdio>) -> tokio::process::Command {
+    let agentd = house.command();
+    let agentd = agentd.as_std();
+    let mut shell = tokio::process::Command::new("bash");
+    shell.env_clear().envs(agentd.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let script = format!("exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS={count}; exec \"$@\"");
+    shell.arg("-c").arg(script).arg("bash").arg(agentd.get_program()).args(agentd.get_args());
+    shell.current_dir(house.path("")).stdin(stdin).kill_on_drop(true);
+    shell
+}
+
+#[tokio::test]
+async fn a_socket_that_is_handed_over_is_served_and_stays() {
+    let house = House::plan().build().await;
+    let socket = house.path("handed.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+    // Twice: what was handed over once can be handed over again.
+    for _ in 0..2 {
+        let handed = std::os::fd::OwnedFd::from(listener.try_clone().expect("another descriptor"));
+        let log = std::fs::File::create(house.path("log")).expect("a log");
+        let mut daemon = activated(&house, 1, handed).stderr(log).spawn().expect("bash starts");
+        let alice = house.client_at(&socket).await;
+        let status = alice.call("daemon.status", json!({})).await;
+        assert_eq!(status["socket"], json!(socket));
+        assert!(!house.socket().exists(), "no other is made");
+        alice.call("daemon.shutdown", json!({})).await;
+        let status = within("the daemon to end", || house.log(), daemon.wait()).await.expect("ours");
+        assert!(status.success(), "{}", house.log());
+        assert!(socket.exists(), "its file is not the daemon's");
+    }
+}
+
+#[tokio::test]
+async fn something_else_that_is_handed_over_is_refused() {
+    let house = House::plan().build().await;
+    let listener = || std::os::unix::net::UnixListener::bind(house.path("s.sock")).expect("bound");
+    let file = std::fs::File::open(house.path("config.toml")).expect("there");
+    for (mut command, word) in [
+        (activated(&house, 1, file), "no socket"),
+        (activated(&house, 2, std::os::fd::OwnedFd::from(listener())), "exactly one"),
+    ] {
+        let output = within("agentd to end", || house.log(), command.output()).await.expect("bash starts");
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(!output.status.success() && told.contains("socket activation: "), "{told}");
+        assert!(told.contains(word), "{told}");
+        assert!(!house.socket().exists());
     }
 }
 

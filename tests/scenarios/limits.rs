@@ -34,6 +34,24 @@ async fn too_long_a_line_is_refused_and_the_connection_stays_while_others_stream
 }
 
 #[tokio::test]
+async fn the_longest_message_can_be_configured() {
+    let house = House::plan().config("[limits]\nmessage_bytes = 4096\nbatch = 2").start().await;
+    let mut raw = house.raw().await;
+    let hello =
+        |name: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.hello", "params": {"name": name}});
+    let fits = hello(&"x".repeat(20));
+    assert!(raw.ask(&fits).await["result"].is_object());
+    let reply = raw.ask(hello(&"x".repeat(4096))).await;
+    let refusal = Refusal::of(&reply["error"]);
+    assert_eq!((refusal.code, refusal.kind.as_str()), (-32600, "invalid_request"));
+    assert!(reply.to_string().contains("4096"), "{reply}");
+    assert_eq!(raw.ask(json!([&fits, &fits])).await.as_array().map(Vec::len), Some(2));
+    let reply = raw.ask(json!([&fits, &fits, &fits])).await;
+    assert_eq!(Refusal::of(&reply["error"]).kind, "invalid_request");
+    assert!(raw.ask(&fits).await["result"].is_object());
+}
+
+#[tokio::test]
 async fn bytes_that_are_no_text_are_refused_and_others_are_not_affected() {
     let house = House::start().await;
     let alice = house.client("alice").await;

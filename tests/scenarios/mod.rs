@@ -1,6 +1,7 @@
 //! Pages of the manual: each test is one thing a person or an editor does with a running daemon.
 
 mod abort;
+mod agentctl;
 mod approve;
 mod attach;
 mod bad_input;
@@ -14,6 +15,7 @@ mod limits;
 mod list;
 mod model_errors;
 mod modes;
+mod prefix;
 mod resume;
 mod submit;
 mod trust;

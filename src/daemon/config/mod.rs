@@ -8,7 +8,13 @@ use crate::api::endpoint::{self, Env};
 
 pub use tables::{Config, LogFormat, Provider, ProviderKind};
 
+mod limits;
+mod paths;
+mod source;
 mod tables;
+mod values;
+
+use source::Source;
 
 /// What is wrong with the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +54,7 @@ impl Config {
             message: error.to_string(),
         })?;
         let mut merged = toml::Table::new();
-        let mut read = Vec::new();
+        let mut sources = Vec::new();
         for (file, must_exist) in files {
             let text = match std::fs::read_to_string(&file) {
                 Ok(text) => text,
@@ -60,17 +66,28 @@ impl Config {
             };
             // Checked by itself first, so that an error names its own line.
             Self::parse(&text, &file)?;
-            let table = text.parse::<toml::Table>().map_err(|error| explain(&text, &file, None, &error))?;
+            let mut table =
+                text.parse::<toml::Table>().map_err(|error| explain(&text, &file, None, &error))?;
+            let source = Source { file, text };
+            paths::resolve(&mut table, &source, env)?;
             merge(&mut merged, table);
-            read.push(file);
+            sources.push(source);
         }
         let text = toml::to_string(&merged).unwrap_or_default();
-        let mut config = Self::parse(&text, read.last().map_or(Path::new("config.toml"), PathBuf::as_path))?;
-        config.files = read;
+        let last = sources.last().map_or(Path::new("config.toml"), |source| source.file.as_path());
+        let mut config = Self::parse(&text, last)?;
+        config.files = sources.iter().map(|source| source.file.clone()).collect();
+        config.sources = sources;
         if config.providers.is_empty() {
             config.fill_from_environment(env);
         }
         Ok(config)
+    }
+
+    /// An error about the key at `path`, with the file and line where it is written, or where the
+    /// table is that lacks it.
+    pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
+        source::wrong(&self.sources, path, message)
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
@@ -130,10 +147,7 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
 }
 
 fn explain(text: &str, file: &Path, key: Option<&str>, error: &toml::de::Error) -> ConfigError {
-    let line = error.span().map(|span| {
-        let start = span.start.min(text.len());
-        text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1
-    });
+    let line = error.span().map(|span| source::line_at(text, span.start));
     let mut message = error.message().trim().to_string();
     // An unknown key names itself; a wrong value does not say whose it is.
     if let Some(key) = key.filter(|key| *key != "." && !message.starts_with("unknown field")) {
@@ -164,7 +178,8 @@ fn nearest_known(message: &str) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::tables::Span;
+    use super::tables::LogLevel;
+    use super::values::Span;
     use super::*;
 
     fn none(_: &str) -> Option<String> {
@@ -183,7 +198,18 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_by_its_key_and_line() {
         for (text, expected) in [
-            ("[daemon]\nlog = 5", "c.toml:2: daemon.log: invalid type"),
+            ("[daemon]\nlog = 5", "c.toml:2: daemon.log: "),
+            ("[daemon]\nlog = \"loud\"", "c.toml:2: daemon.log: unknown variant `loud`"),
+            ("[sandbox]\nlevel = \"strong\"", "c.toml:2: sandbox.level: unknown variant `strong`"),
+            ("[sandbox]\nnetwork = true", "c.toml:2: sandbox.network: "),
+            ("[session]\nthinking = \"deep\"", "c.toml:2: session.thinking: invalid value: string \"deep\""),
+            (
+                "[permissions.unattended]\non_timeout = \"wait\"",
+                "c.toml:2: permissions.unattended.on_timeout: ",
+            ),
+            ("[permissions.unattended]\ndeadline = 5", "c.toml:2: permissions.unattended.deadline: "),
+            ("[permissions.unattended]\nusdd = 5", "c.toml:2: unknown field `usdd`"),
+            ("[limits]\nbatch = 0", "c.toml:2: limits.batch: invalid value: integer `0`"),
             ("[session]\nmode = \"defualt\"", "c.toml:2: session.mode: unknown variant `defualt`"),
             ("[tools]\nparallel = -1", "c.toml:2: tools.parallel: "),
             ("[permissions]\n\ndeny = [\"Bash(\"]", "c.toml:3: permissions.deny: "),
@@ -216,8 +242,33 @@ mod tests {
         let mut merged: toml::Table = "[daemon]\nlog = \"info\"\nsocket = \"/a\"".parse().expect("toml");
         merge(&mut merged, "[daemon]\nlog = \"debug\"".parse().expect("toml"));
         let config: Config = merged.try_into().expect("right");
-        assert_eq!(config.daemon.log, "debug");
+        assert_eq!(config.daemon.log, LogLevel::Debug);
         assert_eq!(config.daemon.socket, Some("/a".into()));
+    }
+
+    #[test]
+    fn paths_of_each_file_start_in_its_own_folder() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("agentd");
+        std::fs::create_dir(&folder).expect("made");
+        let text = "[daemon]\nsocket = \"~/s\"\ndata_dir = \"data\"\n[providers.x]\nkind = \"replay\"\n\
+                    cassette = \"c.jsonl\"\nrecord = \"/r\"\napi_key_file = \"../key\"\n";
+        std::fs::write(folder.join("config.toml"), text).expect("written");
+        let base = dir.path().display().to_string();
+        let env = |name: &str| match name {
+            "HOME" => Some("/h".to_owned()),
+            "XDG_CONFIG_HOME" => Some(base.clone()),
+            _ => None,
+        };
+        let config = Config::load(&env, None).expect("right");
+        assert_eq!(config.daemon.socket, Some("/h/s".into()));
+        assert_eq!(config.daemon.data_dir, Some(folder.join("data")));
+        let provider = &config.providers["x"];
+        assert_eq!(provider.cassette, Some(folder.join("c.jsonl")));
+        assert_eq!(provider.record, Some("/r".into()));
+        assert_eq!(provider.api_key_file, Some(folder.join("../key")));
+        let error = Config::load(&none, Some(folder.join("config.toml"))).expect_err("no home");
+        assert!(error.to_string().contains("config.toml:2: daemon.socket: "), "{error}");
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use super::limits::Limits;
+use super::source::Source;
+use super::values::{Span, Thinking};
 use crate::judge::Rule;
 use crate::types::permission::Mode;
 use crate::types::usage::Price;
@@ -28,14 +31,14 @@ pub struct Config {
     pub permissions: Permissions,
     /// The sandbox of tools; kept until it is built.
     pub sandbox: Sandbox,
+    /// What one client may ask for.
+    pub limits: Limits,
     /// Retries of model calls.
     pub retry: Retry,
     /// Tools.
     pub tools: Tools,
     /// Tables of parts that are not built yet: accepted and kept.
     pub compaction: toml::Table,
-    /// Likewise.
-    pub limits: toml::Table,
     /// Likewise.
     pub hooks: toml::Table,
     /// Likewise.
@@ -47,6 +50,9 @@ pub struct Config {
     /// Files that were read.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
+    /// The same with their texts.
+    #[serde(skip)]
+    pub(super) sources: Vec<Source>,
 }
 
 /// `[daemon]`
@@ -57,8 +63,8 @@ pub struct Daemon {
     pub socket: Option<PathBuf>,
     /// The data folder.
     pub data_dir: Option<PathBuf>,
-    /// `error`, `warn`, `info`, `debug` or `trace`.
-    pub log: String,
+    /// How much is logged.
+    pub log: LogLevel,
     /// How log lines look.
     pub log_format: LogFormat,
     /// What becomes of interrupted turns; kept until it is built.
@@ -70,9 +76,40 @@ impl Default for Daemon {
         Self {
             socket: None,
             data_dir: None,
-            log: "info".into(),
+            log: LogLevel::Info,
             log_format: LogFormat::Auto,
             on_restart: OnRestart::Resume,
+        }
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// What went wrong.
+    Error,
+    /// And what is odd.
+    Warn,
+    /// And what happens.
+    #[default]
+    Info,
+    /// And how.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// The level as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
         }
     }
 }
@@ -195,7 +232,7 @@ pub struct Session {
     /// Approval mode.
     pub mode: Mode,
     /// Kept until it is built.
-    pub thinking: Option<toml::Value>,
+    pub thinking: Option<Thinking>,
     /// Kept until it is built.
     pub simple: bool,
     /// Serial, and every call asks.
@@ -240,7 +277,7 @@ pub struct Permissions {
     #[serde(deserialize_with = "rules")]
     pub deny: Vec<String>,
     /// Unattended sessions; kept until it is built.
-    pub unattended: toml::Table,
+    pub unattended: Unattended,
 }
 
 impl Default for Permissions {
@@ -252,7 +289,7 @@ impl Default for Permissions {
             allow: Vec::new(),
             ask: Vec::new(),
             deny: Vec::new(),
-            unattended: toml::Table::new(),
+            unattended: Unattended::default(),
         }
     }
 }
@@ -266,16 +303,78 @@ fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     Ok(rules)
 }
 
+/// `[permissions.unattended]`; kept until it is built.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Unattended {
+    /// How long a question waits for a person.
+    pub deadline: Option<Span>,
+    /// What becomes of it then.
+    pub on_timeout: Option<OnTimeout>,
+    /// US dollars of one turn.
+    pub usd: Option<f64>,
+    /// Model calls of one turn.
+    pub model_calls: Option<u64>,
+    /// Output tokens of one turn.
+    pub output_tokens: Option<u64>,
+    /// Wall time of one turn.
+    pub wall_time: Option<Span>,
+}
+
+/// What becomes of a question that nobody answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// No.
+    Deny,
+    /// Yes, if the call only reads.
+    AllowReadOnly,
+    /// It waits on.
+    Pause,
+    /// The turn ends.
+    Fail,
+}
+
 /// `[sandbox]`; kept until it is built.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
-    /// `auto`, `bubblewrap`, `landlock`, `rlimits` or `off`.
-    pub level: Option<String>,
-    /// `auto`, `on` or `off`.
-    pub network: Option<String>,
+    /// How strong.
+    pub level: SandboxLevel,
+    /// Whether tools reach the network.
+    pub network: Network,
     /// Further folders that tools may write.
     pub writable: Vec<PathBuf>,
+}
+
+/// How strong the sandbox is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxLevel {
+    /// The strongest that works here.
+    #[default]
+    Auto,
+    /// Namespaces by bubblewrap.
+    Bubblewrap,
+    /// Landlock.
+    Landlock,
+    /// Resource limits only.
+    Rlimits,
+    /// None.
+    Off,
+}
+
+/// Whether tools reach the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// As the session's mode suggests.
+    #[default]
+    Auto,
+    /// They do.
+    On,
+    /// They do not.
+    Off,
 }
 
 /// `[retry]`
@@ -321,30 +420,5 @@ impl Default for Tools {
             bash_timeout_max: Span(Duration::from_secs(600)),
             env: Vec::new(),
         }
-    }
-}
-
-/// A duration with its unit: `"500ms"`, `"30s"`, `"10m"`, `"2h"`, `"1d"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub Duration);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let unit_ms: u64 = match unit.trim() {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => {
-                let wanted = "expected a duration with its unit, like \"30s\", \"10m\" or \"2h\"";
-                return Err(serde::de::Error::custom(format!("{wanted}, got {text:?}")));
-            }
-        };
-        let number: u64 = number.parse().map_err(serde::de::Error::custom)?;
-        Ok(Span(Duration::from_millis(number.saturating_mul(unit_ms))))
     }
 }

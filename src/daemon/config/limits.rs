@@ -1,0 +1,96 @@
+//! `[limits]`: what one client may ask for.
+
+use std::num::NonZeroUsize;
+
+use serde::{Deserialize, Deserializer, de};
+
+use crate::transport;
+
+/// Deeper JSON is refused by the parser in any case.
+const DEEPEST: usize = 128;
+
+/// `[limits]`; what is absent stays as the transport has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Longest message taken in, in bytes.
+    pub message_bytes: Option<NonZeroUsize>,
+    /// Deepest nesting of a call's parameters; 128 at most.
+    #[serde(deserialize_with = "nesting")]
+    pub nesting: Option<NonZeroUsize>,
+    /// Most calls in one batch.
+    pub batch: Option<NonZeroUsize>,
+    /// Most connections at once.
+    pub connections: Option<NonZeroUsize>,
+    /// Most calls that run at once on one connection.
+    pub in_flight: Option<NonZeroUsize>,
+    /// Most subscriptions on one connection.
+    pub subscriptions: Option<NonZeroUsize>,
+    /// Whether root may connect to a daemon of another user.
+    pub allow_root: bool,
+}
+
+impl Limits {
+    /// The same in the transport's words.
+    #[must_use]
+    pub fn of_transport(&self) -> transport::Limits {
+        let default = transport::Limits::default();
+        let or = |given: Option<NonZeroUsize>, default: usize| given.map_or(default, NonZeroUsize::get);
+        transport::Limits {
+            max_message_bytes: or(self.message_bytes, default.max_message_bytes),
+            max_depth: or(self.nesting, default.max_depth),
+            max_batch: or(self.batch, default.max_batch),
+            max_connections: or(self.connections, default.max_connections),
+            max_in_flight: or(self.in_flight, default.max_in_flight),
+            max_subscriptions: or(self.subscriptions, default.max_subscriptions),
+            allow_root: self.allow_root,
+            ..default
+        }
+    }
+}
+
+fn nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
+    let given = NonZeroUsize::deserialize(deserializer)?;
+    if given.get() > DEEPEST {
+        return Err(de::Error::custom(format!("{given} is too deep: {DEEPEST} at most")));
+    }
+    Ok(Some(given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<transport::Limits, String> {
+        toml::from_str::<Limits>(text).map(|limits| limits.of_transport()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_given_counts_and_the_rest_stays() {
+        assert_eq!(parse(""), Ok(transport::Limits::default()));
+        let all = "message_bytes = 1\nnesting = 2\nbatch = 3\nconnections = 4\nin_flight = 5\n\
+                   subscriptions = 6\nallow_root = true";
+        let expected = transport::Limits {
+            max_message_bytes: 1,
+            max_depth: 2,
+            max_batch: 3,
+            max_connections: 4,
+            max_in_flight: 5,
+            max_subscriptions: 6,
+            allow_root: true,
+            ..transport::Limits::default()
+        };
+        assert_eq!(parse(all), Ok(expected));
+    }
+
+    #[test]
+    fn zero_negative_too_deep_and_unknown_are_refused() {
+        for key in ["message_bytes", "nesting", "batch", "connections", "in_flight", "subscriptions"] {
+            parse(&format!("{key} = 0")).expect_err(key);
+            parse(&format!("{key} = -1")).expect_err(key);
+        }
+        assert!(parse("nesting = 129").is_err_and(|why| why.contains("128 at most")));
+        parse("nesting = 128").expect("as deep as can be");
+        parse("mesage_bytes = 5").expect_err("a typo");
+    }
+}

@@ -1,0 +1,84 @@
+//! Paths in a configuration file: relative ones start at the file's folder, `~/` at the home folder.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::ConfigError;
+use super::source::{self, Source};
+use crate::api::endpoint::{self, Env};
+
+/// Keys of `[daemon]` that are paths.
+const OF_DAEMON: [&str; 2] = ["socket", "data_dir"];
+/// Keys of `[providers.NAME]` that are paths.
+const OF_PROVIDER: [&str; 3] = ["cassette", "record", "api_key_file"];
+
+/// Makes every path in `table`, which was read from `source`, absolute.
+///
+/// # Errors
+/// A path is empty, or begins with `~/` and `HOME` is not set.
+pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Result<(), ConfigError> {
+    let file = std::path::absolute(&source.file).unwrap_or_else(|_| source.file.clone());
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let each = |table: &mut Table, above: &[&str], keys: &[&str]| {
+        for key in keys {
+            let Some(Value::String(text)) = table.get_mut(*key) else { continue };
+            let path = [above, &[*key]].concat();
+            let wrong = |why: String| {
+                source::wrong(std::slice::from_ref(source), &path, format!("{}: {why}", path.join(".")))
+            };
+            let made = absolute(text, folder, env).map_err(wrong)?;
+            // Both parts were text, so the whole is.
+            *text = made.to_string_lossy().into_owned();
+        }
+        Ok(())
+    };
+    if let Some(Value::Table(daemon)) = table.get_mut("daemon") {
+        each(daemon, &["daemon"], &OF_DAEMON)?;
+    }
+    if let Some(Value::Table(providers)) = table.get_mut("providers") {
+        for (name, provider) in providers.iter_mut() {
+            if let Value::Table(provider) = provider {
+                each(provider, &["providers", name], &OF_PROVIDER)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn absolute(text: &str, folder: &Path, env: Env<'_>) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("the path is empty".into());
+    }
+    match text.strip_prefix("~/") {
+        Some(rest) => {
+            Ok(endpoint::home(env).map_err(|_| format!("{text} needs HOME, which is not set"))?.join(rest))
+        }
+        None => Ok(folder.join(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, home: Option<&str>, expected: Result<&str, &str>) {
+        let env = |name: &str| home.filter(|_| name == "HOME").map(String::from);
+        let got = absolute(text, Path::new("/etc/agentd"), &env);
+        match expected {
+            Ok(path) => assert_eq!(got.as_deref(), Ok(Path::new(path)), "{text}"),
+            Err(word) => assert!(got.as_ref().is_err_and(|why| why.contains(word)), "{text}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_start_where_their_file_lies_or_at_home() {
+        check("a/b", None, Ok("/etc/agentd/a/b"));
+        check("../b", None, Ok("/etc/agentd/../b"));
+        check("/b", None, Ok("/b"));
+        check("~/b", Some("/h"), Ok("/h/b"));
+        check("~b", Some("/h"), Ok("/etc/agentd/~b"));
+        check("~/b", None, Err("HOME"));
+        check("", Some("/h"), Err("empty"));
+    }
+}
