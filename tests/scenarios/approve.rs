@@ -211,3 +211,27 @@ async fn an_answer_to_a_question_that_never_was_is_refused() {
     let malformed = json!({"request_id": "perm_x", "decision": "allow"});
     assert_eq!(alice.refused("session.approve", malformed).await.code, -32602);
 }
+
+#[tokio::test]
+async fn a_grant_that_does_not_cover_the_call_is_a_mistake_and_the_request_stays() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch mark")]));
+    house.models.push(Step::text("Made."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    for (answer, path) in [
+        (json!({"decision": "allow", "scope": "session", "grant": "Edit(**)"}), "grant"),
+        (json!({"decision": "allow", "scope": "session", "grant": "Bash(rm:*)"}), "grant"),
+        (json!({"decision": "allow", "grant": "Bash(touch mark)"}), "grant"),
+        (json!({"decision": "deny", "scope": "session"}), "scope"),
+    ] {
+        let refused = session.answer_refused(&asked, answer).await;
+        assert_eq!((refused.code, refused.kind.as_str()), (-32602, "invalid_params"), "{refused:?}");
+        assert_eq!(refused.data["path"], path, "{refused:?}");
+    }
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert!(house.workspace().join("mark").exists());
+}

@@ -75,6 +75,7 @@ async fn the_socket_and_its_folder_are_for_their_owner_only() {
     let house = House::start().await;
     let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&house.socket()), 0o600);
+    assert_eq!(mode(&house.path("data/agentd/agentd.db")), 0o600);
     assert_eq!(mode(house.socket().parent().expect("a folder")), 0o700);
     assert_eq!(mode(&house.path("data/agentd")), 0o700);
 }
