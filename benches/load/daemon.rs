@@ -141,8 +141,17 @@ impl Daemon {
 
     /// Memory in RAM now, in MB (10⁶ bytes).
     pub fn resident_mb(&self) -> Outcome<f64> {
+        self.memory_mb("VmRSS:")
+    }
+
+    /// The part of it that is no page of a file, such as of the program itself.
+    pub fn private_mb(&self) -> Outcome<f64> {
+        self.memory_mb("RssAnon:")
+    }
+
+    fn memory_mb(&self, name: &str) -> Outcome<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such line")?;
         let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
         Ok(kib * 1024.0 / 1e6)
     }

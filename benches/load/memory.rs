@@ -20,13 +20,15 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub fn run() -> Outcome<()> {
     let model = Model::start()?;
     let place = Place::new(Some(model.address))?;
-    let mut fresh = Sample::default();
+    let (mut fresh, mut private) = (Sample::default(), Sample::default());
     for _ in 0..RUNS {
         let daemon = place.start()?;
         fresh.push(daemon.resident_mb()?);
+        private.push(daemon.private_mb()?);
         daemon.stop()?;
     }
     Figure::of("B2 resident at start", "MB", &fresh).target(Target::AtMost(15.0)).print();
+    Figure::of("B2 of that no page of a file", "MB", &private).print();
 
     let daemon = place.start()?;
     Figure::number("B2 CPU while idle", "%", idle(&daemon)?).target(Target::AtMost(0.05)).print();
