@@ -233,6 +233,8 @@ impl Watch {
         law!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
         law!((view.state, view.requires) == self.status, "the snapshot has the status");
         law!(view.usage == self.usage, "the snapshot has the usage");
+        let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
+        law!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
         law!(engine.grants().len() == self.grants, "the engine knows its grants");
         let open: Vec<CallId> = self
             .message

@@ -182,7 +182,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill)],
         1 => Just(Step::Attach),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
-        4 => any::<u8>().prop_map(|pick| Step::Late { pick }),
+        6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
     ]
 }
 
@@ -190,7 +190,7 @@ fn chance() -> impl Strategy<Value = Chance> {
     let model = prop_oneof![
         4 => (0..9u8).prop_map(ModelStep::Stream),
         7 => Just(ModelStep::Finish),
-        2 => (fault(), proptest::option::weighted(0.2, 0..5_000u64)).prop_map(|(kind, wait)| ModelStep::Fail(kind, wait)),
+        3 => (fault(), proptest::option::weighted(0.2, 0..5_000u64)).prop_map(|(kind, wait)| ModelStep::Fail(kind, wait)),
     ];
     let stop = prop_oneof![
         8 => Just(StopReason::EndTurn),

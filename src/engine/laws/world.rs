@@ -396,10 +396,12 @@ impl World {
 
     /// What came home before, comes again: nothing changes.
     fn hear_late(&mut self, pick: u8) -> Result<(), String> {
-        let Some(input) = choose(&self.late, pick).cloned() else { return Ok(()) };
+        // Mostly what was given up a moment ago: that is when it is dangerous.
+        let recent = &self.late[self.late.len().saturating_sub(if pick < 200 { 4 } else { usize::MAX })..];
+        let Some(input) = choose(recent, pick).cloned() else { return Ok(()) };
         // A system prompt and an end of stopping carry no name: they are late once nobody waits.
         let awaited = match input {
-            Input::ContextReady { .. } => !self.watch.has_context,
+            Input::ContextReady { .. } => !self.watch.has_context && !self.watch.is_aborting(),
             Input::Stopped => self.watch.is_aborting(),
             _ => false,
         };
