@@ -11,6 +11,7 @@ mod house;
 mod jobs;
 mod journal;
 mod registry;
+mod request;
 
 pub use error::SessionError;
 pub use follow::Follower;
@@ -18,7 +19,8 @@ pub use handle::{
     Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings};
-pub use registry::{NewSessionRequest, Registry};
+pub use registry::Registry;
+pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};

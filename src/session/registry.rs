@@ -16,6 +16,7 @@ use super::handle::{Answer, Answered, Keyed, SessionHandle};
 use super::house::House;
 use super::jobs::Jobs;
 use super::journal;
+use super::request::NewSessionRequest;
 use crate::engine::Engine;
 use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
@@ -48,53 +49,6 @@ struct Inner {
     live: DashMap<SessionId, Slot>,
     actors: TaskTracker,
     closing: AtomicBool,
-}
-
-/// What a session is to be.
-#[derive(Clone, Debug, Default)]
-pub struct NewSessionRequest {
-    /// An id of the caller's choice.
-    pub session_id: Option<SessionId>,
-    /// Its folder.
-    pub cwd: String,
-    /// Short name.
-    pub title: Option<String>,
-    /// `PROVIDER/MODEL`.
-    pub model: Option<String>,
-    /// Approval mode.
-    pub mode: Option<Mode>,
-    /// For unattended work.
-    pub background: bool,
-    /// Serial and asking.
-    pub safe_mode: Option<bool>,
-    /// Limits of each turn.
-    pub budgets: Option<Budgets>,
-    /// Instead of the default system prompt.
-    pub system_prompt: Option<String>,
-    /// At the end of the system prompt.
-    pub append_system_prompt: Option<String>,
-    /// Idempotency.
-    pub keyed: Option<Keyed>,
-    /// Who.
-    pub origin: Option<Origin>,
-}
-
-impl NewSessionRequest {
-    /// Whether `known` is what this request, resolved to `spec`, asks for.
-    fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
-        fn same<T: PartialEq>(asked: &Option<T>, known: &T) -> bool {
-            asked.as_ref().is_none_or(|asked| asked == known)
-        }
-        known.cwd == spec.cwd
-            && known.background == spec.background
-            && known.system_prompt == spec.system_prompt
-            && known.append_system_prompt == spec.append_system_prompt
-            && same(&self.title, &known.title)
-            && same(&self.model, &known.model)
-            && same(&self.mode, &known.mode)
-            && same(&self.safe_mode, &known.safe_mode)
-            && same(&self.budgets, &known.budgets)
-    }
 }
 
 impl Registry {

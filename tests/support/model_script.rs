@@ -124,7 +124,6 @@ pub struct Gate(Arc<(watch::Sender<bool>, watch::Sender<bool>)>);
 
 impl Gate {
     /// A gate that is shut.
-    #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         Self(Arc::new((watch::Sender::new(false), watch::Sender::new(false))))
     }
