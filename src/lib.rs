@@ -1,6 +1,7 @@
 //! agentd: a headless coding-agent daemon. The floors of the house, from the ground up; a floor
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
+pub mod crash;
 pub mod types;
 
 pub mod api;
