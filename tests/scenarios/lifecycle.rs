@@ -204,7 +204,11 @@ async fn places_can_be_chosen_and_status_tells_them() {
 }
 
 /// The program as a service manager starts it: `stdin` becomes descriptor 3.
-fn activated(house: &House, count: u32, stdin: impl Into<std::process::Stdio>) -> tokio::process::Command {
+pub(super) fn activated(
+    house: &House,
+    count: u32,
+    stdin: impl Into<std::process::Stdio>,
+) -> tokio::process::Command {
     let agentd = house.command();
     let agentd = agentd.as_std();
     let mut shell = tokio::process::Command::new("bash");
