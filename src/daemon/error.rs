@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::config::ConfigError;
 use crate::api::endpoint::NoHome;
+use crate::api::exit;
 use crate::store::StoreError;
 use crate::transport::TransportError;
 
@@ -45,29 +46,19 @@ impl fmt::Display for DaemonError {
 
 impl std::error::Error for DaemonError {}
 
-/// Exit codes of a start that failed, beside 4 for everything else (sysexits(3)).
-pub mod code {
-    /// Another daemon is there already, or another program has the socket.
-    pub const TAKEN: u8 = 75;
-    /// The configuration, a folder or a place is wrong: starting again does not help.
-    pub const CONFIG: u8 = 78;
-    /// Something failed inside.
-    pub const INTERNAL: u8 = 4;
-}
-
 impl DaemonError {
-    /// The exit code of the program. Scripts and service managers rely on it.
+    /// The exit code of the program, of [`exit`].
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             DaemonError::Transport(error) => match error.word() {
-                "locked" | "in_use" => code::TAKEN,
-                "not_a_socket" | "bad_path" | "unsafe_folder" => code::CONFIG,
-                _ => code::INTERNAL,
+                "locked" | "in_use" => exit::TAKEN,
+                "not_a_socket" | "bad_path" | "unsafe_folder" => exit::CONFIG,
+                _ => exit::INTERNAL,
             },
-            DaemonError::Config(_) | DaemonError::NoHome(_) | DaemonError::Folder(_) => code::CONFIG,
+            DaemonError::Config(_) | DaemonError::NoHome(_) | DaemonError::Folder(_) => exit::CONFIG,
             DaemonError::Store(_) | DaemonError::Activation(_) | DaemonError::Io(_) | DaemonError::Bug(_) => {
-                code::INTERNAL
+                exit::INTERNAL
             }
         }
     }

@@ -39,6 +39,17 @@ pub fn private_folder(folder: &Path) -> Result<File, TransportError> {
         fs::set_permissions(folder, Permissions::from_mode(0o700))
             .map_err(|e| TransportError::io("make private", folder, e))?;
     }
+    check_folder(folder)
+}
+
+/// Looks at a folder as [`private_folder`] does, and makes none.
+///
+/// # Errors
+/// As there; `Io` also if there is none.
+pub fn check_folder(folder: &Path) -> Result<File, TransportError> {
+    if let Some(above) = folder.parent() {
+        check_above(folder, above)?;
+    }
     let bad = |why: String| TransportError::UnsafeFolder { path: folder.to_owned(), why };
     let handle = match open_folder(folder) {
         Ok(handle) => handle,

@@ -33,7 +33,7 @@ mod tests;
 
 pub use connection::{Connection, Overloaded};
 pub use error::TransportError;
-pub use folder::{is_in_shared_place, private_folder};
+pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;
 pub use limits::Limits;
 pub use lock::StateLock;
