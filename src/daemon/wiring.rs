@@ -61,6 +61,8 @@ pub(super) fn house(
         safe_mode: config.session.safe_mode,
         bypass: bypass(config, nix::unistd::geteuid().is_root()),
         budgets: budgets(config),
+        idle_unload: config.limits.idle_unload(),
+        loaded_sessions: config.limits.loaded_sessions(),
     };
     Ok(House { store, models, tools, clock, settings })
 }
