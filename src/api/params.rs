@@ -86,6 +86,35 @@ pub struct StatusReply {
     pub active_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
+    /// What became of damaged databases, one text for each that was set aside.
+    #[serde(default)]
+    pub storage_notices: Vec<String>,
+    /// Rolling backups, newest first.
+    #[serde(default)]
+    pub backups: Vec<String>,
+}
+
+/// `daemon.backup`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BackupParams {
+    /// Absolute path of the file to be made; it must not exist.
+    pub path: String,
+}
+
+/// Reply of `daemon.backup`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupReply {
+    /// The file.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Reply of `daemon.check`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckReply {
+    /// What is not sound in the database, in words; empty if all is well.
+    pub problems: Vec<String>,
 }
 
 /// `daemon.shutdown`

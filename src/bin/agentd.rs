@@ -15,6 +15,9 @@ struct Arguments {
     /// Socket to serve.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Only check the database: prints what is not sound, and fails if anything is.
+    #[arg(long)]
+    check: bool,
 }
 
 fn main() -> ExitCode {
@@ -27,6 +30,19 @@ fn main() -> ExitCode {
             return ExitCode::from(4);
         }
     };
+    if arguments.check {
+        return match runtime.block_on(agentd::daemon::check(options)) {
+            Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
+            Ok(problems) => {
+                problems.iter().for_each(|problem| println!("{problem}"));
+                ExitCode::from(4)
+            }
+            Err(error) => {
+                eprintln!("agentd: {error}");
+                ExitCode::from(4)
+            }
+        };
+    }
     match runtime.block_on(agentd::daemon::run(options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

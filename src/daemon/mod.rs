@@ -13,11 +13,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::signal::unix::SignalKind;
 use tokio_util::sync::CancellationToken;
 
 use crate::rpc::{self, Info, Office};
-use crate::session::Registry;
-use crate::store::Store;
+use crate::session::{Registry, summarise};
+use crate::store::{self, Store};
 use crate::transport::{self, StateLock};
 use crate::types::time::{Clock, Timestamp};
 
@@ -37,6 +38,21 @@ pub struct Options {
 const PARK_WITHIN: Duration = Duration::from_secs(8);
 /// Pending replies get this long.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
+
+/// Reads the database that `options` and environment lead to, to see whether it is sound. Starts
+/// nothing and changes nothing. Returns what is not sound, in words.
+///
+/// # Errors
+/// It could not be found or read.
+pub async fn check(options: Options) -> Result<Vec<String>, DaemonError> {
+    let env = |name: &str| std::env::var(name).ok();
+    let config = Config::load(&env, options.config)?;
+    let path = places::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(store::problems(&path).await?)
+}
 
 /// The system's clock: the only place that asks it.
 struct SystemClock;
@@ -62,6 +78,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
     }
     let env = |name: &str| std::env::var(name).ok();
+    // A write beyond the limit of file sizes is to be an error, not the end. A handler, unlike a signal
+    // that is ignored, is not handed down to tools: exec sets it back (signal(7)).
+    let file_too_large = SignalKind::from_raw(nix::libc::SIGXFSZ);
+    let _file_too_large = tokio::signal::unix::signal(file_too_large)?;
     let config = Config::load(&env, options.config)?;
     telemetry::start(&config);
     stage("configuration read");
@@ -72,10 +92,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     }
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
-    let (store, store_owner) = Store::open(&places.data_dir.join("agentd.db")).await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
+    let (store, store_owner) = Store::open_or_rescue(&database, &backups, clock.now(), &summarise).await?;
     stage("database open");
 
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let house = wiring::house(&config, &places, store, Arc::clone(&clock))?;
     let registry = Registry::new(house);
     let stop = CancellationToken::new();
@@ -84,6 +106,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         socket: places.socket.display().to_string(),
         data_dir: places.data_dir.display().to_string(),
         config_files: config.files.iter().map(|file| file.display().to_string()).collect(),
+        backups: backups.clone(),
+        storage_notices: store::notices(&database),
         started_at: clock.now(),
     };
     let office = Office {
@@ -116,11 +140,14 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let warming = registry.clone();
     let warm = tokio::spawn(async move { warming.house().models.warm().await });
 
+    let copying = tokio::spawn(copying);
+
     let signals = shutdown::wait(signals, &stop).await;
     tracing::info!("stopping");
     notify::stopping();
     serving.stop_accepting();
     warm.abort();
+    copying.abort();
     // Loading what was unfinished must not hold up the end: it is still there at the next start.
     let recovery_stops = recovery.abort_handle();
     if tokio::time::timeout(Duration::from_secs(1), recovery).await.is_err() {

@@ -12,7 +12,12 @@ pub(super) fn start(config: &Config) {
     // Libraries speak up only when something is wrong.
     let directives = format!("warn,agentd={level}");
     let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn,agentd=info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A log line that cannot be written, on a full disk for instance, is lost: to say so on stderr,
+    // which is the log, would panic in whatever task it happens to.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let _ = match config.daemon.log_format {
         LogFormat::Json => builder.json().try_init(),
         LogFormat::Human | LogFormat::Auto => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),

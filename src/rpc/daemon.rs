@@ -9,6 +9,7 @@ use super::office::Office;
 use super::params::Caller;
 use crate::api::params::{ClientRole, Done, HelloParams, HelloReply, NoParams, ShutdownParams, StatusReply};
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
+use crate::session::backups;
 
 /// Characters of a client's name that are kept.
 const NAME: usize = 64;
@@ -48,8 +49,8 @@ pub(super) async fn hello(_: Arc<Office>, caller: Caller, p: HelloParams) -> Res
 pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
     let house = office.registry.house();
     let counts = house.store.counts().await;
-    let storage = match &counts {
-        Ok(_) => "ok".to_string(),
+    let storage = match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(house.store.check().await) {
+        Ok(()) => "ok".to_string(),
         Err(error) => format!("could not {error}"),
     };
     let (sessions, active_sessions) = counts.unwrap_or_default();
@@ -66,6 +67,8 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         sessions,
         active_sessions,
         storage,
+        storage_notices: office.info.storage_notices.clone(),
+        backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
     })
 }
 

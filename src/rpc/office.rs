@@ -1,5 +1,6 @@
 //! What every method may use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -17,6 +18,10 @@ pub struct Info {
     pub data_dir: String,
     /// Configuration files that were read.
     pub config_files: Vec<String>,
+    /// Where its rolling backups are.
+    pub backups: PathBuf,
+    /// What became of damaged databases.
+    pub storage_notices: Vec<String>,
     /// When it started.
     pub started_at: Timestamp,
 }

@@ -17,8 +17,8 @@ use super::house::House;
 use super::jobs::Jobs;
 use super::journal;
 use super::request::NewSessionRequest;
-use crate::engine::Engine;
-use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
+use crate::engine::{Engine, Input};
+use crate::store::{HISTORY_LOST, Idempotency, NewSession, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
 use crate::types::model::ModelRef;
@@ -123,7 +123,7 @@ impl Registry {
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                slot.get_or_init(|| async { self.spawn(id, key, engine, false) }).await;
+                slot.get_or_init(|| async { self.spawn(id, key, engine, None) }).await;
                 self.view(id).await
             }
             // Somebody was faster, with the same key or the same id.
@@ -275,13 +275,19 @@ impl Registry {
         let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
         let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
         let mut cursor: Seq = 0;
+        // Whether the journal ends where a damaged database did.
+        let mut is_cut = false;
         loop {
             let rows = house.store.events_after(key, cursor, PAGE).await?;
             let Some(last) = rows.last() else { break };
             cursor = last.seq;
             for row in &rows {
                 match serde_json::from_str::<Envelope>(&row.body) {
-                    Ok(envelope) => engine.apply(&envelope),
+                    Ok(envelope) => {
+                        is_cut =
+                            matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
+                        engine.apply(&envelope);
+                    }
                     // A kind of a later version: its number counts, its meaning is not known.
                     Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
                 }
@@ -291,10 +297,12 @@ impl Registry {
             }
         }
         engine.skip_to(house.store.last_seq(key).await? + 1);
-        Ok(self.spawn(id, key, engine, true))
+        // What was under way may have come to its end in the part that is lost: it is not done again.
+        let aborted = Input::Abort { turn_id: None, call_id: None, origin: None };
+        Ok(self.spawn(id, key, engine, Some(if is_cut { aborted } else { Input::Recovered })))
     }
 
-    fn spawn(&self, id: SessionId, key: SessionKey, engine: Engine, recover: bool) -> SessionHandle {
+    fn spawn(&self, id: SessionId, key: SessionKey, engine: Engine, first: Option<Input>) -> SessionHandle {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(engine.next_seq() - 1));
@@ -322,7 +330,7 @@ impl Registry {
             jobs,
             state: Tending::default(),
         };
-        self.inner.actors.spawn(actor.run(recover));
+        self.inner.actors.spawn(actor.run(first));
         handle
     }
 

@@ -71,6 +71,12 @@ pub struct IdempotentReply {
 }
 
 impl Store {
+    /// Damage that a read meets is told by `daemon.status`.
+    pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.health.read(&result);
+        result
+    }
+
     /// A page of the journal: rows after `after`, oldest first, at most `limit`.
     ///
     /// # Errors
@@ -81,23 +87,26 @@ impl Store {
         after: Seq,
         limit: u32,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        let rows = sqlx::query(
-            "select seq, kind, body from event where session = ? and seq > ? order by seq limit ?",
-        )
-        .bind(key.0)
-        .bind(integer(after))
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(JournalRow {
-                    seq: unsigned(row.try_get("seq")?),
-                    kind: row.try_get("kind")?,
-                    body: row.try_get("body")?,
+        let read = async {
+            let rows = sqlx::query(
+                "select seq, kind, body from event where session = ? and seq > ? order by seq limit ?",
+            )
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(limit)
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter()
+                .map(|row| {
+                    Ok(JournalRow {
+                        seq: unsigned(row.try_get("seq")?),
+                        kind: row.try_get("kind")?,
+                        body: row.try_get("body")?,
+                    })
                 })
-            })
-            .collect()
+                .collect()
+        };
+        self.noted(read.await)
     }
 
     /// The newest seq in a session's journal; folded rows at its end are counted by `session.last_seq`.
@@ -105,14 +114,17 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn last_seq(&self, key: SessionKey) -> Result<Seq, StoreError> {
-        let row = sqlx::query(
-            "select max(s.last_seq, coalesce((select max(seq) from event where session = s.id), 0)) as last \
-             from session s where s.id = ?",
-        )
-        .bind(key.0)
-        .fetch_one(&self.readers)
-        .await?;
-        Ok(unsigned(row.try_get("last")?))
+        let read = async {
+            let row = sqlx::query(
+                "select max(s.last_seq, coalesce((select max(seq) from event where session = s.id), 0)) as last \
+                 from session s where s.id = ?",
+            )
+            .bind(key.0)
+            .fetch_one(&self.readers)
+            .await?;
+            Ok(unsigned(row.try_get("last")?))
+        };
+        self.noted(read.await)
     }
 
     /// A page of items whose first event comes after `after`, oldest first.
@@ -125,18 +137,21 @@ impl Store {
         after: Seq,
         limit: u32,
     ) -> Result<Vec<StoredItem>, StoreError> {
-        let rows = sqlx::query(
-            "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
-             join event a on a.session = i.session and a.seq = i.first_seq \
-             join event b on b.session = i.session and b.seq = i.last_seq \
-             where i.session = ? and i.first_seq > ? order by i.first_seq limit ?",
-        )
-        .bind(key.0)
-        .bind(integer(after))
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter().map(stored_item).collect()
+        let read = async {
+            let rows = sqlx::query(
+                "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+                 join event a on a.session = i.session and a.seq = i.first_seq \
+                 join event b on b.session = i.session and b.seq = i.last_seq \
+                 where i.session = ? and i.first_seq > ? order by i.first_seq limit ?",
+            )
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(limit)
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter().map(stored_item).collect()
+        };
+        self.noted(read.await)
     }
 
     /// The message whose first event is the last one at or before `seq`, if a message was opened
@@ -176,10 +191,13 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn view(&self, id: SessionId) -> Result<Option<SessionView>, StoreError> {
-        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
-        query.push("session_id = ").push_bind(id.to_string());
-        let row = query.build().fetch_optional(&self.readers).await?;
-        row.as_ref().map(view).transpose()
+        let read = async {
+            let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
+            query.push("session_id = ").push_bind(id.to_string());
+            let row = query.build().fetch_optional(&self.readers).await?;
+            row.as_ref().map(view).transpose()
+        };
+        self.noted(read.await)
     }
 
     /// A page of summaries, newest first: those with a position below `before`.
@@ -194,26 +212,29 @@ impl Store {
         cwd: Option<&str>,
         search: Option<&str>,
     ) -> Result<Vec<(i64, SessionView)>, StoreError> {
-        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
-        query.push("id < ").push_bind(before.unwrap_or(i64::MAX));
-        if !states.is_empty() {
-            query.push(" and state in (");
-            let mut list = query.separated(", ");
-            for state in states {
-                list.push_bind(state.name());
+        let read = async {
+            let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
+            query.push("id < ").push_bind(before.unwrap_or(i64::MAX));
+            if !states.is_empty() {
+                query.push(" and state in (");
+                let mut list = query.separated(", ");
+                for state in states {
+                    list.push_bind(state.name());
+                }
+                query.push(")");
             }
-            query.push(")");
-        }
-        if let Some(cwd) = cwd {
-            query.push(" and cwd = ").push_bind(cwd);
-        }
-        if let Some(search) = search {
-            query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
-            query.push_bind(search).push(")) > 0");
-        }
-        query.push(" order by id desc limit ").push_bind(limit);
-        let rows = query.build().persistent(false).fetch_all(&self.readers).await?;
-        rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
+            if let Some(cwd) = cwd {
+                query.push(" and cwd = ").push_bind(cwd);
+            }
+            if let Some(search) = search {
+                query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
+                query.push_bind(search).push(")) > 0");
+            }
+            query.push(" order by id desc limit ").push_bind(limit);
+            let rows = query.build().persistent(false).fetch_all(&self.readers).await?;
+            rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
+        };
+        self.noted(read.await)
     }
 
     /// How many sessions there are, and how many of them run or wait for a person.
@@ -221,13 +242,16 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn counts(&self) -> Result<(u64, u64), StoreError> {
-        let row = sqlx::query(
-            "select (select count(*) from session) as every, \
-             (select count(*) from session where state in ('running', 'requires_action')) as active",
-        )
-        .fetch_one(&self.readers)
-        .await?;
-        Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
+        let read = async {
+            let row = sqlx::query(
+                "select (select count(*) from session) as every, \
+                 (select count(*) from session where state in ('running', 'requires_action')) as active",
+            )
+            .fetch_one(&self.readers)
+            .await?;
+            Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
+        };
+        self.noted(read.await)
     }
 
     /// Sessions whose turn was under way when the daemon last stopped.
@@ -235,12 +259,15 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn unfinished(&self) -> Result<Vec<SessionId>, StoreError> {
-        let rows = sqlx::query(
-            "select session_id from session where state in ('running', 'requires_action') order by id",
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        let read = async {
+            let rows = sqlx::query(
+                "select session_id from session where state in ('running', 'requires_action') order by id",
+            )
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        };
+        self.noted(read.await)
     }
 
     /// A page of pending permission requests, oldest first, after the request id `after`.

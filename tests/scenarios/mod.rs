@@ -17,6 +17,7 @@ mod model_errors;
 mod modes;
 mod prefix;
 mod resume;
+mod storage;
 mod submit;
 mod trust;
 
