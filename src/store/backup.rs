@@ -82,12 +82,21 @@ impl Store {
 /// that point nowhere. Nothing is changed.
 ///
 /// # Errors
-/// It is no database, or it could not be opened.
+/// It could not be opened or read at all, so that nothing is known of it.
 pub async fn problems(path: &Path) -> Result<Vec<String>, StoreError> {
-    let mut connection = open_to_read(path).await?;
-    let found = all_problems(&mut connection).await;
-    let _ = connection.close().await;
-    found
+    let found = match open_to_read(path).await {
+        Ok(mut connection) => {
+            let found = all_problems(&mut connection).await;
+            let _ = connection.close().await;
+            found
+        }
+        Err(error) => Err(error),
+    };
+    match found {
+        // Too damaged for a list.
+        Err(StoreError::Corrupt(why)) => Ok(vec![why]),
+        found => found,
+    }
 }
 
 async fn all_problems(connection: &mut SqliteConnection) -> Result<Vec<String>, StoreError> {

@@ -99,18 +99,21 @@ async fn whatever_the_power_takes_after_a_synced_commit_everything_synced_is_the
     for border in (HEADER..=bytes.len()).step_by(FRAME) {
         cuts.extend([border - 1, border, border + 1, border + 25]);
     }
-    cuts.extend((0..bytes.len()).step_by(3_989));
+    cuts.extend((0..bytes.len()).step_by(9_973));
     cuts.retain(|cut| *cut <= bytes.len() && *cut >= synced[0].0);
     cuts.sort_unstable();
     cuts.dedup();
     assert!(cuts.len() > 100, "{} cuts", cuts.len());
-    for cut in cuts {
+    for (number, cut) in cuts.into_iter().enumerate() {
         let expected = &synced.iter().rev().find(|(length, _)| *length <= cut).expect("one").1;
         let mut zeros = bytes[..cut].to_vec();
         zeros.resize(bytes.len(), 0);
         let mut garbage = bytes[..cut].to_vec();
         garbage.extend((cut..bytes.len()).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8));
         for (kind, log) in [("nothing", bytes[..cut].to_vec()), ("zeros", zeros), ("garbage", garbage)] {
+            if kind != "nothing" && number % 3 != 0 {
+                continue;
+            }
             let why = format!("the log is cut at {cut} of {}, followed by {kind}", bytes.len());
             let left = Left::of(&database, &log);
             let mut connection = left.open().await;

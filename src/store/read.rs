@@ -160,18 +160,21 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
-        let row = sqlx::query(
-            "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
-             join event a on a.session = i.session and a.seq = i.first_seq \
-             join event b on b.session = i.session and b.seq = i.last_seq \
-             where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
-             order by i.first_seq desc limit 1",
-        )
-        .bind(key.0)
-        .bind(integer(seq))
-        .fetch_optional(&self.readers)
-        .await?;
-        row.as_ref().map(stored_item).transpose()
+        let read = async {
+            let row = sqlx::query(
+                "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+                 join event a on a.session = i.session and a.seq = i.first_seq \
+                 join event b on b.session = i.session and b.seq = i.last_seq \
+                 where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
+                 order by i.first_seq desc limit 1",
+            )
+            .bind(key.0)
+            .bind(integer(seq))
+            .fetch_optional(&self.readers)
+            .await?;
+            row.as_ref().map(stored_item).transpose()
+        };
+        self.noted(read.await)
     }
 
     /// The key of a session, if there is one.
@@ -179,11 +182,14 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn find(&self, id: SessionId) -> Result<Option<SessionKey>, StoreError> {
-        let row = sqlx::query("select id from session where session_id = ?")
-            .bind(id.to_string())
-            .fetch_optional(&self.readers)
-            .await?;
-        row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
+        let read = async {
+            let row = sqlx::query("select id from session where session_id = ?")
+                .bind(id.to_string())
+                .fetch_optional(&self.readers)
+                .await?;
+            row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
+        };
+        self.noted(read.await)
     }
 
     /// One session's summary.
@@ -280,22 +286,25 @@ impl Store {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<StoredRequest>, StoreError> {
-        let rows = sqlx::query(
-            "select p.request_id, e.body from permission_request p \
-             join event e on e.session = p.session and e.seq = p.seq \
-             where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
-             order by p.request_id limit ?3",
-        )
-        .bind(session.map(|key| key.0))
-        .bind(after.unwrap_or(""))
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(StoredRequest { request_id: row.try_get("request_id")?, body: row.try_get("body")? })
-            })
-            .collect()
+        let read = async {
+            let rows = sqlx::query(
+                "select p.request_id, e.body from permission_request p \
+                 join event e on e.session = p.session and e.seq = p.seq \
+                 where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
+                 order by p.request_id limit ?3",
+            )
+            .bind(session.map(|key| key.0))
+            .bind(after.unwrap_or(""))
+            .bind(limit)
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter()
+                .map(|row| {
+                    Ok(StoredRequest { request_id: row.try_get("request_id")?, body: row.try_get("body")? })
+                })
+                .collect()
+        };
+        self.noted(read.await)
     }
 
     /// Where one permission request stands.
@@ -303,20 +312,23 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn request(&self, id: PermissionId) -> Result<Option<SettledRequest>, StoreError> {
-        let row = sqlx::query(
-            "select s.session_id, e.body from permission_request p join session s on s.id = p.session \
-             left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?",
-        )
-        .bind(id.to_string())
-        .fetch_optional(&self.readers)
-        .await?;
-        row.map(|row| {
-            Ok(SettledRequest {
-                session_id: parse(row.try_get("session_id")?)?,
-                settled: row.try_get("body")?,
+        let read = async {
+            let row = sqlx::query(
+                "select s.session_id, e.body from permission_request p join session s on s.id = p.session \
+                 left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?",
+            )
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+            row.map(|row| {
+                Ok(SettledRequest {
+                    session_id: parse(row.try_get("session_id")?)?,
+                    settled: row.try_get("body")?,
+                })
             })
-        })
-        .transpose()
+            .transpose()
+        };
+        self.noted(read.await)
     }
 
     /// A remembered reply.
@@ -324,13 +336,18 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn remembered(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
-        let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
-            .bind(method)
-            .bind(key)
-            .fetch_optional(&self.readers)
-            .await?;
-        row.map(|row| Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? }))
+        let read = async {
+            let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
+                .bind(method)
+                .bind(key)
+                .fetch_optional(&self.readers)
+                .await?;
+            row.map(|row| {
+                Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? })
+            })
             .transpose()
+        };
+        self.noted(read.await)
     }
 }
 

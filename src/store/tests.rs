@@ -516,7 +516,7 @@ async fn over_lies(commits: u32, blind: bool) -> Place {
 
 #[tokio::test]
 async fn a_denied_commit_is_seen_to_have_come_through() {
-    let place = over_lies(2, false).await;
+    let place = over_lies(1, false).await;
     let key = place.session(1).await;
     // Its last row is folded by itself: the one before speaks for it.
     let both = Append {
@@ -531,7 +531,7 @@ async fn a_denied_commit_is_seen_to_have_come_through() {
 
 #[tokio::test]
 async fn a_commit_in_doubt_is_said_to_be_and_the_retry_finds_it() {
-    let place = over_lies(2, true).await;
+    let place = over_lies(1, true).await;
     let key = place.session(1).await;
     let rows = append(key, vec![row(2, None), row(3, None)]);
     let doubtful = place.store.append(rows.clone()).await;

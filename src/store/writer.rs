@@ -228,19 +228,24 @@ async fn roll_back(connection: &mut SqliteConnection, error: &StoreError) {
     let _ = sqlx::query("rollback").execute(connection).await;
 }
 
-/// Whether a whole group is in the journal already, to the letter. A transaction is there as a whole
-/// or not at all, so one row of each append speaks for it: the last that it does not itself remove.
+/// Whether a whole group is in the journal already, to the letter: all rows but those that it itself
+/// removes. What else it changes came with them in one transaction.
 async fn stands(connection: &mut SqliteConnection, group: &[&Append]) -> Result<bool, StoreError> {
     for append in group {
         let stays = |row: &&Row| row.fold.is_none_or(|fold| !append.folds.contains(&fold));
-        let Some(row) = append.rows.iter().rev().find(stays) else { return Ok(false) };
-        let body: Option<String> = sqlx::query_scalar("select body from event where session = ? and seq = ?")
-            .bind(append.key.0)
-            .bind(integer(row.seq))
-            .fetch_optional(&mut *connection)
-            .await?;
-        if body.as_deref() != Some(&*row.body) {
+        if !append.rows.iter().any(|row| stays(&row)) {
             return Ok(false);
+        }
+        for row in append.rows.iter().filter(stays) {
+            let body: Option<String> =
+                sqlx::query_scalar("select body from event where session = ? and seq = ?")
+                    .bind(append.key.0)
+                    .bind(integer(row.seq))
+                    .fetch_optional(&mut *connection)
+                    .await?;
+            if body.as_deref() != Some(&*row.body) {
+                return Ok(false);
+            }
         }
     }
     Ok(true)
