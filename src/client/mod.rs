@@ -10,6 +10,7 @@ mod approve;
 mod args;
 mod ask;
 mod attach;
+mod backup;
 mod connect;
 mod daemon;
 mod demo;

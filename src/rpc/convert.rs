@@ -68,10 +68,13 @@ pub(super) fn fault(error: SessionError) -> Fault {
     }
 }
 
-fn storage(error: &StoreError) -> Fault {
+pub(super) fn storage(error: &StoreError) -> Fault {
     let text = format!("could not {error}");
     match error {
-        StoreError::Unwritable(_) => Fault::new(Code::StorageReadOnly, text),
+        StoreError::Unwritable(_) | StoreError::Unsure(_) => Fault::new(Code::StorageReadOnly, text),
+        StoreError::Target(_) => {
+            Fault::new(Code::InvalidParams, format!("path: {text}")).with("path", "path")
+        }
         StoreError::Closed => Fault::new(Code::ShuttingDown, text),
         StoreError::Taken => Fault::new(Code::Conflict, text),
         StoreError::NewerSchema(_) | StoreError::Corrupt(_) | StoreError::Sql(_) => {

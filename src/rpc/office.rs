@@ -1,5 +1,6 @@
 //! What every method may use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,6 +17,10 @@ pub struct Info {
     pub socket: String,
     /// Its data folder.
     pub data_dir: String,
+    /// Where its rolling backups are.
+    pub backups: PathBuf,
+    /// What became of damaged databases.
+    pub storage_notices: Vec<String>,
     /// When it started.
     pub started_at: Timestamp,
 }

@@ -60,8 +60,8 @@ pub(super) struct Actor {
 /// What the loop keeps beside the engine; nothing of it outlives the process.
 #[derive(Default)]
 pub(super) struct Tending {
-    /// A plan that could not be written; nothing is decided until it is.
-    stuck: Option<Plan>,
+    /// A decision that could not be written; nothing is decided until it is.
+    stuck: Option<Stuck>,
     pub aborts: Vec<Reply<Aborted>>,
     pub call_aborts: HashMap<CallId, Vec<Reply<Aborted>>>,
     pub aborted: Aborted,
@@ -75,6 +75,12 @@ pub(super) struct Tending {
     pub leave_now: bool,
 }
 
+/// A decision with the reply to remember of it.
+struct Stuck {
+    plan: Plan,
+    idempotency: Option<Idempotency>,
+}
+
 pub(super) struct Parking {
     pub replies: Vec<oneshot::Sender<()>>,
     pub by: Instant,
@@ -83,17 +89,20 @@ pub(super) struct Parking {
 
 impl Actor {
     /// Runs until the session is parked, or leaves memory because nobody needed it for a while.
-    pub async fn run(mut self, recover: bool) {
+    /// `first` is what it is told before anything else.
+    pub async fn run(mut self, first: Option<Input>) {
         let _mourner = Mourner(Arc::clone(&self.feed));
-        if recover {
-            self.hear(Input::Recovered).await;
+        if let Some(input) = first {
+            self.hear(input).await;
         }
         loop {
             if self.is_parked() {
                 break;
             }
-            if let Some(plan) = self.state.stuck.take() {
-                self.write_again(plan).await;
+            if let Some(stuck) = self.state.stuck.take() {
+                if !self.write_again(stuck).await {
+                    break;
+                }
                 continue;
             }
             if self.engine.is_aborting() && self.jobs.are_idle() && self.state.ahead.is_none() {
@@ -191,6 +200,10 @@ impl Actor {
                 tracing::warn!(session = %self.id, "jobs did not stop in time and are dropped");
                 self.jobs.drop_all();
                 self.state.stop_by = None;
+                if self.state.stuck.is_some() {
+                    // It cannot be written either; the next start asks the world again.
+                    self.state.ahead = None;
+                }
             }
         }
     }
@@ -245,10 +258,11 @@ impl Actor {
         let result = self.perform(&mut plan, idempotency).await;
         if let Err(SessionError::Store(error)) = &result
             && keep
+            && self.state.stuck.is_none()
             && *error != StoreError::Closed
         {
             tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
-            self.state.stuck = Some(plan);
+            self.state.stuck = Some(Stuck { plan, idempotency: None });
         }
         result
     }
@@ -271,7 +285,8 @@ impl Actor {
     }
 
     /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done, and the
-    /// plan is as it was.
+    /// plan is as it was. Only if it may have come through all the same, the plan is kept back and
+    /// tried again until that is known: memory must not fall behind the journal.
     pub(super) async fn perform(
         &mut self,
         plan: &mut Plan,
@@ -284,8 +299,14 @@ impl Actor {
                 next
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
-            let prepared = journal::prepare(self.key, plan, snapshot, idempotency);
-            self.house.store.append(prepared.append).await?;
+            let prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
+            if let Err(error) = self.house.store.append(prepared.append).await {
+                if matches!(error, StoreError::Unsure(_)) {
+                    tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
+                    self.state.stuck = Some(Stuck { plan: std::mem::take(plan), idempotency });
+                }
+                return Err(error.into());
+            }
             match next {
                 Some(next) => self.engine = next,
                 None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
@@ -365,22 +386,30 @@ impl Actor {
         }
     }
 
-    async fn write_again(&mut self, mut plan: Plan) {
-        if self.perform(&mut plan, None).await.is_ok() {
+    /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
+    async fn write_again(&mut self, mut stuck: Stuck) -> bool {
+        let result = self.perform(&mut stuck.plan, stuck.idempotency.clone()).await;
+        if result.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
-            return;
+            return true;
         }
-        self.state.stuck = Some(plan);
+        self.state.stuck.get_or_insert(stuck);
         let wait = tokio::time::sleep(WRITE_AGAIN);
         tokio::pin!(wait);
         loop {
+            let deadline = self.deadline();
             tokio::select! {
-                () = &mut wait => return,
+                () = &mut wait => return true,
                 command = self.inbox.recv() => match command {
                     // Refused by `decide` with the reason; attaching still works.
                     Some(command) => self.obey(command).await,
-                    None => return,
+                    None => return false,
                 },
+                // A failing disk must not hold up the end.
+                () = sleep_until(deadline), if deadline.is_some() => {
+                    self.late();
+                    return true;
+                }
             }
         }
     }

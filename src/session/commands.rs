@@ -177,6 +177,11 @@ impl Actor {
         let turn = self.engine.turn_id();
         let under_way = self.engine.is_aborting();
         if let Err(error) = self.advance(input, None).await {
+            if matches!(error, SessionError::Store(_)) {
+                // The wish cannot be kept, but what runs is stopped: it may be what fills the disk.
+                let told = call_id.map_or(was_open, |call_id| vec![call_id]);
+                told.into_iter().for_each(|call_id| self.jobs.stop_tool(call_id));
+            }
             let _ = reply.send(Err(error));
             return;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::feed::Line;
 use super::follow::shape_of;
-use crate::engine::{Plan, Snapshot};
+use crate::engine::{Engine, Plan, Snapshot};
 use crate::store::{Append, Idempotency, ItemRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::event::Envelope;
 
@@ -90,6 +90,15 @@ fn summary(snapshot: Snapshot) -> Summary {
         cost_usd_micros: snapshot.cost_usd_micros,
         last_line: snapshot.last_line,
     }
+}
+
+/// What `session.list` shows of a session with these events, for journals that come from elsewhere
+/// than a living session. `None` if there are none.
+#[must_use]
+pub fn summarise(events: &[Envelope]) -> Option<Summary> {
+    let mut engine = Engine::new(events.first()?.session_id, Arc::default());
+    events.iter().for_each(|event| engine.apply(event));
+    Some(summary(engine.snapshot()))
 }
 
 /// Whether a plan changes what `session.list` shows.

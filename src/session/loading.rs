@@ -14,9 +14,9 @@ use super::feed::Feed;
 use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
-use crate::engine::Engine;
-use crate::store::SessionKey;
-use crate::types::event::Envelope;
+use crate::engine::{Engine, Input};
+use crate::store::{HISTORY_LOST, SessionKey};
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
 
 /// Commands that may wait for one session; callers wait beyond that.
@@ -109,23 +109,37 @@ impl Registry {
         let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
         let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
         let mut cursor: Seq = 0;
+        // Whether the journal ends where a damaged database did.
+        let mut is_cut = false;
         loop {
             let rows = house.store.events_after(key, cursor, PAGE).await?;
             let Some(last) = rows.last() else { break };
             cursor = last.seq;
             for row in &rows {
                 match serde_json::from_str::<Envelope>(&row.body) {
-                    Ok(envelope) => engine.apply(&envelope),
+                    Ok(envelope) => {
+                        is_cut =
+                            matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
+                        engine.apply(&envelope);
+                    }
                     // A kind of a later version: its number counts, its meaning is not known.
                     Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
                 }
             }
         }
         engine.skip_to(house.store.last_seq(key).await? + 1);
-        Ok(self.spawn(id, key, engine, true))
+        // What was under way may have come to its end in the part that is lost: it is not done again.
+        let aborted = Input::Abort { turn_id: None, call_id: None, origin: None };
+        Ok(self.spawn(id, key, engine, Some(if is_cut { aborted } else { Input::Recovered })))
     }
 
-    pub(super) fn spawn(&self, id: SessionId, key: SessionKey, engine: Engine, recover: bool) -> Resident {
+    pub(super) fn spawn(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        engine: Engine,
+        first: Option<Input>,
+    ) -> Resident {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(engine.next_seq() - 1));
@@ -161,7 +175,7 @@ impl Registry {
         let inner = Arc::downgrade(&self.inner);
         self.inner.actors.spawn(async move {
             let _loaded = loaded;
-            actor.run(recover).await;
+            actor.run(first).await;
             if let Some(inner) = inner.upgrade() {
                 // Only its own place: another with an open door may stand there already.
                 let is_own = |slot: &Slot| slot.get().is_some_and(|resident| resident.door.is_shut());

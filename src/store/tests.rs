@@ -45,15 +45,15 @@ impl Place {
     }
 }
 
-fn id(number: u128) -> SessionId {
+pub(super) fn id(number: u128) -> SessionId {
     Mint::new(0, Seed(number)).session()
 }
 
-fn request(number: u128) -> PermissionId {
+pub(super) fn request(number: u128) -> PermissionId {
     Mint::new(0, Seed(number)).permission()
 }
 
-fn spec() -> SessionSpec {
+pub(super) fn spec() -> SessionSpec {
     SessionSpec {
         cwd: "/w".into(),
         title: "a title".into(),
@@ -67,7 +67,7 @@ fn spec() -> SessionSpec {
     }
 }
 
-fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
+pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
     NewSession {
         session_id: id(number),
         spec: spec(),
@@ -77,7 +77,7 @@ fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
     }
 }
 
-fn row(seq: Seq, fold: Option<Seq>) -> Row {
+pub(super) fn row(seq: Seq, fold: Option<Seq>) -> Row {
     let kind = if fold.is_some() { "message.text_delta" } else { "notice" };
     Row {
         seq,
@@ -88,7 +88,7 @@ fn row(seq: Seq, fold: Option<Seq>) -> Row {
     }
 }
 
-fn append(key: SessionKey, rows: Vec<Row>) -> Append {
+pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
     Append {
         key,
         rows,
@@ -101,15 +101,15 @@ fn append(key: SessionKey, rows: Vec<Row>) -> Append {
     }
 }
 
-fn remembered(method: &'static str, key: &str) -> Idempotency {
+pub(super) fn remembered(method: &'static str, key: &str) -> Idempotency {
     Idempotency { method, key: key.into(), digest: "d".into(), reply: "{}".into() }
 }
 
-fn item(first_seq: Seq, last_seq: Seq) -> ItemRow {
+pub(super) fn item(first_seq: Seq, last_seq: Seq) -> ItemRow {
     ItemRow { first_seq, last_seq, kind: ItemKind::AssistantMessage, status: ItemStatus::Completed }
 }
 
-fn summary(title: &str) -> Summary {
+pub(super) fn summary(title: &str) -> Summary {
     Summary {
         title: title.into(),
         model: "p/m".into(),
@@ -125,7 +125,7 @@ fn summary(title: &str) -> Summary {
 }
 
 /// No test waits longer than this for anything.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
 
@@ -503,4 +503,54 @@ async fn versions(path: &Path) -> Vec<i64> {
     let versions = sqlx::query_scalar(query).fetch_all(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     versions
+}
+
+/// A store whose disk denies its `commits`th commit, which came through.
+async fn over_lies(commits: u32, blind: bool) -> Place {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lies = super::lies::Lies { commits, blind };
+    let path = folder.path().join("journal.db");
+    let (store, owner) = Store::open_over(&path, lies).await.expect("a new database");
+    Place { folder, store, owner }
+}
+
+#[tokio::test]
+async fn a_denied_commit_is_seen_to_have_come_through() {
+    let place = over_lies(1, false).await;
+    let key = place.session(1).await;
+    // Its last row is folded by itself: the one before speaks for it.
+    let both = Append {
+        folds: vec![2],
+        summary: Some(summary("t")),
+        ..append(key, vec![row(2, None), row(3, None), row(4, Some(2))])
+    };
+    assert_eq!(place.store.append(both).await, Ok(()));
+    assert_eq!(place.seqs(key).await, [1, 2, 3]);
+    assert_eq!(place.store.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_said_to_be_and_the_retry_finds_it() {
+    let place = over_lies(1, true).await;
+    let key = place.session(1).await;
+    let rows = append(key, vec![row(2, None), row(3, None)]);
+    let doubtful = place.store.append(rows.clone()).await;
+    assert!(matches!(doubtful, Err(StoreError::Unsure(_))), "{doubtful:?}");
+    assert_eq!(place.store.append(rows).await, Ok(()), "the very same is there");
+    assert_eq!(place.seqs(key).await, [1, 2, 3]);
+    // Another decision under the same numbers is none of it.
+    let mut other = append(key, vec![row(2, None), row(3, None)]);
+    other.rows[1].body = Arc::from("{}");
+    assert_eq!(place.store.append(other).await, Err(StoreError::Taken));
+}
+
+#[tokio::test]
+async fn a_replaced_database_is_not_written_by_a_new_connection() {
+    let place = Place::new().await;
+    assert_eq!(place.store.check().await, Ok(()));
+    std::fs::rename(place.path(), place.folder.path().join("elsewhere.db")).unwrap();
+    assert!(matches!(place.store.check().await, Err(StoreError::Unwritable(_))));
+    std::fs::write(place.path(), "").unwrap();
+    let why = place.store.check().await.expect_err("another file");
+    assert!(why.to_string().contains("was replaced"), "{why}");
 }

@@ -19,6 +19,7 @@ mod one_daemon;
 mod prefix;
 mod reload;
 mod resume;
+mod storage;
 mod submit;
 mod trust;
 mod upgrade;

@@ -72,6 +72,8 @@ pub struct Daemon {
     pub log_format: LogFormat,
     /// What becomes of interrupted turns; kept until it is built.
     pub on_restart: OnRestart,
+    /// Daily backups that are kept; 0 makes none.
+    pub backups: usize,
 }
 
 impl Default for Daemon {
@@ -82,6 +84,7 @@ impl Default for Daemon {
             log: LogLevel::Info,
             log_format: LogFormat::Auto,
             on_restart: OnRestart::Resume,
+            backups: 3,
         }
     }
 }
