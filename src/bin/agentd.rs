@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("agentd: could not start: {error}");
-            return ExitCode::from(agentd::api::exit::INTERNAL);
+            return ExitCode::from(4);
         }
     };
     let ended = runtime.block_on(agentd::daemon::run(options));
