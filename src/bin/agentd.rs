@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("agentd: could not start: {error}");
-            return ExitCode::from(agentd::api::exit::INTERNAL);
+            return ExitCode::from(4);
         }
     };
     if arguments.check_database {

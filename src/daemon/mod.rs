@@ -196,6 +196,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     }
     tracing::info!("stopping");
+    // Whoever still waits for a reload is told.
+    drop(reloads);
     let park_by = Instant::now() + PARK_WITHIN;
     serving.stop_accepting();
     notify::stopping();
