@@ -15,11 +15,14 @@ mod limits;
 mod list;
 mod model_errors;
 mod modes;
+mod one_daemon;
 mod prefix;
+mod reload;
 mod resume;
 mod storage;
 mod submit;
 mod trust;
+mod upgrade;
 
 use serde_json::{Value, json};
 
