@@ -71,6 +71,7 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         main_model: setup.settings.main_model.clone(),
         sessions,
         active_sessions,
+        loaded_sessions: office.registry.loaded() as u64,
         storage,
         storage_notices: office.info.storage_notices.clone(),
         backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
