@@ -310,7 +310,7 @@ mod tests {
             Ok(
                 json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
                 "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
-                "active_sessions": 0, "connections": 1, "storage": "read-only"}),
+                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only"}),
             )
         });
         let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
