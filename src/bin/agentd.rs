@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("agentd: could not start: {error}");
-            return ExitCode::from(4);
+            return ExitCode::from(agentd::daemon::exit::INTERNAL);
         }
     };
     if arguments.check_database {
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
             Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
             Ok(problems) => {
                 told(&problems.join("\n"));
-                ExitCode::from(agentd::api::exit::INTERNAL)
+                ExitCode::from(agentd::daemon::exit::INTERNAL)
             }
             Err(error) => failed(&error),
         };

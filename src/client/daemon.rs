@@ -166,7 +166,7 @@ mod tests {
     async fn status_is_told_for_people_and_for_programs() {
         let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
-            "sessions": 3, "active_sessions": 1, "storage": "ok", "storage_notices": [],
+            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "storage": "ok", "storage_notices": [],
             "backups": ["/d/backups/agentd-20260102.db"]});
         let told = reply.clone();
         let fake = Fake::start(move |_, _, _| Ok(told.clone()));

@@ -173,11 +173,8 @@ async fn daemon(reach: &Reach) -> Vec<Finding> {
 
 /// Without a daemon the other program reads the files; this one knows nothing of databases.
 async fn check_files(reach: &Reach) -> Result<Vec<String>, String> {
-    let mut program = tokio::process::Command::new(super::reach::agentd());
-    program.arg("--check-database").stdin(std::process::Stdio::null()).kill_on_drop(true);
-    if let Some(file) = &reach.places.config_flag {
-        program.arg("--config").arg(file);
-    }
+    let mut program = tokio::process::Command::from(daemon_command(&reach.places));
+    program.arg("--check-database").kill_on_drop(true);
     let output = program.output().await.map_err(|error| format!("could not start agentd: {error}"))?;
     let lines =
         |text: &[u8]| -> Vec<String> { String::from_utf8_lossy(text).lines().map(String::from).collect() };
@@ -313,7 +310,7 @@ mod tests {
             Ok(
                 json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
                 "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
-                "active_sessions": 0, "connections": 1, "storage": "read-only"}),
+                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only"}),
             )
         });
         let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();

@@ -140,7 +140,7 @@ impl Reach {
 }
 
 /// The `agentd` beside this program, else the one in PATH.
-pub(super) fn agentd() -> PathBuf {
+fn agentd() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("agentd")));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("agentd"))
 }

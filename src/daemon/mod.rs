@@ -29,6 +29,7 @@ use crate::transport::{self, StateLock};
 use crate::types::ids::Seed;
 use crate::types::time::{Clock, Timestamp};
 
+pub use crate::api::exit;
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 

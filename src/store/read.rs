@@ -77,6 +77,11 @@ impl Store {
         result
     }
 
+    async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {
+        let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
+        Ok(row.fetch_optional(&self.readers).await?.is_some())
+    }
+
     /// A page of the journal: rows after `after`, oldest first, at most `limit`.
     ///
     /// # Errors
@@ -96,6 +101,9 @@ impl Store {
             .bind(limit)
             .fetch_all(&self.readers)
             .await?;
+            if after == 0 && rows.is_empty() && self.is_there(key).await? {
+                return Err(StoreError::Corrupt("a session without its first event".into()));
+            }
             rows.iter()
                 .map(|row| {
                     Ok(JournalRow {

@@ -150,6 +150,8 @@ impl Source {
             let highest = highest.ok().flatten().and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0);
             journal.highest = journal.highest.max(highest);
         }
+        // Damage may also hide rows without an error.
+        journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
         journal
     }
 
