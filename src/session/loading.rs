@@ -15,7 +15,7 @@ use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
 use crate::engine::Engine;
-use crate::store::SessionKey;
+use crate::store::{Page, SessionKey};
 use crate::types::event::Envelope;
 use crate::types::ids::{Seq, SessionId};
 
@@ -23,6 +23,8 @@ use crate::types::ids::{Seq, SessionId};
 const MAILBOX: usize = 64;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
+/// Bytes read at once; one event is always read, however long.
+const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a session that panics as soon as it is loaded is loaded again for one caller.
 const CRASHES: usize = 3;
 
@@ -105,15 +107,17 @@ impl Registry {
         let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
         let mut cursor: Seq = 0;
         loop {
-            let rows = house.store.events_after(key, cursor, PAGE).await?;
-            let Some(last) = rows.last() else { break };
-            cursor = last.seq;
+            let Page { rows, is_last } = house.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
+            cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
                 match serde_json::from_str::<Envelope>(&row.body) {
                     Ok(envelope) => engine.apply(&envelope),
                     // A kind of a later version: its number counts, its meaning is not known.
                     Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
                 }
+            }
+            if is_last {
+                break;
             }
         }
         engine.skip_to(house.store.last_seq(key).await? + 1);

@@ -159,7 +159,8 @@ impl Registry {
     ) -> Result<SessionView, SessionError> {
         let store = &self.inner.house.store;
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
-        let first = store.events_after(key, 0, 1).await?.into_iter().next().ok_or(SessionError::NotFound)?;
+        let first =
+            store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
         match serde_json::from_str::<Envelope>(&first.body) {
             Ok(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
                 self.view(id).await

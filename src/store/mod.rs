@@ -18,5 +18,5 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, SettledRequest, StoredItem, StoredRequest};
+pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
 pub use rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};

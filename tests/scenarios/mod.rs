@@ -16,9 +16,12 @@ mod list;
 mod model_errors;
 mod modes;
 mod prefix;
+mod isolation;
 mod resume;
+mod streams;
 mod submit;
 mod trust;
+mod unload;
 
 use serde_json::{Value, json};
 
