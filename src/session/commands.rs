@@ -61,6 +61,8 @@ impl Actor {
                 let _ = reply.send(Ok(attachment));
             }
             Command::Unload => self.state.leave_now = true,
+            #[cfg(test)]
+            Command::Panic => panic!("as a test wants it"),
             Command::Park { patient, reply } => {
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
@@ -235,5 +237,7 @@ fn refuse(command: Command) {
         Command::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
         Command::Park { reply, .. } => drop(reply.send(())),
         Command::Unload => {}
+        #[cfg(test)]
+        Command::Panic => {}
     }
 }

@@ -127,6 +127,9 @@ pub(super) enum Command {
     },
     /// Leave memory, if there is nothing to do and nobody is inside.
     Unload,
+    /// Fail in an unforeseen way.
+    #[cfg(test)]
+    Panic,
 }
 
 /// A handle on a living session, which stays in memory as long as there is one. Cheap to clone.

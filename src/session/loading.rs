@@ -19,6 +19,9 @@ use crate::store::{Page, SessionKey};
 use crate::types::event::Envelope;
 use crate::types::ids::{Seq, SessionId};
 
+#[cfg(test)]
+mod tests;
+
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;
 /// Rows read at once when a session is loaded.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jsonrpsee::{MethodCallback, Methods};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -73,8 +74,23 @@ impl std::fmt::Debug for Serving {
 /// Methods must be plain ones (`register_method`, `register_async_method`,
 /// `register_blocking_method`): subscriptions go through [`Connection::subscribe`](super::Connection::subscribe),
 /// and one of jsonrpsee's own answers with an error.
-pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: CancellationToken) -> Serving {
+///
+/// Connections never take more than half of the descriptors that the process may have: the rest is
+/// for the work that they ask for.
+pub fn serve(
+    bound: Bound,
+    methods: impl Into<Methods>,
+    mut limits: Limits,
+    stop: CancellationToken,
+) -> Serving {
     let methods = methods.into();
+    if let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let half = usize::try_from(soft / 2).unwrap_or(usize::MAX).max(1);
+        if half < limits.max_connections {
+            tracing::warn!(most = half, descriptors = soft, "fewer connections: there are few descriptors");
+            limits.max_connections = half;
+        }
+    }
     for name in methods.method_names() {
         if let Some(MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_)) =
             methods.method(name)

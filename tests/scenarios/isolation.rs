@@ -20,8 +20,10 @@ async fn told(house: &House, words: &str) -> (Session, Log) {
 
 #[tokio::test]
 async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
-    let house =
-        House::plan().config("[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nattempts = 2").start().await;
+    let house = House::plan()
+        .config("[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nattempts = 2")
+        .start()
+        .await;
     let never = Gate::new();
     let hang = never.clone();
     house.models.otherwise(move |request| {

@@ -97,9 +97,11 @@ async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
     session.submit("say it and do it").await;
 
     // A block runs: of reasoning, then of text, then the arguments of a call.
-    for (gate, kind) in
-        [(&think, "message.thinking_delta"), (&say, "message.text_delta"), (&call, "message.tool_input_delta")]
-    {
+    for (gate, kind) in [
+        (&think, "message.thinking_delta"),
+        (&say, "message.text_delta"),
+        (&call, "message.tool_input_delta"),
+    ] {
         gate.reached().await;
         seen.wait_for(kind).await;
         every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), seen.last_seq()).await;
@@ -303,7 +305,8 @@ async fn five_thousand_connections_come_and_the_excess_is_told_so() {
             let mut raw = house.raw().await;
             if n % 7 == wave % 7 {
                 // Half a frame, in one framing or another.
-                let half = ["{\"jsonrpc\":\"2.0\",", "Content-Length: 900\r\n\r\n{", "GET / HTTP/1.1\r\nUpgr"];
+                let half =
+                    ["{\"jsonrpc\":\"2.0\",", "Content-Length: 900\r\n\r\n{", "GET / HTTP/1.1\r\nUpgr"];
                 raw.try_send(half[n % 3]).await;
             }
             crowd.push(raw);

@@ -96,13 +96,7 @@ impl Blueprint {
             self.provider, self.config
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
-        House {
-            folder,
-            models,
-            environment: self.environment,
-            descriptors: self.descriptors,
-            daemon: None,
-        }
+        House { folder, models, environment: self.environment, descriptors: self.descriptors, daemon: None }
     }
 
     pub async fn start(self) -> House {
