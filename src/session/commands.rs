@@ -63,6 +63,13 @@ impl Actor {
             Command::Unload => self.state.leave_now = true,
             #[cfg(test)]
             Command::Panic => panic!("as a test wants it"),
+            Command::Reloaded { changed, needs_restart } => {
+                self.renew();
+                let is_watched = self.clients.load(Ordering::Relaxed) > 0;
+                if is_watched || self.engine.turn_id().is_some() {
+                    self.hear(Input::Reloaded { changed, needs_restart }).await;
+                }
+            }
             Command::Park { patient, reply } => {
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
@@ -139,7 +146,7 @@ impl Actor {
             return Ok(());
         };
         let around = Surroundings { grants: vec![grant.clone()], ..Surroundings::of(&self.engine, self.id) };
-        let verdict = jobs::verdict(&self.house, &around, &call.tool, prepared);
+        let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -152,7 +159,7 @@ impl Actor {
     async fn settle_granted(&mut self) {
         let around = Surroundings::of(&self.engine, self.id);
         for (request_id, call, prepared) in self.engine.pending() {
-            let verdict = jobs::verdict(&self.house, &around, &call.tool, &prepared);
+            let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, &prepared);
             if verdict.verdict == VerdictKind::Allow {
                 self.hear(Input::Answer {
                     request_id,
@@ -235,6 +242,7 @@ fn refuse(command: Command) {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
         Command::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
+        Command::Reloaded { .. } => {}
         Command::Park { reply, .. } => drop(reply.send(())),
         Command::Unload => {}
         #[cfg(test)]

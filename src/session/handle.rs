@@ -120,6 +120,11 @@ pub(super) enum Command {
         reply: Reply<Aborted>,
     },
     Attach(Attachment, Reply<Attachment>),
+    /// The configuration was read again.
+    Reloaded {
+        changed: Vec<String>,
+        needs_restart: Vec<String>,
+    },
     /// Stop working and leave; `patient` gives running tools a while to end by themselves.
     Park {
         patient: bool,
@@ -187,6 +192,11 @@ impl Resident {
     /// Waits until its task has ended.
     pub async fn gone(&self) {
         self.mailbox.closed().await;
+    }
+
+    pub async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
+        // One that is gone reads the new configuration when it is loaded again.
+        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
     }
 
     pub async fn park(&self, patient: bool) {

@@ -69,6 +69,11 @@ impl Registry {
             } else {
                 let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
                 if let Some(handle) = resident.enter(tick) {
+                    // Whoever began to stop everything may not have seen this one.
+                    if let Err(stopping) = self.check_open() {
+                        handle.park(false).await;
+                        return Err(stopping);
+                    }
                     return Ok(handle);
                 }
             }
@@ -107,7 +112,7 @@ impl Registry {
         self.check_open()?;
         let house = &self.inner.house;
         let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
-        let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
+        let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
         let mut cursor: Seq = 0;
         loop {
             let Page { rows, is_last } = house.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
@@ -176,7 +181,7 @@ impl Registry {
 
     /// Asks those that were not used for longest to leave, if there are too many.
     fn make_room(&self) {
-        let most = self.inner.house.settings.loaded_sessions;
+        let most = self.inner.house.setup().settings.loaded_sessions;
         let excess = self.loaded().saturating_sub(most);
         if excess == 0 {
             return;

@@ -16,12 +16,15 @@ mod limits;
 mod list;
 mod model_errors;
 mod modes;
+mod one_daemon;
 mod prefix;
+mod reload;
 mod resume;
 mod streams;
 mod submit;
 mod trust;
 mod unload;
+mod upgrade;
 
 use serde_json::{Value, json};
 

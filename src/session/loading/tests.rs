@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::{self, Busy};
 use crate::judge::Rules;
 use crate::model::{self, Models};
-use crate::session::{House, NewSessionRequest, Settings, Submission};
+use crate::session::{House, NewSessionRequest, Settings, Setup, Submission};
 use crate::store::{Store, StoreOwner};
 use crate::tools::{self, Toolbox};
 use crate::types::event::{Event, Origin};
@@ -49,13 +49,9 @@ impl Place {
             idle_unload,
             loaded_sessions,
         };
-        let house = House {
-            store,
-            models: Models::new(model::Settings::default()).unwrap(),
-            tools: Toolbox::new(tools::Settings::new(home)),
-            clock: Arc::new(StoppedClock),
-            settings,
-        };
+        let models = Models::new(model::Settings::default()).unwrap();
+        let tools = Toolbox::new(tools::Settings::new(home));
+        let house = House::new(store, Arc::new(StoppedClock), Setup { models, tools, settings });
         Self { folder, registry: Registry::new(house), _owner: owner }
     }
 
