@@ -178,11 +178,6 @@ impl Drop for Attachment {
 }
 
 impl Resident {
-    pub(super) async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
-        // One that is gone reads the new configuration when it is loaded again.
-        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
-    }
-
     /// A handle on it; `None` once it leaves. `tick` rises from visit to visit.
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
         let visit = self.door.enter(tick)?;

@@ -137,7 +137,7 @@ impl Registry {
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(engine.next_seq() - 1));
         let clients = Arc::new(AtomicU32::new(0));
-        let door = Arc::new(Door::default());
+        let door = Arc::new(Door::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let house = Arc::clone(&self.inner.house);
         let resident = Resident {
             id,
