@@ -46,7 +46,8 @@ async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
     seen.turn_ends("success").await;
     loaded(&bob, 1).await;
     let last = seen.last_seq();
-    drop((seen, session.clone(), alice));
+    seen.unsubscribe().await;
+    drop(seen);
     let session = bob.join(&session);
     // To look is not to use.
     loaded(&bob, 0).await;
@@ -139,14 +140,20 @@ async fn with_too_many_in_memory_those_that_are_not_used_leave() {
         alice.create(&house).await;
     }
     // Those that somebody follows stay, and one has just been made.
-    loaded(&alice, 5).await;
+    loaded(&alice, 6).await;
     for (seen, session) in &mut used {
         house.models.push(Step::text("ok"));
         session.submit("go").await;
         seen.turn_ends("success").await;
     }
-    for (seen, _) in &used {
+    for (seen, session) in &used {
         seen.unsubscribe().await;
+        let look = async {
+            while session.view().await["clients"] != 0 {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        within("everybody to have left", String::new, look).await;
     }
     let late = alice.create(&house).await;
     loaded(&alice, 3).await;
