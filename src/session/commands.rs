@@ -60,6 +60,9 @@ impl Actor {
                 // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
                 let _ = reply.send(Ok(attachment));
             }
+            Command::Unload => self.state.leave_now = true,
+            #[cfg(test)]
+            Command::Panic => panic!("as a test wants it"),
             Command::Reloaded { changed, needs_restart } => {
                 self.renew();
                 let is_watched = self.clients.load(Ordering::Relaxed) > 0;
@@ -67,7 +70,6 @@ impl Actor {
                     self.hear(Input::Reloaded { changed, needs_restart }).await;
                 }
             }
-            Command::Unload => self.state.leave_now = true,
             Command::Park { patient, reply } => {
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
@@ -248,5 +250,7 @@ fn refuse(command: Command) {
         Command::Reloaded { .. } => {}
         Command::Park { reply, .. } => drop(reply.send(())),
         Command::Unload => {}
+        #[cfg(test)]
+        Command::Panic => {}
     }
 }

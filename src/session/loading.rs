@@ -15,14 +15,19 @@ use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
 use crate::engine::{Engine, Input};
-use crate::store::{HISTORY_LOST, SessionKey};
+use crate::store::{HISTORY_LOST, Page, SessionKey};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
+
+#[cfg(test)]
+mod tests;
 
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
+/// Bytes read at once; one event is always read, however long.
+const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a session that panics as soon as it is loaded is loaded again for one caller.
 const CRASHES: usize = 3;
 
@@ -64,10 +69,10 @@ impl Registry {
             } else {
                 let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
                 if let Some(handle) = resident.enter(tick) {
-                    if self.check_open().is_err() {
-                        // Whoever began to stop everything may not have seen this one.
+                    // Whoever began to stop everything may not have seen this one.
+                    if let Err(stopping) = self.check_open() {
                         handle.park(false).await;
-                        return Err(SessionError::ShuttingDown);
+                        return Err(stopping);
                     }
                     return Ok(handle);
                 }
@@ -112,9 +117,8 @@ impl Registry {
         // Whether the journal ends where a damaged database did.
         let mut is_cut = false;
         loop {
-            let rows = house.store.events_after(key, cursor, PAGE).await?;
-            let Some(last) = rows.last() else { break };
-            cursor = last.seq;
+            let Page { rows, is_last } = house.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
+            cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
                 match serde_json::from_str::<Envelope>(&row.body) {
                     Ok(envelope) => {
@@ -125,6 +129,9 @@ impl Registry {
                     // A kind of a later version: its number counts, its meaning is not known.
                     Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
                 }
+            }
+            if is_last {
+                break;
             }
         }
         engine.skip_to(house.store.last_seq(key).await? + 1);
@@ -144,7 +151,7 @@ impl Registry {
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(engine.next_seq() - 1));
         let clients = Arc::new(AtomicU32::new(0));
-        let door = Arc::new(Door::default());
+        let door = Arc::new(Door::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let house = Arc::clone(&self.inner.house);
         let resident = Resident {
             id,

@@ -27,4 +27,4 @@ pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
-pub use crate::store::{StoreError, StoredItem, backups};
+pub use crate::store::{Page, StoreError, StoredItem, backups};

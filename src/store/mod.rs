@@ -31,7 +31,7 @@ mod trip_tests;
 pub use backup::problems;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, SettledRequest, StoredItem, StoredRequest};
+pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};

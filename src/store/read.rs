@@ -28,6 +28,15 @@ pub struct JournalRow {
     pub body: String,
 }
 
+/// A page of the journal or of items, bounded in rows and in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What is on it, oldest first; at least one entry if there is any.
+    pub rows: Vec<T>,
+    /// Whether nothing came after it when it was read.
+    pub is_last: bool,
+}
+
 /// An item with the bodies of the events that opened it and that came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
@@ -82,7 +91,8 @@ impl Store {
         Ok(row.fetch_optional(&self.readers).await?.is_some())
     }
 
-    /// A page of the journal: rows after `after`, oldest first, at most `limit`.
+    /// A page of the journal: rows after `after`, oldest first, at most `limit` and at most `bytes` of
+    /// bodies; one row is always read, however long.
     ///
     /// # Errors
     /// The database could not be read.
@@ -91,28 +101,36 @@ impl Store {
         key: SessionKey,
         after: Seq,
         limit: u32,
-    ) -> Result<Vec<JournalRow>, StoreError> {
+        bytes: usize,
+    ) -> Result<Page<JournalRow>, StoreError> {
         let read = async {
+            // Lengths first: a body that does not fit is never touched.
             let rows = sqlx::query(
-                "select seq, kind, body from event where session = ? and seq > ? order by seq limit ?",
+                "select e.seq, e.kind, e.body, p.total from \
+             (select seq, count(*) over () as total, row_number() over by_seq as nth, \
+              sum(size) over by_seq as upto from \
+              (select seq, octet_length(body) as size from event \
+               where session = ?1 and seq > ?2 order by seq limit ?3) \
+              window by_seq as (order by seq rows unbounded preceding)) p \
+             cross join event e on e.session = ?1 and e.seq = p.seq \
+             where p.upto <= ?4 or p.nth = 1 order by p.seq",
             )
             .bind(key.0)
             .bind(integer(after))
             .bind(limit)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
             .fetch_all(&self.readers)
             .await?;
             if after == 0 && rows.is_empty() && self.is_there(key).await? {
                 return Err(StoreError::Corrupt("a session without its first event".into()));
             }
-            rows.iter()
-                .map(|row| {
-                    Ok(JournalRow {
-                        seq: unsigned(row.try_get("seq")?),
-                        kind: row.try_get("kind")?,
-                        body: row.try_get("body")?,
-                    })
+            page(&rows, limit, |row| {
+                Ok(JournalRow {
+                    seq: unsigned(row.try_get("seq")?),
+                    kind: row.try_get("kind")?,
+                    body: row.try_get("body")?,
                 })
-                .collect()
+            })
         };
         self.noted(read.await)
     }
@@ -135,7 +153,8 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A page of items whose first event comes after `after`, oldest first.
+    /// A page of items whose first event comes after `after`, oldest first, at most `limit` and at most
+    /// `bytes` of bodies; one item is always read, however long.
     ///
     /// # Errors
     /// The database could not be read.
@@ -144,20 +163,30 @@ impl Store {
         key: SessionKey,
         after: Seq,
         limit: u32,
-    ) -> Result<Vec<StoredItem>, StoreError> {
+        bytes: usize,
+    ) -> Result<Page<StoredItem>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
-                 join event a on a.session = i.session and a.seq = i.first_seq \
-                 join event b on b.session = i.session and b.seq = i.last_seq \
-                 where i.session = ? and i.first_seq > ? order by i.first_seq limit ?",
+                "select p.first_seq, p.last_seq, p.status, a.body as first, b.body as last, p.total from \
+             (select first_seq, last_seq, status, count(*) over () as total, \
+              row_number() over by_seq as nth, sum(size) over by_seq as upto from \
+              (select i.first_seq, i.last_seq, i.status, \
+               octet_length(a.body) + octet_length(b.body) as size from item i \
+               join event a on a.session = i.session and a.seq = i.first_seq \
+               join event b on b.session = i.session and b.seq = i.last_seq \
+               where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3) \
+              window by_seq as (order by first_seq rows unbounded preceding)) p \
+             cross join event a on a.session = ?1 and a.seq = p.first_seq \
+             cross join event b on b.session = ?1 and b.seq = p.last_seq \
+             where p.upto <= ?4 or p.nth = 1 order by p.first_seq",
             )
             .bind(key.0)
             .bind(integer(after))
             .bind(limit)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
             .fetch_all(&self.readers)
             .await?;
-            rows.iter().map(stored_item).collect()
+            page(&rows, limit, stored_item)
         };
         self.noted(read.await)
     }
@@ -357,6 +386,16 @@ impl Store {
         };
         self.noted(read.await)
     }
+}
+
+fn page<T>(
+    rows: &[SqliteRow],
+    limit: u32,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
+    let total: u64 = rows.first().map(|row| row.try_get("total")).transpose()?.map_or(0, unsigned);
+    let is_last = total < u64::from(limit) && total == rows.len() as u64;
+    Ok(Page { rows: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
 }
 
 fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {

@@ -40,7 +40,7 @@ impl Place {
 
     /// Seqs of all rows of a session.
     async fn seqs(&self, key: SessionKey) -> Vec<Seq> {
-        let rows = self.store.events_after(key, 0, 10_000).await.expect("rows");
+        let rows = self.store.events_after(key, 0, 10_000, usize::MAX).await.expect("rows").rows;
         rows.into_iter().map(|row| row.seq).collect()
     }
 }
@@ -156,7 +156,7 @@ async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything(
     assert_eq!(results, [Ok(()), Err(StoreError::Taken), Ok(())]);
 
     assert_eq!(place.seqs(keys[1]).await, [1, 2, 3, 4]);
-    assert_eq!(place.store.items_after(keys[1], 0, 9).await.unwrap(), []);
+    assert_eq!(place.store.items_after(keys[1], 0, 9, usize::MAX).await.unwrap().rows, []);
     assert_eq!(place.store.request(request(9)).await.unwrap(), None);
     assert_eq!(place.store.remembered("session.submit", "k").await.unwrap(), None);
     assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().title, "a title");
@@ -227,7 +227,7 @@ async fn many_writers_share_commits_and_keep_the_order_of_each_session() {
         .collect();
     for key in keys {
         assert_eq!(place.seqs(key).await, expected);
-        let items = place.store.items_after(key, 0, 100).await.unwrap();
+        let items = place.store.items_after(key, 0, 100, usize::MAX).await.unwrap().rows;
         assert!(items.iter().all(|item| item.last_seq == item.first_seq + 3 && item.status == "completed"));
         assert_eq!(items.len(), 40);
     }
@@ -407,7 +407,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     }
     let (store, owner) = Store::open(&left.path().join("journal.db")).await.unwrap();
     let key = store.find(id(1)).await.unwrap().expect("the session");
-    let rows = store.events_after(key, 0, 10).await.unwrap();
+    let rows = store.events_after(key, 0, 10, usize::MAX).await.unwrap().rows;
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(rows[2].body, "{\"n\":3}");
     store.append(append(key, vec![row(4, None)])).await.unwrap();
@@ -422,7 +422,7 @@ async fn a_store_that_nobody_holds_any_more_opens_again_with_everything() {
     store.append(append(key, vec![row(2, None)])).await.unwrap();
     drop((store, owner));
     let (store, owner) = Store::open(&path).await.unwrap();
-    assert_eq!(store.events_after(key, 1, 10).await.unwrap().len(), 1);
+    assert_eq!(store.events_after(key, 1, 10, usize::MAX).await.unwrap().rows.len(), 1);
     soon(owner.close()).await;
     assert_eq!(store.append(append(key, vec![row(3, None)])).await, Err(StoreError::Closed));
 }
@@ -553,4 +553,28 @@ async fn a_replaced_database_is_not_written_by_a_new_connection() {
     std::fs::write(place.path(), "").unwrap();
     let why = place.store.check().await.expect_err("another file");
     assert!(why.to_string().contains("was replaced"), "{why}");
+}
+
+#[tokio::test]
+async fn a_page_is_bounded_in_bytes_too_and_never_empty() {
+    let place = Place::new().await;
+    let key = place.session(1).await;
+    let long = |seq, bytes: usize| Row { body: "é".repeat(bytes / 2).into(), ..row(seq, None) };
+    let rows = vec![long(10, 100), long(11, 100), long(12, 100), long(13, 5_000), long(14, 2)];
+    place.store.append(append(key, rows)).await.unwrap();
+    for (after, limit, bytes, expected, is_last) in [
+        (9, 100, 300, &[10, 11, 12][..], false),
+        (9, 100, 299, &[10, 11], false),
+        (9, 2, 10_000, &[10, 11], false),
+        (9, 5, 10_000, &[10, 11, 12, 13, 14], false), // perhaps: the page is full
+        (9, 6, 10_000, &[10, 11, 12, 13, 14], true),
+        (12, 100, 300, &[13], false),
+        (12, 100, 0, &[13], false),
+        (13, 100, 0, &[14], true),
+        (14, 100, 300, &[], true),
+    ] {
+        let page = place.store.events_after(key, after, limit, bytes).await.unwrap();
+        let seqs: Vec<Seq> = page.rows.iter().map(|row| row.seq).collect();
+        assert_eq!((&seqs[..], page.is_last), (expected, is_last), "after {after}, {limit}, {bytes}");
+    }
 }

@@ -42,7 +42,7 @@ impl House {
     }
 
     async fn rows(&self, key: SessionKey) -> Vec<(Seq, String)> {
-        let rows = self.store.events_after(key, 0, 1_000).await.expect("read");
+        let rows = self.store.events_after(key, 0, 1_000, usize::MAX).await.expect("read").rows;
         rows.into_iter().map(|row| (row.seq, row.body)).collect()
     }
 }
@@ -148,7 +148,7 @@ async fn check_everything(count: Seq) {
     );
     assert_eq!((view.last_seq, view.cost_usd_micros, view.usage.input_tokens), (last, None, 3));
     assert_eq!((view.updated_at_ms, view.last_line.as_str()), (Timestamp(9), "said"));
-    let items = house.store.items_after(key, 0, 10).await.expect("read");
+    let items = house.store.items_after(key, 0, 10, usize::MAX).await.expect("read").rows;
     assert_eq!(items.len(), 1);
     assert_eq!((items[0].first_seq, items[0].last_seq, items[0].status.as_str()), (2, last, "completed"));
     let pending = house.store.pending_requests(Some(key), None, 10).await.expect("read");

@@ -22,6 +22,7 @@ mod resume;
 mod storage;
 mod submit;
 mod trust;
+mod unload;
 mod upgrade;
 
 use serde_json::{Value, json};

@@ -38,9 +38,16 @@ pub struct Blueprint {
     provider: String,
     environment: Vec<(String, String)>,
     base_url: Option<String>,
+    descriptors: Option<u32>,
 }
 
 impl Blueprint {
+    /// The daemon may have this many descriptors and no more.
+    pub fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
+        self
+    }
+
     pub fn speaking(mut self, api: Api) -> Self {
         self.api = api;
         self
@@ -89,7 +96,7 @@ impl Blueprint {
             self.provider, self.config
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
-        House { folder, models, environment: self.environment, daemon: None }
+        House { folder, models, environment: self.environment, descriptors: self.descriptors, daemon: None }
     }
 
     pub async fn start(self) -> House {
@@ -104,6 +111,7 @@ pub struct House {
     folder: TempDir,
     pub models: ModelServer,
     environment: Vec<(String, String)>,
+    descriptors: Option<u32>,
     daemon: Option<Child>,
 }
 
@@ -115,6 +123,7 @@ impl House {
             provider: String::new(),
             environment: Vec::new(),
             base_url: None,
+            descriptors: None,
         }
     }
 
@@ -160,7 +169,16 @@ impl House {
 
     /// The program with the house's environment, not yet started.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
+        let program = env!("CARGO_BIN_EXE_agentd");
+        let mut command = match self.descriptors {
+            None => Command::new(program),
+            Some(most) => {
+                // Soft and hard, so that nobody can raise it again.
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\""), program]);
+                command
+            }
+        };
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
