@@ -30,7 +30,8 @@ impl Draft<'_> {
 
 /// Merges neighbours of the same role and repairs what providers refuse. Whole messages are shared,
 /// not copied, where nothing is to be done.
-pub(super) fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
+#[must_use]
+pub fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(transcript.len());
     for message in transcript {
         let message = repair(message);

@@ -34,6 +34,12 @@ pub(super) struct House {
 }
 
 impl House {
+    /// One without a socket.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
+        Self { methods, limits, stop: CancellationToken::new(), uid: 0, open: AtomicUsize::new(0) }
+    }
+
     /// Counts one more open connection, until the guard is dropped.
     pub(super) fn count(self: &Arc<Self>) -> OpenConnection {
         self.open.fetch_add(1, Ordering::Relaxed);
