@@ -47,7 +47,7 @@ impl House {
     /// One without a socket.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
-        Self { methods, limits, stop: CancellationToken::new(), uid: 0, open: AtomicUsize::new(0) }
+        Self { methods, limits, stop: CancellationToken::new(), uid: 0, open: Arc::default() }
     }
 
     /// Counts one more open connection, until the guard is dropped.

@@ -17,8 +17,7 @@ fn every_test_that_is_named_is_there() {
     let mut source = String::new();
     read(&root.join("src"), &mut source);
     read(&root.join("tests"), &mut source);
-    let missing: Vec<&&str> =
-        named.iter().filter(|name| !source.contains(&format!("fn {name}("))).collect();
+    let missing: Vec<&&str> = named.iter().filter(|name| !source.contains(&format!("fn {name}("))).collect();
     assert!(missing.is_empty(), "SECURITY.md names tests that are not there: {missing:?}");
 }
 
