@@ -3,7 +3,7 @@
 
   corpus.py unpack TARGET          corpus/TARGET.txt -> corpus/TARGET/
   corpus.py pack TARGET [FOLDER]   corpus/TARGET/ or FOLDER -> corpus/TARGET.txt, the smallest inputs
-                                   first, at most 40 KB; inputs under "# kept" stay as they are
+                                   first, at most 30 KB; inputs under "# kept" stay as they are
   corpus.py keep TARGET FILE       one input, a finding, under "# kept" of corpus/TARGET.txt
 
 One input a line; printable ASCII stands for itself, the rest is \\n, \\r, \\t, \\\\ or \\xNN.
@@ -15,7 +15,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent / "corpus"
-MOST = 40_000
+MOST = 30_000
 KEPT, FOUND = "# kept", "# found"
 PLAIN = {10: "\\n", 13: "\\r", 9: "\\t", 92: "\\\\"}
 
