@@ -63,6 +63,9 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
 
 /// What every provider demands of the shape.
 fn shape(history: &[Arc<Message>]) -> Result<(), String> {
+    if history.first().is_some_and(|first| first.role != Role::User) {
+        return Err("the model begins".into());
+    }
     for (at, message) in history.iter().enumerate() {
         let rule = |kept: bool, text: &str| if kept { Ok(()) } else { Err(format!("{at}: {text}")) };
         rule(at == 0 || history[at - 1].role != message.role, "roles do not alternate")?;
