@@ -21,3 +21,7 @@ pub mod rpc;
 pub mod client;
 
 pub mod daemon;
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;

@@ -42,6 +42,8 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "rpc",
         ],
     ),
+    // Not in a release: the doors of the fuzz targets.
+    ("fuzzing", 6, &["types", "engine", "model", "tools", "transport", "client"]),
 ];
 
 /// A program and the one folder that it calls.

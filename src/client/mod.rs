@@ -21,6 +21,9 @@ pub mod escape;
 mod events;
 mod failure;
 mod follow;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod keys;
 mod list;
 mod logs;

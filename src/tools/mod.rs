@@ -13,6 +13,9 @@ mod context;
 mod diff;
 mod disk;
 mod edit;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod glob;
 mod grep;
 mod guard;

@@ -48,6 +48,12 @@ impl Current {
 }
 
 impl House {
+    /// One without a socket.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
+        Self { methods, limits, stop: CancellationToken::new(), uid: 0, open: Arc::default() }
+    }
+
     /// Counts one more open connection, until the guard is dropped.
     pub(super) fn count(self: &Arc<Self>) -> OpenConnection {
         self.open.fetch_add(1, Ordering::Relaxed);
