@@ -86,6 +86,12 @@ pub struct StatusReply {
     pub active_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
+    /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
+    #[serde(default)]
+    pub confinement: String,
+    /// Processes of an earlier daemon that could not be ended at the start.
+    #[serde(default)]
+    pub leftovers: Vec<i32>,
 }
 
 /// `daemon.shutdown`

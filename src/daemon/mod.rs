@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod error;
 mod notify;
+mod orphans;
 mod places;
 mod shutdown;
 mod telemetry;
@@ -76,8 +77,13 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("database open");
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let house = wiring::house(&config, &places, store, Arc::clone(&clock))?;
+    let open_files = orphans::raise_open_files();
+    let house = wiring::house(&config, &places, store, Arc::clone(&clock), open_files)?;
     let registry = Registry::new(house);
+    // Before anything can be started, and before anybody can ask for it.
+    let reaper = orphans::adopt()?;
+    let leftovers = orphans::sweep(&registry).await;
+    stage("leftovers ended");
     let stop = CancellationToken::new();
     let hurry = Arc::default();
     let info = Info {
@@ -85,6 +91,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         data_dir: places.data_dir.display().to_string(),
         config_files: config.files.iter().map(|file| file.display().to_string()).collect(),
         started_at: clock.now(),
+        leftovers,
     };
     let office = Office {
         registry: registry.clone(),
@@ -129,6 +136,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     shutdown::park(&registry, signals, &hurry, PARK_WITHIN).await;
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
+    reaper.abort();
     store_owner.close().await;
     tracing::info!("stopped");
     Ok(())

@@ -1,11 +1,13 @@
 //! The configuration handed out: each floor gets the small settings it asked for.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::{Config, ProviderKind};
 use super::error::DaemonError;
+use super::orphans;
 use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
@@ -13,7 +15,6 @@ use crate::model::{self, Key, Kind, ModelError, ModelSettings, Models};
 use crate::session::{House, Settings};
 use crate::store::Store;
 use crate::tools::{self, Toolbox};
-use crate::types::ids::Seed;
 use crate::types::model::ModelRef;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
@@ -27,6 +28,7 @@ pub(super) fn house(
     places: &Places,
     store: Store,
     clock: Arc<dyn Clock>,
+    open_files: Option<(u64, u64)>,
 ) -> Result<House, DaemonError> {
     let models = models(config)?;
     if let Some(main) = &config.models.main {
@@ -38,7 +40,9 @@ pub(super) fn house(
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
         edit_requires_read: config.tools.edit_requires_read,
-        instance: format!("{:032x}", Seed::random().0),
+        instance: orphans::instance(&places.data_dir)?,
+        limits: limits(config, open_files),
+        cgroup: config.tools.cgroup.setting(),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
@@ -171,6 +175,17 @@ fn budgets(config: &Config) -> Budgets {
         model_calls: given.model_calls,
         output_tokens: given.output_tokens,
         wall_time_ms: given.wall_time.map(|span| millis(span.0)),
+    }
+}
+
+fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
+    let given = &config.tools;
+    tools::Limits {
+        memory: given.memory.map(|size| size.0),
+        processes: given.processes.map(NonZeroU64::get),
+        file_size: given.file_size.map(|size| size.0),
+        cpu_time: given.cpu_time.map(|span| span.0),
+        open_files,
     }
 }
 

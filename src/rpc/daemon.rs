@@ -66,6 +66,8 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         sessions,
         active_sessions,
         storage,
+        confinement: house.tools.confinement(),
+        leftovers: office.info.leftovers.clone(),
     })
 }
 

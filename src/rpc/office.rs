@@ -19,6 +19,8 @@ pub struct Info {
     pub config_files: Vec<String>,
     /// When it started.
     pub started_at: Timestamp,
+    /// Processes of an earlier daemon that it could not end.
+    pub leftovers: Vec<i32>,
 }
 
 /// What every method may use.

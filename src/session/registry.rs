@@ -29,6 +29,8 @@ use crate::types::usage::Budgets;
 
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;
+/// Started processes that may wait to be recorded; tools wait beyond that.
+const BIRTHS: usize = 16;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
 /// Method name under which `session.delete` remembers its replies.
@@ -309,7 +311,8 @@ impl Registry {
             feed: Arc::clone(&feed),
             clients: Arc::clone(&clients),
         };
-        let jobs = Jobs::new(Arc::clone(&house));
+        let (birth, births) = mpsc::channel(BIRTHS);
+        let jobs = Jobs::new(Arc::clone(&house), birth);
         let actor = Actor {
             id,
             key,
@@ -319,6 +322,7 @@ impl Registry {
             clients,
             inbox,
             leaving: left,
+            births,
             jobs,
             state: Tending::default(),
         };

@@ -38,6 +38,7 @@ pub struct Blueprint {
     provider: String,
     environment: Vec<(String, String)>,
     base_url: Option<String>,
+    prelude: Option<String>,
 }
 
 impl Blueprint {
@@ -65,6 +66,12 @@ impl Blueprint {
         self
     }
 
+    /// What a shell does before it becomes the daemon, e.g. `ulimit -n 64`.
+    pub fn under(mut self, prelude: &str) -> Self {
+        self.prelude = Some(prelude.into());
+        self
+    }
+
     /// Another model server than the house's own.
     pub fn model_server_at(mut self, base_url: &str) -> Self {
         self.base_url = Some(base_url.into());
@@ -89,7 +96,7 @@ impl Blueprint {
             self.provider, self.config
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
-        House { folder, models, environment: self.environment, daemon: None }
+        House { folder, models, environment: self.environment, prelude: self.prelude, daemon: None }
     }
 
     pub async fn start(self) -> House {
@@ -104,6 +111,7 @@ pub struct House {
     folder: TempDir,
     pub models: ModelServer,
     environment: Vec<(String, String)>,
+    prelude: Option<String>,
     daemon: Option<Child>,
 }
 
@@ -115,6 +123,7 @@ impl House {
             provider: String::new(),
             environment: Vec::new(),
             base_url: None,
+            prelude: None,
         }
     }
 
@@ -160,7 +169,11 @@ impl House {
 
     /// The program with the house's environment, not yet started.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
+        let program = env!("CARGO_BIN_EXE_agentd");
+        let mut command = Command::new(if self.prelude.is_some() { "/bin/bash" } else { program });
+        if let Some(prelude) = &self.prelude {
+            command.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\""), program]);
+        }
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
