@@ -68,7 +68,7 @@ pub(super) async fn sweep(registry: &Registry) -> Vec<i32> {
         Vec::new()
     });
     let calls: Vec<_> = records.iter().map(|record| record.call_id).collect();
-    let swept = house.tools.sweep(records).await;
+    let swept = house.setup().tools.sweep(records).await;
     if swept.found > 0 {
         tracing::info!(count = swept.found, "processes that an earlier daemon had left were ended");
     }

@@ -20,4 +20,6 @@ mod trip_tests;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, SettledRequest, StoredItem, StoredRequest};
-pub use rows::{Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+pub use rows::{
+    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+};

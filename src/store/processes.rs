@@ -17,8 +17,9 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn processes(&self) -> Result<Vec<ProcessRecord>, StoreError> {
-        let rows =
-            sqlx::query("select call_id, pid, started, boot_id from process").fetch_all(&self.readers).await?;
+        let rows = sqlx::query("select call_id, pid, started, boot_id from process")
+            .fetch_all(&self.readers)
+            .await?;
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {
             let call_id: String = row.try_get("call_id")?;
@@ -51,7 +52,9 @@ pub(super) async fn update(
 ) -> Result<(), StoreError> {
     match row {
         ProcessRow::Born { record, at } => {
-            script.sql().push("insert or replace into process (call_id, session, pid, started, boot_id, at_ms) ");
+            script
+                .sql()
+                .push("insert or replace into process (call_id, session, pid, started, boot_id, at_ms) ");
             script.sql().push_values([record], |mut values, record| {
                 values
                     .push_bind(record.call_id.to_string())

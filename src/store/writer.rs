@@ -4,8 +4,8 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
-use super::processes;
 use super::open::{close_connection, is_worth_single_tries};
+use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use crate::types::ids::CallId;

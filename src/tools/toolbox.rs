@@ -127,7 +127,8 @@ impl Toolbox {
         let call_id = call.call_id;
         let call = match self.parse(call)? {
             Call::Bash(input) => {
-                return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop }).await;
+                return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
+                    .await;
             }
             call => call,
         };

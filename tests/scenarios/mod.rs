@@ -15,12 +15,15 @@ mod limits;
 mod list;
 mod model_errors;
 mod modes;
+mod one_daemon;
 mod orphans;
 mod prefix;
 mod processes;
+mod reload;
 mod resume;
 mod submit;
 mod trust;
+mod upgrade;
 
 use serde_json::{Value, json};
 

@@ -26,7 +26,11 @@ struct Marked(String);
 impl Marked {
     fn new(house: &House) -> Self {
         // A number that `sleep` takes and nobody else has: the folder's name is random.
-        let name = house.path("").to_string_lossy().bytes().fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b));
+        let name = house
+            .path("")
+            .to_string_lossy()
+            .bytes()
+            .fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b));
         Self(format!("{}.{}", 7_000 + name % 999, name % 1_000_003))
     }
 
@@ -119,7 +123,8 @@ async fn a_scrubbed_process_without_parents_is_found_in_its_cgroup() {
         return;
     }
     let session = house.client("alice").await.create(&house).await;
-    let escape = "(env -i setsid sleep MARK >/dev/null 2>&1 &); (env -i setsid sleep MARK &); sleep MARK; true";
+    let escape =
+        "(env -i setsid sleep MARK >/dev/null 2>&1 &); (env -i setsid sleep MARK &); sleep MARK; true";
     let marked = spread(&house, &session, escape, 4).await;
     let instance = instance(&house);
     session.call("abort", json!({})).await;
@@ -186,7 +191,11 @@ async fn a_start_leaves_strangers_alone_also_those_with_a_number_that_was_ours()
     let mut bystander =
         Command::new("sleep").arg("1000").process_group(0).kill_on_drop(true).spawn().expect("it sleeps");
     let pid = i64::from(bystander.id().expect("it runs"));
-    sqlx::query("update process set pid = ?").bind(pid).execute(&mut database(&house).await).await.expect("changed");
+    sqlx::query("update process set pid = ?")
+        .bind(pid)
+        .execute(&mut database(&house).await)
+        .await
+        .expect("changed");
     house.launch().await;
     assert_eq!(marked.alive(), [], "found by its environment");
     assert_eq!(spared.alive().len(), 3, "another daemon's");
@@ -207,7 +216,15 @@ async fn a_process_is_recorded_while_it_runs_and_no_longer() {
     let pid: i64 = said["text"].as_str().expect("a text").trim().parse().expect("an id");
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let began: i64 = stat.rsplit_once(") ").expect("a name").1.split(' ').nth(19).expect("a field").parse().expect("a number");
+    let began: i64 = stat
+        .rsplit_once(") ")
+        .expect("a name")
+        .1
+        .split(' ')
+        .nth(19)
+        .expect("a field")
+        .parse()
+        .expect("a number");
     let call_id = started["call_id"].as_str().expect("an id").to_owned();
     assert_eq!(recorded(&house).await, [(call_id, pid, began, boot.trim().to_owned())]);
     session.call("abort", json!({"call_id": started["call_id"]})).await;
@@ -233,7 +250,12 @@ async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
     for (name, value) in parent.as_std().get_envs() {
         nested.env(name, value.expect("a value"));
     }
-    nested.args(["-c", "\"$0\" \"$@\" & wait"]).arg(program).args(arguments).kill_on_drop(true).process_group(0);
+    nested
+        .args(["-c", "\"$0\" \"$@\" & wait"])
+        .arg(program)
+        .args(arguments)
+        .kill_on_drop(true)
+        .process_group(0);
     let mut nested = nested.stderr(Stdio::null()).spawn().expect("it starts");
     let group = Pid::from_raw(i32::try_from(nested.id().expect("it runs")).expect("an id"));
     let client = house.client_at(&house.socket()).await;
@@ -254,7 +276,8 @@ async fn no_zombie_stays_whoever_its_parents_were() {
     house.models.push(Step::text("Done."));
     session.submit("go").await;
     seen.turn_ends("success").await;
-    let codes: Vec<_> = seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
+    let codes: Vec<_> =
+        seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
     assert_eq!(codes, [json!(0), json!(7)], "nobody else took the exit status of a shell");
     // One of them lives a little longer than its call: nobody knew it.
     let seen = || format!("{:?}", children(&house));
@@ -266,7 +289,9 @@ fn children(house: &House) -> Vec<String> {
     let me = house.pid().to_string();
     let entries = std::fs::read_dir("/proc").expect("a process list");
     let stats = entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-    stats.filter(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.split(' ').nth(1) == Some(&me))).collect()
+    stats
+        .filter(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.split(' ').nth(1) == Some(&me)))
+        .collect()
 }
 
 async fn database(house: &House) -> SqliteConnection {

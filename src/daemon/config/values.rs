@@ -50,7 +50,9 @@ impl<'de> Deserialize<'de> for Size {
             Given::Text(text) => (format!("{text:?}"), bytes(&text)),
         };
         bytes.filter(|bytes| *bytes > 0).map(Size).ok_or_else(|| {
-            de::Error::custom(format!("expected a size of at least one byte, like \"512MiB\" or \"4GiB\", got {shown}"))
+            de::Error::custom(format!(
+                "expected a size of at least one byte, like \"512MiB\" or \"4GiB\", got {shown}"
+            ))
         })
     }
 }

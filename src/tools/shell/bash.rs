@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::birth::{Birth, register};
 use super::capture::{Capture, Utf8};
-use super::environment::scrub;
 use super::cell::Powers;
+use super::environment::scrub;
 use super::limits::Breach;
 use super::process::{self, Launch, Shell};
 use super::tree::{Ended, Tree};
@@ -148,8 +148,7 @@ pub(in crate::tools) async fn run(
         Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
     let tree = Tree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
-    let record =
-        ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
+    let record = ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
     if let Err(refusal) = register(&births, record).await {
         // Not known to anybody after our death: it must not outlive this moment.
         tree.end(Duration::ZERO).await;
@@ -175,7 +174,8 @@ pub(in crate::tools) async fn run(
     let _ = timeout(LAST_WORDS, output.drain()).await;
 
     let folder = shell.last_folder();
-    Ok(Report { context, cwd, limit, end, status, ended, folder, spent: begun.elapsed() }.tell(output))
+    Ok(Report { context, cwd, limit, end, status, ended, powers, folder, spent: begun.elapsed() }
+        .tell(output))
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -321,6 +321,7 @@ struct Report<'a> {
     end: End,
     status: Option<ExitStatus>,
     ended: Ended,
+    powers: Powers,
     folder: Option<PathBuf>,
     spent: Duration,
 }
@@ -347,8 +348,11 @@ impl Report<'_> {
             (End::Exited, Some(0)) => (ToolStatus::Completed, None),
             (End::Exited, exit_code) => {
                 let breach = self.breach(signal, exit_code);
+                let limits = &self.context.settings.limits;
                 if let Some(breach) = breach {
-                    notes.push(format!("The command {}.", self.context.settings.limits.words(breach)));
+                    notes.push(format!("The command {}.", limits.words(breach)));
+                } else if let Some(words) = limits.suspect(&text, self.powers) {
+                    notes.push(words);
                 }
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),

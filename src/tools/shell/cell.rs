@@ -53,6 +53,8 @@ impl Cells {
     pub(in crate::tools) fn find(setting: &CgroupSetting, instance: &str) -> Self {
         let prefix = format!("agentd-{instance}.");
         let base = match setting {
+            // Without a name nobody could find what is left.
+            _ if instance.is_empty() => Err("nothing is run".to_owned()),
             CgroupSetting::Off => Err("switched off".to_owned()),
             CgroupSetting::Auto => own_cgroup().ok_or_else(|| "no cgroup v2 here".to_owned()),
             CgroupSetting::At(dir) => Ok(dir.clone()),
@@ -88,7 +90,8 @@ impl Cells {
         let base = self.base.as_ref().ok()?;
         self.remove_rest();
         let dir = base.join(format!("{}{call_id}", self.prefix));
-        let made = fs::create_dir(&dir).and_then(|()| File::options().write(true).open(dir.join("cgroup.procs")));
+        let made =
+            fs::create_dir(&dir).and_then(|()| File::options().write(true).open(dir.join("cgroup.procs")));
         let entrance = match made {
             Ok(entrance) => entrance,
             Err(error) => {
@@ -313,9 +316,12 @@ mod tests {
     #[test]
     fn only_cgroups_of_this_instance_are_ours() {
         let cells = Cells::find(&CgroupSetting::Off, "ab");
-        for (path, expected) in
-            [("/x/agentd-ab.call_1", true), ("/agentd-ab.call_1/sub", true), ("/agentd-abc.call_1", false), ("/", false)]
-        {
+        for (path, expected) in [
+            ("/x/agentd-ab.call_1", true),
+            ("/agentd-ab.call_1/sub", true),
+            ("/agentd-abc.call_1", false),
+            ("/", false),
+        ] {
             assert_eq!(cells.holds(path), expected, "{path}");
         }
         assert!(cells.describe().contains("switched off"), "{}", cells.describe());

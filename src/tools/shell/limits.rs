@@ -88,6 +88,20 @@ impl Limits {
         }
     }
 
+    /// Where the kernel only refuses, and programs say what they please: the limits that may be
+    /// behind what a failed command said.
+    pub(super) fn suspect(&self, output: &str, cgroup: Powers) -> Option<String> {
+        const NO_MEMORY: [&str; 5] =
+            ["annot allocate memory", "emoryError", "ut of memory", "bad_alloc", "memory allocation of"];
+        let says = |words: &[&str]| words.iter().any(|words| output.contains(words));
+        if let Some(most) = self.memory.filter(|_| !cgroup.memory && says(&NO_MEMORY)) {
+            return Some(format!("Note: each process may hold at most {} of data here.", bytes(most)));
+        }
+        let most =
+            self.processes.filter(|_| !cgroup.processes && says(&["Resource temporarily unavailable"]))?;
+        Some(format!("Note: the user may have at most {most} processes here."))
+    }
+
     /// What a breach means, for the model.
     pub(super) fn words(&self, breach: Breach) -> String {
         match breach {
@@ -141,9 +155,13 @@ mod tests {
 
     #[test]
     fn sizes_are_told_in_units_of_people() {
-        for (count, expected) in
-            [(5, "5 B"), (2048, "2 KiB"), (64 << 20, "64 MiB"), (3 << 29, "1.5 GiB"), (u64::MAX, "17179869184.0 GiB")]
-        {
+        for (count, expected) in [
+            (5, "5 B"),
+            (2048, "2 KiB"),
+            (64 << 20, "64 MiB"),
+            (3 << 29, "1.5 GiB"),
+            (u64::MAX, "17179869184.0 GiB"),
+        ] {
             assert_eq!(bytes(count), expected);
         }
     }

@@ -13,8 +13,8 @@ mod tree;
 
 pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
 pub use birth::Birth;
-pub use cell::CgroupSetting;
 pub(super) use cell::Cells;
+pub use cell::CgroupSetting;
 pub use limits::Limits;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;

@@ -45,7 +45,11 @@ struct Wanted {
 /// Kills what an earlier daemon of this instance left: the sessions and groups of `records`, what
 /// carries the instance's mark or stands in one of its cgroups, and all their descendants. Looks
 /// again until nothing is left. Never touches this process or those that it descends from.
-pub(in crate::tools) async fn sweep(instance: &str, cells: Arc<Cells>, mut records: Vec<ProcessRecord>) -> Swept {
+pub(in crate::tools) async fn sweep(
+    instance: &str,
+    cells: Arc<Cells>,
+    mut records: Vec<ProcessRecord>,
+) -> Swept {
     let boot_id = proc::boot_id();
     records.retain(|record| !boot_id.is_empty() && record.boot_id == boot_id);
     let mark = format!("AGENTD_INSTANCE={instance}").into_bytes();
@@ -114,9 +118,7 @@ fn is_of(record: &ProcessRecord, process: &Process, all: &[Process]) -> bool {
     }
     match all.iter().find(|leader| leader.pid == record.pid) {
         Some(leader) => leader.started == record.started,
-        None => {
-            (record.started..record.started.saturating_add(LONGEST_CALL)).contains(&process.started)
-        }
+        None => (record.started..record.started.saturating_add(LONGEST_CALL)).contains(&process.started),
     }
 }
 

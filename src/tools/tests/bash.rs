@@ -148,9 +148,15 @@ async fn progress_is_valid_text_and_never_holds_up_the_command() {
     let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
     // Nobody listens: the channel fills up at once.
     let (progress, mut listener) = mpsc::channel(4);
-    let outcome =
-        within(room.tools.run(&call, &prepared, &room.scene, progress, registrar(), CancellationToken::new()))
-            .await;
+    let outcome = within(room.tools.run(
+        &call,
+        &prepared,
+        &room.scene,
+        progress,
+        registrar(),
+        CancellationToken::new(),
+    ))
+    .await;
     let mut heard = String::new();
     while let Ok(piece) = listener.try_recv() {
         assert_eq!(piece.stream, "stdout");
