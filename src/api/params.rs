@@ -84,6 +84,8 @@ pub struct StatusReply {
     pub sessions: u64,
     /// Of these, running or waiting for a person.
     pub active_sessions: u64,
+    /// Sessions in memory; the others are loaded when they are used.
+    pub loaded_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
     /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
