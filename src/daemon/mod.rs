@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod error;
 mod notify;
+mod orphans;
 mod places;
 mod reload;
 mod shutdown;
@@ -21,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use reload::Reloader;
 use shutdown::Wish;
+use wiring::Found;
 
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry, summarise};
 use crate::store::{self, Store};
 use crate::transport::{self, StateLock};
-use crate::types::ids::Seed;
 use crate::types::time::{Clock, Timestamp};
 
 pub use crate::api::exit;
@@ -86,7 +87,7 @@ pub fn check_config(options: Options) -> Result<Vec<PathBuf>, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, "")?;
+    wiring::setup(&config, &places, &Found::default())?;
     Ok(config.files)
 }
 
@@ -117,10 +118,13 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = inherited.as_ref().and_then(activation::path) {
         places.socket = path;
     }
-    let instance = format!("{:032x}", Seed::random().0);
-    let setup = wiring::setup(&config, &places, &instance)?;
+    // Nothing is made for a configuration that cannot be.
+    wiring::setup(&config, &places, &Found::default())?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
+    let instance = orphans::instance(&places.data_dir)?;
+    let found = Found { instance, open_files: orphans::raise_open_files() };
+    let setup = wiring::setup(&config, &places, &found)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
     let (store, store_owner) = Store::open_or_rescue(&database, &backups, clock.now(), &summarise).await?;
@@ -128,6 +132,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let registry = Registry::new(House::new(store, Arc::clone(&clock), setup));
+    // Before anything can be started, and before anybody can ask for it.
+    let reaper = orphans::adopt()?;
+    let leftovers = orphans::sweep(&registry).await;
+    stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let info = Info {
         socket: places.socket.display().to_string(),
@@ -135,6 +143,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         backups,
         storage_notices: store::notices(&database),
         started_at: clock.now(),
+        leftovers,
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
@@ -178,7 +187,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let mut reloader = Reloader {
         flag: options.config,
         places,
-        instance,
+        found,
         registry: registry.clone(),
         clock,
         at_start: config.clone(),
@@ -210,6 +219,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
+    reaper.abort();
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }

@@ -75,6 +75,8 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         storage,
         storage_notices: office.info.storage_notices.clone(),
         backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
+        confinement: setup.tools.confinement(),
+        leftovers: office.info.leftovers.clone(),
         last_reload: config.last_reload,
     })
 }

@@ -23,6 +23,8 @@ pub struct Info {
     pub storage_notices: Vec<String>,
     /// When it started.
     pub started_at: Timestamp,
+    /// Processes of an earlier daemon that it could not end.
+    pub leftovers: Vec<i32>,
 }
 
 /// What is known of the configuration now.

@@ -24,6 +24,8 @@ mod tests;
 
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;
+/// Started processes that may wait to be recorded; tools wait beyond that.
+const BIRTHS: usize = 16;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
 /// Bytes read at once; one event is always read, however long.
@@ -163,7 +165,8 @@ impl Registry {
             clients: Arc::clone(&clients),
             door: Arc::clone(&door),
         };
-        let jobs = Jobs::new(Arc::clone(&house));
+        let (birth, births) = mpsc::channel(BIRTHS);
+        let jobs = Jobs::new(Arc::clone(&house), birth);
         let actor = Actor {
             id,
             key,
@@ -173,6 +176,7 @@ impl Registry {
             clients,
             inbox,
             leaving: left,
+            births,
             jobs,
             door,
             state: Tending::default(),

@@ -90,7 +90,7 @@ async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
             all.push((Vec::new(), true));
             continue;
         };
-        let rows = store.events_after(key, 0, 10_000).await?;
+        let rows = store.events_after(key, 0, 10_000, usize::MAX).await?.rows;
         let is_cut = rows.last().is_some_and(|row| row.body.contains(HISTORY_LOST));
         let mut seqs: Vec<Seq> = rows.iter().map(|row| row.seq).collect();
         if is_cut {

@@ -9,6 +9,7 @@ mod error;
 mod health;
 mod lies;
 mod open;
+mod processes;
 mod read;
 mod rescue;
 mod rolling;
@@ -34,4 +35,6 @@ pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
-pub use rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+pub use rows::{
+    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+};

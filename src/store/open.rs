@@ -129,7 +129,7 @@ impl Store {
         self.health.trouble().map_or(Ok(()), Err)
     }
 
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
     ) -> Result<T, StoreError> {

@@ -97,6 +97,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         requests: Vec::new(),
         summary: None,
         idempotency: None,
+        processes: Vec::new(),
         sync: Sync::Normal,
     }
 }

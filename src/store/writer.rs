@@ -10,9 +10,11 @@ use super::error::StoreError;
 use super::health::Health;
 use super::lies::Lies;
 use super::open::{close_connection, is_worth_single_tries};
+use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use super::site::Site;
+use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
 /// Commands taken into one transaction at most.
@@ -40,6 +42,7 @@ pub(super) enum Command {
     Delete(Box<Deletion>, Answer<()>),
     /// Writes something that changes nothing.
     Try(Answer<()>),
+    Forget(Vec<CallId>, Answer<()>),
     Close,
 }
 
@@ -85,6 +88,10 @@ impl Writer {
                     Command::Try(answer) => {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.try_to_write().await);
+                    }
+                    Command::Forget(calls, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.forget(&calls).await);
                     }
                     Command::Close => closing = true,
                 }
@@ -185,6 +192,12 @@ impl Writer {
         self.said(done)
     }
 
+    async fn forget(&mut self, calls: &[CallId]) -> Result<(), StoreError> {
+        let done = processes::forget(&mut self.connection, calls).await;
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
     async fn try_to_write(&mut self) -> Result<(), StoreError> {
         let done = match self.set_sync(Sync::Full).await {
             Ok(()) => rewrite_nothing(&mut self.connection).await,
@@ -260,8 +273,9 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, summary: None, idempotency: None, .. }]
-        if rows.len() <= CHUNK && folds.is_empty() && items.is_empty() && requests.is_empty())
+    matches!(group, [Append { rows, folds, items, requests, processes, summary: None, idempotency: None, .. }]
+        if rows.len() <= CHUNK
+            && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
@@ -289,6 +303,9 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        for process in &append.processes {
+            processes::update(&mut script, append.key, process).await?;
         }
         if let Some(summary) = &append.summary {
             let last_seq = append.rows.last().map(|row| row.seq);

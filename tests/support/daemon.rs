@@ -39,6 +39,7 @@ pub struct Blueprint {
     environment: Vec<(String, String)>,
     base_url: Option<String>,
     descriptors: Option<u32>,
+    prelude: Option<String>,
 }
 
 impl Blueprint {
@@ -72,6 +73,12 @@ impl Blueprint {
         self
     }
 
+    /// What a shell does before it becomes the daemon, e.g. `ulimit -n 64`.
+    pub fn under(mut self, prelude: &str) -> Self {
+        self.prelude = Some(prelude.into());
+        self
+    }
+
     /// Another model server than the house's own.
     pub fn model_server_at(mut self, base_url: &str) -> Self {
         self.base_url = Some(base_url.into());
@@ -96,7 +103,8 @@ impl Blueprint {
             self.provider, self.config
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
-        House { folder, models, environment: self.environment, descriptors: self.descriptors, daemon: None }
+        let (descriptors, prelude) = (self.descriptors, self.prelude);
+        House { folder, models, environment: self.environment, descriptors, prelude, daemon: None }
     }
 
     pub async fn start(self) -> House {
@@ -112,6 +120,7 @@ pub struct House {
     pub models: ModelServer,
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
+    prelude: Option<String>,
     daemon: Option<Child>,
 }
 
@@ -124,6 +133,7 @@ impl House {
             environment: Vec::new(),
             base_url: None,
             descriptors: None,
+            prelude: None,
         }
     }
 
@@ -170,15 +180,12 @@ impl House {
     /// The program with the house's environment, not yet started.
     pub fn command(&self) -> Command {
         let program = env!("CARGO_BIN_EXE_agentd");
-        let mut command = match self.descriptors {
-            None => Command::new(program),
-            Some(most) => {
-                // Soft and hard, so that nobody can raise it again.
-                let mut command = Command::new("sh");
-                command.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\""), program]);
-                command
-            }
-        };
+        let limit = self.descriptors.map(|most| format!("ulimit -n {most}"));
+        let before: Vec<&str> = limit.iter().chain(&self.prelude).map(String::as_str).collect();
+        let mut command = Command::new(if before.is_empty() { program } else { "/bin/bash" });
+        if !before.is_empty() {
+            command.args(["-c", &format!("{}; exec \"$0\" \"$@\"", before.join("; ")), program]);
+        }
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
