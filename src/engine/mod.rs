@@ -8,7 +8,11 @@ mod input;
 mod model;
 mod plan;
 mod prompt;
+mod question;
+mod recover;
+mod repair;
 mod retry;
+mod said;
 mod state;
 mod stop;
 mod submit;
@@ -18,6 +22,7 @@ mod words;
 #[cfg(test)]
 pub(crate) mod laws;
 
-pub use input::{Busy, Input, Judged, Now, Refusal, Submit};
+pub use input::{Busy, Input, Judged, Now, Recovery, Refusal, Submit};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
+pub use repair::{Repair, breach, repair};
 pub use state::{Engine, Settings, Snapshot};

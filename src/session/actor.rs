@@ -14,7 +14,7 @@ use super::handle::{Aborted, Command, Reply};
 use super::house::House;
 use super::jobs::{Jobs, Surroundings};
 use super::journal;
-use crate::engine::{Effect, Engine, Input, Now, Plan};
+use crate::engine::{Effect, Engine, Input, Now, Plan, Recovery};
 use crate::store::{Idempotency, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seed, SessionId};
@@ -80,7 +80,8 @@ impl Actor {
     pub async fn run(mut self, recover: bool) {
         let _mourner = Mourner(Arc::clone(&self.feed));
         if recover {
-            self.hear(Input::Recovered).await;
+            let price = self.engine.model().parse().ok().and_then(|model| self.house.models.price(&model));
+            self.hear(Input::Recovered(Recovery { price })).await;
         }
         loop {
             if self.is_parked() {
@@ -186,7 +187,11 @@ impl Actor {
     ) -> Result<(), SessionError> {
         let keep = !matches!(
             input,
-            Input::Submit(_) | Input::Answer { .. } | Input::Abort { .. } | Input::Kill { .. }
+            Input::Submit(_)
+                | Input::Answer { .. }
+                | Input::Choose { .. }
+                | Input::Abort { .. }
+                | Input::Kill { .. }
         );
         if let Input::ToolDone { outcome, .. } = &input {
             self.note_survivors(outcome.detail.as_ref());
@@ -297,6 +302,9 @@ impl Actor {
             }
             Effect::RunTool { call, prepared } => {
                 self.jobs.run_tool(call, prepared, Surroundings::of(&self.engine, self.id));
+            }
+            Effect::Inspect { call, prepared } => {
+                self.jobs.inspect(call.call_id, prepared, Surroundings::of(&self.engine, self.id));
             }
             Effect::StopAll => {
                 self.jobs.stop_all();

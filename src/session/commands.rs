@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
 use super::error::SessionError;
-use super::handle::{Aborted, Answer, Answered, Command, Keyed, Reply, Submission, Submitted, SubmittedAs};
+use super::handle::{Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs};
 use super::jobs::{self, Surroundings};
 use crate::engine::{Input, Refusal, Submit};
 use crate::store::Idempotency;
 use crate::types::event::Event;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, Seq};
 use crate::types::permission::{Decision, Scope, VerdictKind};
 
 impl Actor {
@@ -41,6 +41,9 @@ impl Actor {
                 if granted {
                     self.settle_granted().await;
                 }
+            }
+            Command::Choose(chosen, reply) => {
+                let _ = reply.send(self.choose(*chosen).await);
             }
             Command::Abort { turn_id, call_id, origin, reply } => {
                 self.abort(Input::Abort { turn_id, call_id, origin: Some(origin) }, call_id, reply).await;
@@ -123,6 +126,26 @@ impl Actor {
         let idempotency = self.row(METHOD, answer.keyed, &answered);
         self.perform(&mut plan, idempotency).await?;
         Ok(answered)
+    }
+
+    async fn choose(&mut self, chosen: Chosen) -> Result<Seq, SessionError> {
+        const METHOD: &str = "session.answer";
+        if let Some(known) = self.remembered(METHOD, chosen.keyed.as_ref()).await? {
+            return Ok(known);
+        }
+        let mut plan = self.decide(Input::Choose {
+            request_id: chosen.request_id,
+            choice: chosen.choice,
+            origin: Some(chosen.origin),
+        })?;
+        let resolved = plan.facts.iter().find_map(|entry| match &entry.envelope.event {
+            Event::QuestionResolved { .. } => Some(entry.envelope.seq),
+            _ => None,
+        });
+        let seq = resolved.ok_or(SessionError::Refused(Refusal::NotPending))?;
+        let idempotency = self.row(METHOD, chosen.keyed, &seq);
+        self.perform(&mut plan, idempotency).await?;
+        Ok(seq)
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
@@ -225,6 +248,7 @@ fn refuse(command: Command) {
     match command {
         Command::Submit(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         Command::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Choose(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }

@@ -19,7 +19,7 @@ use crate::tools::Scene;
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{FaultKind, ModelFault, ModelRequest};
-use crate::types::tool::{Prepared, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
 
 /// Reports that may wait for the session; jobs wait beyond that.
@@ -194,7 +194,10 @@ impl Jobs {
                         house.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
                 }
-                Err(fault) => Input::ModelFailed { token, fault, duration_ms },
+                Err(fault) => {
+                    let price = house.models.price(&request.model);
+                    Input::ModelFailed { token, fault, price, duration_ms }
+                }
             })
         });
     }
@@ -217,6 +220,18 @@ impl Jobs {
                 judged.push(Judged { call_id: call.call_id, result });
             }
             Some(Input::Prepared { turn_id, calls: judged })
+        });
+    }
+
+    /// Looks at the file that an interrupted call was to change.
+    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<Prepared>, around: Surroundings) {
+        let house = Arc::clone(&self.house);
+        self.start(async move {
+            let look = AssertUnwindSafe(house.tools.inspect(call_id, &prepared, &around.scene));
+            let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
+                Inspection::Conflict("looking at it failed inside the daemon; see its log".into())
+            });
+            Some(Input::Inspected { call_id, inspection })
         });
     }
 

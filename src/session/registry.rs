@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::actor::{Actor, Tending};
 use super::error::SessionError;
 use super::feed::Feed;
-use super::handle::{Answer, Answered, Keyed, SessionHandle};
+use super::handle::{Answer, Answered, Chosen, Keyed, SessionHandle};
 use super::house::House;
 use super::jobs::Jobs;
 use super::journal;
@@ -20,7 +20,7 @@ use super::request::NewSessionRequest;
 use crate::engine::Engine;
 use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
+use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
@@ -212,6 +212,7 @@ impl Registry {
             mode,
             background: request.background,
             safe_mode: request.safe_mode.unwrap_or(settings.safe_mode),
+            on_restart: request.on_restart,
             budgets,
             system_prompt: request.system_prompt.clone(),
             append_system_prompt: request.append_system_prompt.clone(),
@@ -373,7 +374,7 @@ impl Registry {
     /// There is no such request, or it was settled.
     pub async fn answer(&self, answer: Answer) -> Result<(SessionId, Answered), SessionError> {
         let store = &self.inner.house.store;
-        let request_id = answer.request_id;
+        let request_id = RequestId::Permission(answer.request_id);
         if let Some(grant) = &answer.grant {
             grant
                 .parse::<crate::judge::Rule>()
@@ -388,6 +389,24 @@ impl Registry {
             return Err(SessionError::Settled(settled));
         }
         Ok((known.session_id, answered?))
+    }
+
+    /// Answers a question of any session; the session and the event that says so.
+    ///
+    /// # Errors
+    /// There is no such question, or it was settled.
+    pub async fn choose(&self, chosen: Chosen) -> Result<(SessionId, Seq), SessionError> {
+        let store = &self.inner.house.store;
+        let request = RequestId::Question(chosen.request_id);
+        let known = store.request(request).await?.ok_or(SessionError::NoSuchQuestion)?;
+        let handle = self.open(known.session_id).await?;
+        let resolved = handle.choose(chosen).await;
+        if resolved == Err(SessionError::Refused(crate::engine::Refusal::NotPending))
+            && let Some(settled) = store.request(request).await?.and_then(|known| known.settled)
+        {
+            return Err(SessionError::Settled(settled));
+        }
+        Ok((known.session_id, resolved?))
     }
 
     /// A page of pending permission requests, oldest first.

@@ -85,6 +85,7 @@ pub(in crate::tools) fn prepare(_: &Context, input: &Input) -> Result<Prepared, 
         summary,
         diff: None,
         read_only: false,
+        change: None,
     })
 }
 
