@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::answer;
 use super::escape;
 use super::measure::{all_tokens, money, tokens, took};
 use super::paint::{Line, Tone, cut};
@@ -42,6 +43,10 @@ pub struct Transcript {
     errors: HashSet<String>,
     /// Whether to repeat what people said.
     echo: bool,
+    /// Whether text waits until it is sure to stay: paper cannot take it back.
+    holds_back: bool,
+    /// Text of the unfinished message that waits.
+    held: String,
 }
 
 impl Transcript {
@@ -51,6 +56,13 @@ impl Transcript {
         Self { echo: true, ..Self::default() }
     }
 
+    /// For paper that nobody watches, where text that is said again must not stand twice: text is
+    /// shown once its message is whole.
+    #[must_use]
+    pub fn on_paper(self) -> Self {
+        Self { holds_back: true, ..self }
+    }
+
     /// The diff of this call was shown with its permission request.
     pub fn diff_was_shown(&mut self, call: CallId) {
         self.diffs.insert(call);
@@ -58,14 +70,50 @@ impl Transcript {
 
     /// What to print for an event.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let goes_on =
+            envelope.event.is_foldable() || envelope.item_id.is_some() || envelope.turn_id.is_none();
+        let ends = matches!(&envelope.event, Event::MessageCompleted { superseded: true, .. });
+        if ends {
+            self.held.clear();
+        } else if !self.held.is_empty()
+            && (!goes_on || matches!(&envelope.event, Event::MessageCompleted { .. }))
+        {
+            pieces.push(Piece::Text(std::mem::take(&mut self.held)));
+        }
+        pieces.extend(self.told(envelope));
+        pieces
+    }
+
+    fn told(&mut self, envelope: &Envelope) -> Vec<Piece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
                     *self.shown.entry(item).or_default() += text.len();
                 }
-                vec![Piece::Text(escape::text(text).into_owned())]
+                let text = escape::text(text).into_owned();
+                if self.holds_back {
+                    self.held.push_str(&text);
+                    return Vec::new();
+                }
+                vec![Piece::Text(text)]
             }
-            Event::MessageCompleted { item, .. } => self.message(item),
+            Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
+            Event::QuestionRequested { question } => lines(answer::shown(question)),
+            Event::QuestionResolved { kind, choice, by, .. } => {
+                let how = match by {
+                    SettledBy::Submit => "continued by a further input".to_string(),
+                    SettledBy::Abort => "no longer asked".into(),
+                    SettledBy::Answer => choice.name().into(),
+                };
+                let who = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
+                let what = kind.name().replace('_', " ");
+                lines(vec![
+                    Line::new(Tone::Dim, format!("  └ {what}: "))
+                        .and(Tone::Plain, how)
+                        .and(Tone::Dim, who.unwrap_or_default()),
+                ])
+            }
             Event::ToolRequested { call_id, tool, input } => {
                 let summary = call_summary(tool, input);
                 let line = tool_line("●", &summary);
@@ -126,13 +174,19 @@ impl Transcript {
         }
     }
 
-    fn message(&mut self, item: &Item) -> Vec<Piece> {
+    fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
             ItemKind::UserMessage if self.echo => lines(said_by_user(text)),
             ItemKind::UserMessage | ItemKind::ToolCall => Vec::new(),
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
+                if superseded {
+                    // What was not shown yet will be said again: it is not shown at all.
+                    let note =
+                        Line::new(Tone::Warn, "  (interrupted, tried again: what follows takes its place)");
+                    return vec![Piece::Break, Piece::Line(note)];
+                }
                 let rest = text.get(shown..).unwrap_or_default();
                 let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];
                 if item.status == ItemStatus::Interrupted {
@@ -176,7 +230,14 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }
-        Event::TurnResumed { .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::TurnResumed { delay_ms, resumes } => dim(format!(
+            "  the daemon was restarted; the turn goes on in {} (resume {resumes})",
+            took(*delay_ms)
+        )),
+        Event::HistoryRepaired { changes, .. } => {
+            dim(format!("  the record was repaired: {}", escape::line(&changes.join("; "))))
+        }
         Event::TurnAborting { .. } => dim("  aborting…".into()),
         Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
             Tone::Warn,
@@ -251,7 +312,7 @@ fn resolved(
     who: Option<&str>,
 ) -> Line {
     let (tone, word) = match (by, decision, scope) {
-        (SettledBy::Abort, ..) => (Tone::Dim, "no longer asked".to_string()),
+        (SettledBy::Abort | SettledBy::Submit, ..) => (Tone::Dim, "no longer asked".to_string()),
         (_, Decision::Deny, _) => (Tone::Warn, "denied".into()),
         (_, Decision::Allow, Scope::Once) => (Tone::Good, "allowed once".into()),
         (_, Decision::Allow, _) => {

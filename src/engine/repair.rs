@@ -265,21 +265,21 @@ mod tests {
         };
         let begin = || user([text("go")]);
         for (name, broken, mended) in [
-            ("a call without a result", vec![begin(), model([call(1, "a")])], vec![
-                begin(),
-                model([call(1, "a")]),
-                user([lost.clone()]),
-            ]),
+            (
+                "a call without a result",
+                vec![begin(), model([call(1, "a")])],
+                vec![begin(), model([call(1, "a")]), user([lost.clone()])],
+            ),
             (
                 "the model goes on without a result",
                 vec![begin(), model([call(1, "a")]), model([text("so")])],
                 vec![begin(), model([call(1, "a")]), user([lost.clone()]), model([text("so")])],
             ),
-            ("a result without a call", vec![begin(), model([text("x")]), user([result(1, "a"), text("y")])], vec![
-                begin(),
-                model([text("x")]),
-                user([text("y")]),
-            ]),
+            (
+                "a result without a call",
+                vec![begin(), model([text("x")]), user([result(1, "a"), text("y")])],
+                vec![begin(), model([text("x")]), user([text("y")])],
+            ),
             (
                 "two results",
                 vec![begin(), model([call(1, "a")]), user([result(1, "a"), result(1, "a")])],
@@ -287,16 +287,33 @@ mod tests {
             ),
             (
                 "results in another order, behind words",
-                vec![begin(), model([call(1, "a"), call(2, "b")]), user([text("hm"), result(2, "b"), result(1, "a")])],
-                vec![begin(), model([call(1, "a"), call(2, "b")]), user([result(1, "a"), result(2, "b"), text("hm")])],
+                vec![
+                    begin(),
+                    model([call(1, "a"), call(2, "b")]),
+                    user([text("hm"), result(2, "b"), result(1, "a")]),
+                ],
+                vec![
+                    begin(),
+                    model([call(1, "a"), call(2, "b")]),
+                    user([result(1, "a"), result(2, "b"), text("hm")]),
+                ],
             ),
             (
                 "results in two messages",
-                vec![begin(), model([call(1, "a"), call(2, "b")]), user([result(2, "b")]), user([result(1, "a")])],
+                vec![
+                    begin(),
+                    model([call(1, "a"), call(2, "b")]),
+                    user([result(2, "b")]),
+                    user([result(1, "a")]),
+                ],
                 vec![begin(), model([call(1, "a"), call(2, "b")]), user([result(1, "a"), result(2, "b")])],
             ),
             ("an empty message", vec![begin(), model([])], vec![begin()]),
-            ("the model first", vec![model([text("hi")])], vec![user([text(LOST_BEGINNING)]), model([text("hi")])]),
+            (
+                "the model first",
+                vec![model([text("hi")])],
+                vec![user([text(LOST_BEGINNING)]), model([text("hi")])],
+            ),
             (
                 "two calls of one name",
                 vec![begin(), model([call(1, "a"), call(2, "a")]), user([result(1, "a"), result(2, "a")])],

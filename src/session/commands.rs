@@ -7,7 +7,9 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
 use super::error::SessionError;
-use super::handle::{Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs};
+use super::handle::{
+    Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
+};
 use super::jobs::{self, Surroundings};
 use crate::engine::{Input, Refusal, Submit};
 use crate::store::Idempotency;

@@ -16,7 +16,7 @@ mod request;
 pub use error::SessionError;
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Chosen, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+    Aborted, Answer, Answered, Attachment, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings};
 pub use registry::Registry;

@@ -286,10 +286,7 @@ impl Store {
                  left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?"
             }
         };
-        let row = sqlx::query(sql)
-        .bind(id.to_string())
-        .fetch_optional(&self.readers)
-        .await?;
+        let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.readers).await?;
         row.map(|row| {
             Ok(SettledRequest {
                 session_id: parse(row.try_get("session_id")?)?,

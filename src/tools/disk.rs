@@ -368,7 +368,11 @@ mod tests {
             assert_eq!(open(&root.join(path)).unwrap_err().code, "target_changed", "{path}");
         }
         for path in ["dir/new", "dir/sub/new", "file"] {
-            assert_eq!(replace(&root.join(path), call(), None, b"x").unwrap_err().code, "target_changed", "{path}");
+            assert_eq!(
+                replace(&root.join(path), call(), None, b"x").unwrap_err().code,
+                "target_changed",
+                "{path}"
+            );
         }
         assert_eq!(fs::read(root.join("out/f")).unwrap(), b"theirs");
         assert_eq!(names(&root.join("out")), ["f"]);

@@ -118,6 +118,7 @@ impl House {
             mode: Mode::Default,
             background: false,
             safe_mode: false,
+            on_restart: None,
             budgets: Budgets::default(),
             system_prompt: None,
             append_system_prompt: None,
@@ -252,6 +253,7 @@ impl House {
             cost_usd_micros: None,
             duration_ms: None,
             response_id: None,
+            superseded: false,
         });
         self.write(events).await;
     }
