@@ -43,10 +43,6 @@ pub struct Transcript {
     errors: HashSet<String>,
     /// Whether to repeat what people said.
     echo: bool,
-    /// Whether text waits until it is sure to stay: paper cannot take it back.
-    holds_back: bool,
-    /// Text of the unfinished message that waits.
-    held: String,
 }
 
 impl Transcript {
@@ -56,13 +52,6 @@ impl Transcript {
         Self { echo: true, ..Self::default() }
     }
 
-    /// For paper that nobody watches, where text that is said again must not stand twice: text is
-    /// shown once its message is whole.
-    #[must_use]
-    pub fn on_paper(self) -> Self {
-        Self { holds_back: true, ..self }
-    }
-
     /// The diff of this call was shown with its permission request.
     pub fn diff_was_shown(&mut self, call: CallId) {
         self.diffs.insert(call);
@@ -70,33 +59,12 @@ impl Transcript {
 
     /// What to print for an event.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        let goes_on =
-            envelope.event.is_foldable() || envelope.item_id.is_some() || envelope.turn_id.is_none();
-        let ends = matches!(&envelope.event, Event::MessageCompleted { superseded: true, .. });
-        if ends {
-            self.held.clear();
-        } else if !self.held.is_empty()
-            && (!goes_on || matches!(&envelope.event, Event::MessageCompleted { .. }))
-        {
-            pieces.push(Piece::Text(std::mem::take(&mut self.held)));
-        }
-        pieces.extend(self.told(envelope));
-        pieces
-    }
-
-    fn told(&mut self, envelope: &Envelope) -> Vec<Piece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
                     *self.shown.entry(item).or_default() += text.len();
                 }
-                let text = escape::text(text).into_owned();
-                if self.holds_back {
-                    self.held.push_str(&text);
-                    return Vec::new();
-                }
-                vec![Piece::Text(text)]
+                vec![Piece::Text(escape::text(text).into_owned())]
             }
             Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
             Event::QuestionRequested { question } => lines(answer::shown(question)),
@@ -182,10 +150,13 @@ impl Transcript {
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
                 if superseded {
-                    // What was not shown yet will be said again: it is not shown at all.
-                    let note =
-                        Line::new(Tone::Warn, "  (interrupted, tried again: what follows takes its place)");
-                    return vec![Piece::Break, Piece::Line(note)];
+                    // What was not shown yet will be said again: it is not shown at all. What was shown
+                    // is marked where it stands, also on paper that has the answer alone.
+                    let mark = "[interrupted, tried again: what follows takes its place]";
+                    return match shown {
+                        0 => lines(vec![Line::new(Tone::Warn, format!("  {mark}"))]),
+                        _ => vec![Piece::Break, Piece::Text(mark.into()), Piece::Break],
+                    };
                 }
                 let rest = text.get(shown..).unwrap_or_default();
                 let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];

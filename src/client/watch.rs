@@ -67,10 +67,7 @@ impl Watch {
             turn,
             asking,
             output,
-            transcript: match io::stdout().is_terminal() {
-                true => Transcript::default(),
-                false => Transcript::default().on_paper(),
-            },
+            transcript: Transcript::default(),
             asker: Asker::default(),
             calls: JoinSet::new(),
             open: Vec::new(),

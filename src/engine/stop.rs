@@ -36,6 +36,10 @@ impl Draft<'_> {
         let Some(call) = self.state.call(call_id).cloned() else { return Err(Refusal::NoSuchCall) };
         match &call.stage {
             Stage::Done { .. } => {}
+            // A restart left it behind, and it does not run (again) yet.
+            Stage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
+                self.withdraw(&call, words::ABORTED);
+            }
             Stage::Running { .. } => self.effect(Effect::StopCall(call_id)),
             Stage::Unknown { .. } => {
                 self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort);

@@ -262,6 +262,13 @@ impl Actor {
                     }
                 }
             }
+            // Nothing of the call runs: what is left of it is for a person to decide.
+            Event::QuestionRequested { question } => {
+                let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
+                for reply in about.unwrap_or_default() {
+                    let _ = reply.send(Ok(Aborted::default()));
+                }
+            }
             Event::ToolCompleted { call_id, detail, .. } => {
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
                     let survivors = survivors(detail.as_ref());

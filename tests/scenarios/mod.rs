@@ -2,6 +2,7 @@
 
 mod abort;
 mod agentctl;
+mod answer;
 mod approve;
 mod attach;
 mod bad_input;
@@ -16,6 +17,7 @@ mod list;
 mod model_errors;
 mod modes;
 mod prefix;
+mod restart;
 mod resume;
 mod submit;
 mod trust;

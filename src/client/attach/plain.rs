@@ -37,7 +37,7 @@ async fn pipe(
 ) -> Result<(), Failure> {
     let mut lines = BufReader::new(input).lines();
     let mut reading = session.state != SessionState::Ended;
-    let mut transcript = Transcript::with_input().on_paper();
+    let mut transcript = Transcript::with_input();
     let mut submitted = false;
     let mut unanswered: Vec<TurnId> = Vec::new();
     loop {

@@ -112,7 +112,8 @@ impl Watch {
         }
         law!(self.turn.is_some(), "without a turn nothing is done");
         if let Effect::StopCall(call_id) = effect {
-            law!(self.running.contains(call_id), "a call that runs can be stopped");
+            let is_looked_at = self.calls.get(call_id).is_some_and(|call| call.is_edit && call.runs > 0);
+            law!(self.running.contains(call_id) || is_looked_at, "a call that runs can be stopped");
             return Ok(());
         }
         if let Effect::Inspect { call, prepared } = effect {

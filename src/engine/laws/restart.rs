@@ -90,7 +90,7 @@ impl World {
                 matches!(
                     event,
                     Event::TurnResumed { .. } | Event::TurnPhase { .. } | Event::UsageBooked { .. }
-                ),
+                ) || ended(first),
                 "a second recovery repairs nothing more: {}",
                 event.kind()
             );
