@@ -18,7 +18,7 @@ pub use follow::Follower;
 pub use handle::{
     Aborted, Answer, Answered, Attachment, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
-pub use house::{House, Settings};
+pub use house::{House, Settings, Setup};
 pub use registry::Registry;
 pub use request::NewSessionRequest;
 

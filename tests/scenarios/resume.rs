@@ -6,7 +6,6 @@ use serde_json::json;
 use super::bash;
 use crate::support::daemon::{BOTH_APIS, House};
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::until;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
