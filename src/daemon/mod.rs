@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::crash;
 use crate::rpc::{self, Info, Office};
 use crate::session::Registry;
 use crate::store::Store;
@@ -118,6 +119,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let signals = shutdown::wait(signals, &stop).await;
     tracing::info!("stopping");
+    crash::point("C23.told");
     notify::stopping();
     serving.stop_accepting();
     warm.abort();
@@ -127,9 +129,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         recovery_stops.abort();
     }
     shutdown::park(&registry, signals, &hurry, PARK_WITHIN).await;
+    crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
+    crash::point("C23.closing");
     store_owner.close().await;
+    crash::point("C23.closed");
     tracing::info!("stopped");
     Ok(())
 }

@@ -18,6 +18,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::refusal::Refusal;
+use crate::crash;
 
 /// Files above this size are not held in memory: they can be read in parts, not edited.
 pub(super) const LARGEST_EDIT: u64 = 32 << 20;
@@ -165,6 +166,7 @@ pub(super) fn replace(path: &Path, before: Option<&Content>, bytes: &[u8]) -> Re
     let (temp_name, temp) = create_temp(folder.as_fd(), path)?;
     let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
     let mut temp = temp;
+    crash::point("C16.made");
     if let Some(before) = before {
         use std::os::unix::fs::fchown;
         // Best effort: only root may give files away. The mode is set after it, because giving
@@ -173,9 +175,11 @@ pub(super) fn replace(path: &Path, before: Option<&Content>, bytes: &[u8]) -> Re
         temp.set_permissions(fs::Permissions::from_mode(before.mode)).map_err(io)?;
     }
     temp.write_all(bytes).map_err(io)?;
+    crash::point("C16.written");
     temp.sync_all().map_err(io)?;
     let stamp = Stamp::of(&temp.metadata().map_err(io)?);
 
+    crash::point("C16.synced");
     // Last look: what is there now must be what was judged.
     let found = load(path)?;
     match (before, &found) {
@@ -196,6 +200,7 @@ pub(super) fn replace(path: &Path, before: Option<&Content>, bytes: &[u8]) -> Re
         }
         _ => return Err(changed_content(path)),
     }
+    crash::point("C16.replaced");
     drop(guard);
     // The rename itself must survive a power cut as well. Some file systems cannot sync folders.
     let _ = File::from(folder).sync_all();
