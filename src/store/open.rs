@@ -163,8 +163,16 @@ async fn keep_a_copy(
         // Of an attempt that did not come through; the first copy is the one to keep.
         return Ok(());
     }
-    make_private(&copy)?;
-    sqlx::query("vacuum into ?").bind(copy.to_string_lossy().into_owned()).execute(connection).await?;
+    // It gets its name when it is whole: a copy that a crash cut short must not pass for one.
+    let unfinished = copy.with_extension("unfinished");
+    let io = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", copy.display()));
+    if unfinished.exists() {
+        std::fs::remove_file(&unfinished).map_err(io)?;
+    }
+    make_private(&unfinished)?;
+    sqlx::query("vacuum into ?").bind(unfinished.to_string_lossy().into_owned()).execute(connection).await?;
+    std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
+    std::fs::rename(&unfinished, &copy).map_err(io)?;
     tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! moments, round after round, on one state folder.
 
 mod invariants;
+pub mod kill_loop;
 mod matrix;
 mod pilot;
 mod rows_calls;

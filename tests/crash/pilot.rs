@@ -78,7 +78,17 @@ impl Pilot {
 
     /// Reads on where the reading stands, answers what is asked, and ends with the daemon, or with
     /// the session's rest if `until_rest` says so. Returns the reading.
-    pub fn fly(&self, mut reading: Reading, manner: Manner) -> JoinHandle<Reading> {
+    pub fn fly(&self, reading: Reading, manner: Manner) -> JoinHandle<Reading> {
+        self.fly_with(reading, manner, |_| {})
+    }
+
+    /// The same, and tells of every event.
+    pub fn fly_with(
+        &self,
+        mut reading: Reading,
+        manner: Manner,
+        tell: impl Fn(&Value) + Send + 'static,
+    ) -> JoinHandle<Reading> {
         let pilot = self.clone();
         tokio::spawn(async move {
             reading.reconnected();
@@ -86,6 +96,7 @@ impl Pilot {
             while let Some(event) = log.next_or_end().await {
                 pilot.witness.saw(&pilot.session, &event);
                 reading.read(&event);
+                tell(&event);
                 if !pilot.react(&event, manner).await {
                     break;
                 }

@@ -71,9 +71,14 @@ impl Story {
     }
 
     async fn is_dead(&mut self) -> Journals {
-        self.orphans =
-            self.house.tool_processes().into_iter().filter_map(|pid| known(pid.as_raw())).collect();
+        self.note_orphans();
         self.check().await
+    }
+
+    /// The daemon is dead: what is left of its tools must be gone after the next start.
+    pub fn note_orphans(&mut self) {
+        let left = self.house.tool_processes().into_iter();
+        self.orphans = left.filter_map(|pid| known(pid.as_raw())).collect();
     }
 
     /// I1–I4, on what is on the disk now.
