@@ -207,9 +207,18 @@ impl Actor {
         result
     }
 
-    pub(super) fn decide(&self, input: Input) -> Result<Plan, SessionError> {
+    /// Takes the settings of the moment for the decisions to come.
+    pub(super) fn renew(&mut self) {
+        self.engine.use_settings(&self.house.setup().settings.engine);
+    }
+
+    pub(super) fn decide(&mut self, input: Input) -> Result<Plan, SessionError> {
         if self.state.stuck.is_some() {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));
+        }
+        if self.engine.turn_id().is_none() {
+            // What a running turn did not take, the next one does.
+            self.renew();
         }
         let now = Now { at: self.house.clock.now(), seed: Seed::random() };
         Ok(self.engine.decide(input, now)?)
@@ -294,7 +303,7 @@ impl Actor {
                     date: self.house.clock.now().date(),
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
-                    user_dir: self.house.settings.user_dir.clone(),
+                    user_dir: self.house.setup().settings.user_dir.clone(),
                 });
             }
             Effect::CallModel { token, request } => self.jobs.call_model(token, *request),

@@ -58,6 +58,13 @@ impl Actor {
                 }
                 let _ = reply.send(Ok(()));
             }
+            Command::Reloaded { changed, needs_restart } => {
+                self.renew();
+                let is_watched = self.clients.load(Ordering::Relaxed) > 0;
+                if is_watched || self.engine.turn_id().is_some() {
+                    self.hear(Input::Reloaded { changed, needs_restart }).await;
+                }
+            }
             Command::Park { patient, reply } => {
                 crash::point("C23.parking");
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
@@ -138,7 +145,7 @@ impl Actor {
             return Ok(());
         };
         let around = Surroundings { grants: vec![grant.clone()], ..Surroundings::of(&self.engine, self.id) };
-        let verdict = jobs::verdict(&self.house, &around, &call.tool, prepared);
+        let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -151,7 +158,7 @@ impl Actor {
     async fn settle_granted(&mut self) {
         let around = Surroundings::of(&self.engine, self.id);
         for (request_id, call, prepared) in self.engine.pending() {
-            let verdict = jobs::verdict(&self.house, &around, &call.tool, &prepared);
+            let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, &prepared);
             if verdict.verdict == VerdictKind::Allow {
                 self.hear(Input::Answer {
                     request_id,
@@ -234,6 +241,7 @@ fn refuse(command: Command) {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
         Command::Attach { reply, .. } => drop(reply.send(Ok(()))),
+        Command::Reloaded { .. } => {}
         Command::Park { reply, .. } => drop(reply.send(())),
     }
 }

@@ -122,6 +122,11 @@ pub(super) enum Command {
         origin: Origin,
         reply: Reply<()>,
     },
+    /// The configuration was read again.
+    Reloaded {
+        changed: Vec<String>,
+        needs_restart: Vec<String>,
+    },
     /// Stop working and leave; `patient` gives running tools a while to end by themselves.
     Park {
         patient: bool,
@@ -238,6 +243,11 @@ impl SessionHandle {
     /// The cursor is ahead of the journal.
     pub async fn follow(&self, after_seq: Seq) -> Result<Follower, SessionError> {
         Follower::start(self.store.clone(), self.key, Arc::clone(&self.feed), after_seq).await
+    }
+
+    pub(super) async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
+        // One that is gone reads the new configuration when it is loaded again.
+        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
     }
 
     pub(super) async fn park(&self, patient: bool) {

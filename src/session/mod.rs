@@ -19,7 +19,7 @@ pub use follow::Follower;
 pub use handle::{
     Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
-pub use house::{House, Settings};
+pub use house::{House, Settings, Setup};
 pub use registry::Registry;
 pub use request::NewSessionRequest;
 

@@ -13,7 +13,7 @@ use super::actor::{Actor, Tending};
 use super::error::SessionError;
 use super::feed::Feed;
 use super::handle::{Answer, Answered, Keyed, SessionHandle};
-use super::house::House;
+use super::house::{House, Setup};
 use super::jobs::Jobs;
 use super::journal;
 use super::request::NewSessionRequest;
@@ -32,6 +32,8 @@ use crate::types::usage::Budgets;
 const MAILBOX: usize = 64;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
+/// How long a session may take to hear of a new configuration.
+const TELL_WITHIN: Duration = Duration::from_secs(1);
 /// Method name under which `session.delete` remembers its replies.
 const DELETE: &str = "session.delete";
 /// Method name under which `session.create` remembers its replies.
@@ -69,6 +71,21 @@ impl Registry {
     #[must_use]
     pub fn house(&self) -> &House {
         &self.inner.house
+    }
+
+    /// Puts another set-up in the place of the present one and tells the sessions that somebody looks
+    /// at or whose turn runs. One that does not listen takes it with its next turn.
+    pub async fn reload(&self, setup: Setup, changed: &[String], needs_restart: &[String]) {
+        self.inner.house.replace(setup);
+        if changed.is_empty() && needs_restart.is_empty() {
+            return;
+        }
+        // No guard of the map is held while a session is told.
+        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let told = slots.iter().filter_map(|slot| slot.get()).map(|handle| {
+            tokio::time::timeout(TELL_WITHIN, handle.reloaded(changed.to_vec(), needs_restart.to_vec()))
+        });
+        futures_util::future::join_all(told).await;
     }
 
     /// Picks up every session whose turn was under way. One that cannot be loaded stops no other.
@@ -121,7 +138,7 @@ impl Registry {
         let new = NewSession { session_id: id, spec: spec.clone(), at: now, rows: vec![row], idempotency };
         match house.store.create(new).await {
             Ok(key) => {
-                let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
+                let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
@@ -170,7 +187,8 @@ impl Registry {
     }
 
     async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
-        let settings = &self.inner.house.settings;
+        let setup = self.inner.house.setup();
+        let settings = &setup.settings;
         let path = Path::new(&request.cwd);
         if !path.is_absolute() {
             let why = format!("expected an absolute path, got {:?}", request.cwd);
@@ -226,7 +244,7 @@ impl Registry {
     /// The model's price is not known.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
         let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-        if budgets.usd_micros.is_none() || self.inner.house.models.price(&known).is_some() {
+        if budgets.usd_micros.is_none() || self.inner.house.setup().models.price(&known).is_some() {
             return Ok(());
         }
         let why = format!(
@@ -239,7 +257,7 @@ impl Registry {
     fn known_model(&self, text: &str) -> Result<String, SessionError> {
         let model: ModelRef =
             text.parse().map_err(|why: &str| SessionError::BadParam("model", format!("{text:?}: {why}")))?;
-        let providers = self.inner.house.models.providers();
+        let providers = self.inner.house.setup().models.providers();
         if !providers.contains(&model.provider) {
             let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
             let why = format!("there is no provider {:?}; configured: {known}", model.provider);
@@ -260,10 +278,18 @@ impl Registry {
             slot = self.slot(id);
         }
         let opened = slot.get_or_try_init(|| self.load(id)).await.cloned();
-        if opened.is_err() {
-            self.inner.live.remove_if(&id, |_, slot| !slot.initialized());
+        match opened {
+            // Whoever began to stop everything may not have seen this one.
+            Ok(handle) if self.check_open().is_err() => {
+                handle.park(false).await;
+                Err(SessionError::ShuttingDown)
+            }
+            Ok(handle) => Ok(handle),
+            Err(error) => {
+                self.inner.live.remove_if(&id, |_, slot| !slot.initialized());
+                Err(error)
+            }
         }
-        opened
     }
 
     fn slot(&self, id: SessionId) -> Slot {
@@ -275,7 +301,7 @@ impl Registry {
         self.check_open()?;
         let house = &self.inner.house;
         let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
-        let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
+        let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
         let mut cursor: Seq = 0;
         loop {
             let rows = house.store.events_after(key, cursor, PAGE).await?;
@@ -458,16 +484,22 @@ impl Registry {
         Ok(())
     }
 
+    /// Sessions whose task runs.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.inner.actors.len()
+    }
+
     /// Stops all work and waits for it: turns are parked where a restart can pick them up. Nothing
-    /// can be opened afterwards.
-    pub async fn park_all(&self, patient: bool, within: Duration) {
+    /// can be opened afterwards. May be dropped and called again, also in more of a hurry.
+    pub async fn park_all(&self, patient: bool) {
         self.inner.closing.store(true, Ordering::Release);
         let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let parked = slots.iter().filter_map(|slot| slot.get()).map(|handle| handle.park(patient));
-        if tokio::time::timeout(within, futures_util::future::join_all(parked)).await.is_err() {
-            tracing::warn!("some sessions did not stop in time");
-        }
-        self.inner.live.clear();
         self.inner.actors.close();
+        futures_util::future::join_all(parked).await;
+        self.inner.live.clear();
+        // Also those that were just being loaded: nothing writes after this.
+        self.inner.actors.wait().await;
     }
 }
