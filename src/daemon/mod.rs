@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use reload::Reloader;
 use shutdown::Wish;
 
+use crate::crash;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry};
 use crate::store::Store;
@@ -170,6 +171,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     }
     tracing::info!("stopping");
+    crash::point("C23.told");
     let park_by = Instant::now() + PARK_WITHIN;
     serving.stop_accepting();
     notify::stopping();
@@ -178,11 +180,14 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     recovery.abort();
     let _ = recovery.await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
+    crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
+    crash::point("C23.closing");
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }
+    crash::point("C23.closed");
     tracing::info!("stopped");
     Ok(())
 }

@@ -14,6 +14,8 @@ use super::handle::{Aborted, Command, Reply};
 use super::house::House;
 use super::jobs::{Jobs, Surroundings};
 use super::journal;
+use super::moments;
+use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan, Recovery};
 use crate::store::{Idempotency, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
@@ -80,9 +82,11 @@ impl Actor {
     pub async fn run(mut self, recover: bool) {
         let _mourner = Mourner(Arc::clone(&self.feed));
         if recover {
+            crash::point("C21.loaded");
             let setup = self.house.setup();
             let price = self.engine.model().parse().ok().and_then(|model| setup.models.price(&model));
             self.hear(Input::Recovered(Recovery { price })).await;
+            crash::point("C21.done");
         }
         loop {
             if self.is_parked() {
@@ -241,7 +245,9 @@ impl Actor {
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
             let prepared = journal::prepare(self.key, plan, snapshot, idempotency);
+            moments::decided(plan);
             self.house.store.append(prepared.append).await?;
+            moments::committed(plan);
             match next {
                 Some(next) => self.engine = next,
                 None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
@@ -250,6 +256,7 @@ impl Actor {
             for entry in &plan.facts {
                 self.told(&entry.envelope);
             }
+            moments::told(plan);
         }
         for effect in plan.effects.drain(..) {
             self.act(effect);

@@ -11,6 +11,7 @@ use super::handle::{
     Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
 };
 use super::jobs::{self, Surroundings};
+use crate::crash;
 use crate::engine::{Input, Refusal, Submit};
 use crate::store::Idempotency;
 use crate::types::event::Event;
@@ -70,6 +71,7 @@ impl Actor {
                 }
             }
             Command::Park { patient, reply } => {
+                crash::point("C23.parking");
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
                 if !self.jobs.run_tools() {
@@ -83,6 +85,7 @@ impl Actor {
 
     async fn submit(&mut self, submission: Submission) -> Result<Submitted, SessionError> {
         const METHOD: &str = "session.submit";
+        crash::point("C1.received");
         if let Some(known) = self.remembered(METHOD, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
@@ -107,7 +110,9 @@ impl Actor {
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
         let idempotency = self.row(METHOD, submission.keyed, &submitted);
+        crash::point("C1.decided");
         self.perform(&mut plan, idempotency).await?;
+        crash::point("C2.performed");
         Ok(submitted)
     }
 

@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::house::{House, Settings};
+use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, judge};
 use crate::tools::Scene;
@@ -166,6 +167,7 @@ impl Jobs {
         let (house, report) = (Arc::clone(&self.house), self.report.clone());
         let setup = house.setup();
         self.start(async move {
+            crash::point("C3");
             let started = house.clock.now();
             let (batches, mut stream) = mpsc::channel(BATCHES);
             let call = AssertUnwindSafe(setup.models.call(&request, &batches)).catch_unwind();
@@ -263,6 +265,7 @@ impl Jobs {
                 }
             };
             let outcome = outcome.unwrap_or_else(|_| panicked());
+            crash::point("C14");
             let duration_ms = house.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
         });

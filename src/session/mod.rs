@@ -10,6 +10,7 @@ mod handle;
 mod house;
 mod jobs;
 mod journal;
+mod moments;
 mod registry;
 mod request;
 

@@ -17,6 +17,7 @@ use super::house::{House, Setup};
 use super::jobs::Jobs;
 use super::journal;
 use super::request::NewSessionRequest;
+use crate::crash;
 use crate::engine::Engine;
 use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
@@ -93,6 +94,7 @@ impl Registry {
     /// The list of them could not be read.
     pub async fn recover(&self) -> Result<usize, SessionError> {
         let unfinished = self.inner.house.store.unfinished().await?;
+        crash::point("C21.listed");
         let mut recovered = 0;
         for id in unfinished {
             match self.open(id).await {

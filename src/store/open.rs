@@ -62,8 +62,12 @@ impl Store {
             .await
             .map_err(StoreError::from)?;
         let migrations = sqlx::migrate!();
+        #[cfg(feature = "failpoints")]
+        crash_anywhere(&mut connection).await?;
         keep_a_copy(&mut connection, &migrations, path).await?;
         migrations.run(&mut connection).await?;
+        #[cfg(feature = "failpoints")]
+        connection.lock_handle().await?.remove_progress_handler();
 
         let readers = SqlitePoolOptions::new()
             .max_connections(3)
@@ -119,6 +123,17 @@ impl Store {
     }
 }
 
+/// While a schema is brought up to date, every step of SQLite's machine is a crash point: there are
+/// some of them in each statement, the copy before and the bookkeeping after included.
+#[cfg(feature = "failpoints")]
+async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
+    connection.lock_handle().await?.set_progress_handler(1, || {
+        crate::crash::point("C20");
+        true
+    });
+    Ok(())
+}
+
 /// Before an older database is changed, it is copied beside itself (S11): `agentd.db.before-N`, where
 /// `N` is the schema that is about to come.
 async fn keep_a_copy(
@@ -148,8 +163,16 @@ async fn keep_a_copy(
         // Of an attempt that did not come through; the first copy is the one to keep.
         return Ok(());
     }
-    make_private(&copy)?;
-    sqlx::query("vacuum into ?").bind(copy.to_string_lossy().into_owned()).execute(connection).await?;
+    // It gets its name when it is whole: a copy that a crash cut short must not pass for one.
+    let unfinished = copy.with_extension("unfinished");
+    let io = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", copy.display()));
+    if unfinished.exists() {
+        std::fs::remove_file(&unfinished).map_err(io)?;
+    }
+    make_private(&unfinished)?;
+    sqlx::query("vacuum into ?").bind(unfinished.to_string_lossy().into_owned()).execute(connection).await?;
+    std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
+    std::fs::rename(&unfinished, &copy).map_err(io)?;
     tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
     Ok(())
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::refusal::Refusal;
+use crate::crash;
 use crate::types::ids::CallId;
 
 /// Files above this size are not held in memory: they can be read in parts, not edited.
@@ -170,6 +171,7 @@ pub(super) fn replace(
     let (temp_name, temp) = create_temp(folder.as_fd(), path, call_id)?;
     let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
     let mut temp = temp;
+    crash::point("C16.made");
     if let Some(before) = before {
         use std::os::unix::fs::fchown;
         // Best effort: only root may give files away. The mode is set after it, because giving
@@ -178,9 +180,11 @@ pub(super) fn replace(
         temp.set_permissions(fs::Permissions::from_mode(before.mode)).map_err(io)?;
     }
     temp.write_all(bytes).map_err(io)?;
+    crash::point("C16.written");
     temp.sync_all().map_err(io)?;
     let stamp = Stamp::of(&temp.metadata().map_err(io)?);
 
+    crash::point("C16.synced");
     // Last look: what is there now must be what was judged.
     let found = load(path)?;
     match (before, &found) {
@@ -201,6 +205,7 @@ pub(super) fn replace(
         }
         _ => return Err(changed_content(path)),
     }
+    crash::point("C16.replaced");
     drop(guard);
     // The rename itself must survive a power cut as well. Some file systems cannot sync folders.
     let _ = File::from(folder).sync_all();

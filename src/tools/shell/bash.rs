@@ -17,6 +17,7 @@ use super::capture::{Capture, Utf8};
 use super::environment::scrub;
 use super::process::{self, Shell};
 use super::tree::Tree;
+use crate::crash;
 use crate::tools::context::{Context, Settings};
 use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
@@ -125,6 +126,7 @@ pub(in crate::tools) async fn run(
     let mut shell = process::start(&input.command, &cwd, environment(context, call_id)).map_err(|e| {
         Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
+    crash::point("C13.started");
     let tree = Tree::new(shell.pid, format!("AGENTD_CALL={call_id}"));
     let mut output = Output::new(&mut shell, settings, progress);
     let (end, mut status) = follow(&mut shell, &mut output, begun + Duration::from_millis(limit), stop).await;
