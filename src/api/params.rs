@@ -84,6 +84,8 @@ pub struct StatusReply {
     pub sessions: u64,
     /// Of these, running or waiting for a person.
     pub active_sessions: u64,
+    /// Sessions in memory; the others are loaded when they are used.
+    pub loaded_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
     /// How the last reading of the configuration went, if it was read again since the start.

@@ -64,6 +64,8 @@ pub(super) fn setup(config: &Config, places: &Places, instance: &str) -> Result<
         safe_mode: config.session.safe_mode,
         bypass,
         budgets: budgets(config),
+        idle_unload: config.limits.idle_unload(),
+        loaded_sessions: config.limits.loaded_sessions(),
     };
     Ok(Setup { models, tools, settings })
 }

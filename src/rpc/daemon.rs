@@ -70,6 +70,7 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         main_model: setup.settings.main_model.clone(),
         sessions,
         active_sessions,
+        loaded_sessions: office.registry.loaded() as u64,
         storage,
         last_reload: config.last_reload,
     })

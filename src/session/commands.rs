@@ -54,14 +54,17 @@ impl Actor {
             Command::Kill { origin, reply } => {
                 self.abort(Input::Kill { origin: Some(origin) }, None, reply).await;
             }
-            Command::Attach { origin, reply } => {
+            Command::Attach(mut attachment, reply) => {
                 let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
-                let result = self.advance(Input::Attached { clients, origin: Some(origin) }, None).await;
+                attachment.is_counted = true;
+                let origin = Some(attachment.origin.clone());
+                let result = self.advance(Input::Attached { clients, origin }, None).await;
                 if result.is_err() {
                     // A failing disk must not keep people from looking.
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
-                let _ = reply.send(Ok(()));
+                // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
+                let _ = reply.send(Ok(attachment));
             }
             Command::Reloaded { changed, needs_restart } => {
                 self.renew();
@@ -70,6 +73,7 @@ impl Actor {
                     self.hear(Input::Reloaded { changed, needs_restart }).await;
                 }
             }
+            Command::Unload => self.state.leave_now = true,
             Command::Park { patient, reply } => {
                 crash::point("C23.parking");
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
@@ -266,8 +270,9 @@ fn refuse(command: Command) {
         Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
-        Command::Attach { reply, .. } => drop(reply.send(Ok(()))),
+        Command::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
         Command::Reloaded { .. } => {}
         Command::Park { reply, .. } => drop(reply.send(())),
+        Command::Unload => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use crate::engine;
 use crate::judge::Rules;
@@ -33,6 +34,11 @@ pub struct Settings {
     pub bypass: Result<(), String>,
     /// Limits of sessions that name none.
     pub budgets: Budgets,
+    /// How long a session that nobody uses stays in memory.
+    pub idle_unload: Duration,
+    /// Sessions in memory; beyond that, those that were not used for longest leave at once. Sessions
+    /// that are used, or whose turn is open, stay in any case.
+    pub loaded_sessions: usize,
 }
 
 /// What the configuration makes: one whole, which a reload replaces by another.

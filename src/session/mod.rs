@@ -3,6 +3,7 @@
 
 mod actor;
 mod commands;
+mod door;
 mod error;
 mod feed;
 mod follow;
@@ -10,6 +11,7 @@ mod handle;
 mod house;
 mod jobs;
 mod journal;
+mod loading;
 mod moments;
 mod registry;
 mod request;

@@ -123,11 +123,11 @@ fn answer(prompt: &str) -> String {
 
 /// The first time that a task is put, the model stops in the middle for ever; the second time it answers.
 fn interrupted_once(house: &House) {
-    let mut known = HashSet::new();
+    let known = Mutex::new(HashSet::new());
     house.models.otherwise(move |request| {
         let prompt = prompt_of(request);
         let step = Step::text(&answer(&prompt));
-        if known.insert(prompt) { step.hold_after(2, &Gate::new()) } else { step }
+        if known.lock().expect("no panic").insert(prompt) { step.hold_after(2, &Gate::new()) } else { step }
     });
 }
 
@@ -162,7 +162,9 @@ impl Watching {
     }
 
     async fn ends(mut self) -> (Option<i32>, String) {
-        let status = within("agentctl to end", || self.text(), self.child.wait()).await.expect("ours");
+        let out = Arc::clone(&self.out);
+        let said = || out.lock().expect("no panic").clone();
+        let status = within("agentctl to end", said, self.child.wait()).await.expect("ours");
         within("its output to end", String::new, &mut self._reads).await.expect("read");
         (status.code(), self.text())
     }
