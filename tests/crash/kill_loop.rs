@@ -62,7 +62,7 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
     figures
 }
 
-const CONFIG: &str = "[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1";
+const CONFIG: &str = "[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nresume_base_ms = 1";
 
 fn count(figures: &mut Figures, journals: &Journals) {
     for event in journals.values().flat_map(BTreeMap::values) {

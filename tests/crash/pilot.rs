@@ -53,7 +53,7 @@ impl Pilot {
 
     /// Answers a question that is not about permission.
     pub async fn decide(&self, question: &Value, choice: &str) -> Outcome {
-        let answer = json!({"request_id": question["request_id"], "answer": choice});
+        let answer = json!({"request_id": question["request_id"], "choice": choice});
         self.client.ask("session.answer", answer).await
     }
 

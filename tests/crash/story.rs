@@ -49,7 +49,8 @@ impl Story {
         Pilot { client: self.house.client("bob").await, ..pilot.clone() }
     }
 
-    fn pilot(&self, session: Session) -> Pilot {
+    /// A session spoken to by somebody whom a crash does not surprise.
+    pub fn pilot(&self, session: Session) -> Pilot {
         Pilot { client: session.client, session: session.id, witness: Arc::clone(&self.witness) }
     }
 
