@@ -1,6 +1,7 @@
 //! The one integration binary: scenarios against real parts, each a module.
 
 mod contract;
+mod crash;
 mod floors;
 mod model_adapters;
 mod scenarios;

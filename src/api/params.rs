@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::event::Envelope;
-use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
-use crate::types::session::{Item, PermissionRequest, SessionState, SessionView};
+use crate::types::session::{Item, OnRestart, PermissionRequest, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
 
@@ -193,6 +193,9 @@ pub struct CreateParams {
     /// Serial, and every call asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_mode: Option<bool>,
+    /// What becomes of a turn that a restart of the daemon interrupts; by default `[daemon] on_restart`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
@@ -410,6 +413,27 @@ pub struct ApproveReply {
     /// The grant that was given, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
+}
+
+/// `session.answer`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerParams {
+    /// The question.
+    pub request_id: QuestionId,
+    /// One of the question's options: `continue` or `abort`.
+    pub choice: String,
+    /// The same key returns the same reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Reply of `session.answer`: the answer is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerReply {
+    /// The session.
+    pub session_id: SessionId,
+    /// Seq of `question.resolved`.
+    pub seq: Seq,
 }
 
 /// `session.subscribe`

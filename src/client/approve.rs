@@ -7,7 +7,7 @@ use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
-use super::{escape, summary};
+use super::{answer, escape, summary};
 use crate::api::params::{ApproveParams, ApproveReply};
 use crate::types::permission::{Decision, Scope};
 
@@ -19,7 +19,7 @@ pub(super) async fn approve(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let scope = if session || grant.is_some() { Scope::Session } else { Scope::Once };
-    answer(reach, name, Decision::Allow, scope, grant, None, out).await
+    send(reach, name, Decision::Allow, scope, grant, None, out).await
 }
 
 pub(super) async fn deny(
@@ -28,10 +28,10 @@ pub(super) async fn deny(
     feedback: Option<String>,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    answer(reach, name, Decision::Deny, Scope::Once, None, feedback, out).await
+    send(reach, name, Decision::Deny, Scope::Once, None, feedback, out).await
 }
 
-async fn answer(
+async fn send(
     reach: &Reach,
     name: &str,
     decision: Decision,
@@ -61,8 +61,26 @@ pub(super) async fn list(reach: &Reach, json: bool, out: &mut Out) -> Result<(),
     if json {
         return Ok(out.json(&requests)?);
     }
-    if requests.is_empty() {
+    let questions = answer::all_open(&client).await?;
+    if requests.is_empty() && questions.is_empty() {
         return Ok(out.note("nothing waits for an answer")?);
+    }
+    for (session, question) in &questions {
+        let what = match (&question.tool, &question.input) {
+            (Some(tool), Some(input)) => summary::call_summary(tool, input),
+            _ => "the turn is paused".into(),
+        };
+        let line = Line::new(Tone::Bold, question.request_id.to_string())
+            .and(Tone::Dim, format!("  {}  ", short_id(session.session_id)))
+            .and(Tone::Warn, format!("{}  ", question.kind.name()))
+            .and(Tone::Plain, what);
+        out.line(&line)?;
+    }
+    if !questions.is_empty() {
+        out.note("agentctl answer REQUEST continue|abort")?;
+    }
+    if requests.is_empty() {
+        return Ok(());
     }
     let now = now();
     for pending in &requests {
@@ -94,6 +112,7 @@ mod tests {
                 request["at_ms"] = json!(1);
                 Ok(json!({"requests": [request]}))
             }
+            "session.list" => Ok(json!({"sessions": []})),
             _ => Ok(json!({"session_id": SESSION, "seq": 4, "grant": "Bash(make)"})),
         });
         let (mut out, text, _) = papers();

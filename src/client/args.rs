@@ -96,6 +96,13 @@ pub enum Command {
         #[arg(long, value_name = "TEXT")]
         feedback: Option<String>,
     },
+    /// Say what becomes of a call whose outcome is unknown, or of a paused turn
+    Answer {
+        /// Question id (ask_…), a unique start of it, or a session with one open question
+        request: String,
+        /// continue or abort
+        choice: String,
+    },
     /// List what waits for an answer
     Approvals {
         /// As JSON

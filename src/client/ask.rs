@@ -5,14 +5,16 @@ use std::io;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 
+use super::answer;
 use super::editor::Editor;
 use super::keys::Keys;
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::prompt::{self, Answer};
-use crate::api::params::ApproveParams;
-use crate::types::ids::PermissionId;
+use crate::api::params::{AnswerParams, ApproveParams};
+use crate::types::ids::{PermissionId, QuestionId};
 use crate::types::permission::{Decision, Scope};
+use crate::types::question::Question;
 use crate::types::session::PermissionRequest;
 
 /// Who answers.
@@ -31,6 +33,8 @@ pub(super) enum Asking {
 pub(super) enum Outcome {
     /// Send this answer.
     Send(ApproveParams),
+    /// Send this answer to a question.
+    Choose(AnswerParams),
     /// Abort the turn.
     Abort,
     /// Nothing yet.
@@ -41,6 +45,8 @@ pub(super) enum Outcome {
 #[derive(Default)]
 pub(super) struct Asker {
     queue: VecDeque<PermissionRequest>,
+    /// They come before requests: nothing is asked for while one is open, but what was before.
+    questions: VecDeque<Question>,
     keys: Option<Keys>,
     words: Option<Editor>,
 }
@@ -49,12 +55,25 @@ impl Asker {
     /// Puts a request to the person, or behind the one that is open.
     pub(super) fn push(&mut self, request: PermissionRequest, out: &mut Out) -> io::Result<()> {
         self.queue.push_back(request);
-        if self.queue.len() == 1 { self.open(out) } else { Ok(()) }
+        if self.queue.len() == 1 && self.questions.is_empty() { self.open(out) } else { Ok(()) }
+    }
+
+    /// Puts a question to the person; what it is was shown.
+    pub(super) fn push_question(&mut self, question: Question, out: &mut Out) -> io::Result<()> {
+        self.questions.push_back(question);
+        if self.questions.len() == 1 { self.open(out) } else { Ok(()) }
+    }
+
+    /// A question was settled, by whomever.
+    pub(super) fn question_settled(&mut self, id: QuestionId, out: &mut Out) -> io::Result<()> {
+        let was_open = self.questions.front().is_some_and(|q| q.request_id == id);
+        self.questions.retain(|q| q.request_id != id);
+        if was_open { self.next(out) } else { Ok(()) }
     }
 
     /// A request was settled, by whomever.
     pub(super) fn settled(&mut self, id: PermissionId, out: &mut Out) -> io::Result<()> {
-        let was_open = self.queue.front().is_some_and(|r| r.request_id == id);
+        let was_open = self.questions.is_empty() && self.queue.front().is_some_and(|r| r.request_id == id);
         self.queue.retain(|r| r.request_id != id);
         if was_open { self.next(out) } else { Ok(()) }
     }
@@ -64,10 +83,16 @@ impl Asker {
             out.aside(&Line::default())?;
         }
         self.close(out);
-        if self.queue.is_empty() { Ok(()) } else { self.open(out) }
+        if self.queue.is_empty() && self.questions.is_empty() { Ok(()) } else { self.open(out) }
     }
 
     fn open(&mut self, out: &mut Out) -> io::Result<()> {
+        if !self.questions.is_empty() {
+            self.words = None;
+            self.keys = Some(Keys::take()?);
+            out.set_raw(true);
+            return out.aside(&answer::keys());
+        }
         let Some(request) = self.queue.front() else { return Ok(()) };
         self.keys = Some(Keys::take()?);
         out.set_raw(true);
@@ -91,6 +116,9 @@ impl Asker {
 
     /// What a key does to the open request.
     pub(super) fn press(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
+        if let Some(question) = self.questions.front() {
+            return Ok(choose(question, input));
+        }
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         if let Some(words) = &mut self.words {
             match type_words(words, input) {
@@ -138,6 +166,23 @@ impl Asker {
     fn answered(&mut self, answer: ApproveParams) -> Outcome {
         self.words = None;
         Outcome::Send(answer)
+    }
+}
+
+fn choose(question: &Question, input: &Input) -> Outcome {
+    let Input::Key(key) = input else { return Outcome::Wait };
+    let KeyCode::Char(c) = key.code else { return Outcome::Wait };
+    match answer::of_key(c) {
+        _ if key.kind == KeyEventKind::Release => Outcome::Wait,
+        _ if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            if c == 'c' {
+                Outcome::Abort
+            } else {
+                Outcome::Wait
+            }
+        }
+        Some(choice) => Outcome::Choose(answer::params(question.request_id, choice.name())),
+        None => Outcome::Wait,
     }
 }
 

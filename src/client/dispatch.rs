@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
-use super::{abort, approve, attach, backup, daemon, demo, doctor, list, logs, rpc, submit};
+use super::{abort, answer, approve, attach, backup, daemon, demo, doctor, list, logs, rpc, submit};
 use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
@@ -76,6 +76,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             approve::approve(&reach, &request, session, grant, out).await
         }
         Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
+        Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,

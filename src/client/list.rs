@@ -85,6 +85,7 @@ fn state(session: &SessionView) -> (Tone, String) {
             };
             (Tone::Warn, format!("waits: {what}"))
         }
+        (SessionState::Paused, _) => (Tone::Warn, "paused: answer".into()),
         (SessionState::Failed, _) => (Tone::Bad, "failed".into()),
         (other, _) => (Tone::Dim, other.name().into()),
     }

@@ -108,7 +108,9 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
     let origin = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
     let tone = match &envelope.event {
         Event::Error { .. } => Tone::Bad,
-        Event::PermissionRequested { .. } | Event::Retry { .. } => Tone::Warn,
+        Event::PermissionRequested { .. } | Event::QuestionRequested { .. } | Event::Retry { .. } => {
+            Tone::Warn
+        }
         _ => Tone::Plain,
     };
     Some(
@@ -122,7 +124,24 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
 fn what(event: &Event) -> String {
     let said = match event {
         Event::SessionCreated(spec) => format!("{} in {}", spec.model, spec.cwd),
-        Event::SessionStatus { state, .. } => state.name().into(),
+        Event::SessionStatus { state, requires } => {
+            format!("{}{}", state.name(), requires.map(|r| format!(": {}", name(&r))).unwrap_or_default())
+        }
+        Event::TurnResumed { resumes, delay_ms } => format!("resume {resumes}, in {delay_ms} ms"),
+        Event::HistoryRepaired { changes, .. } => changes.join("; "),
+        Event::UsageBooked { model, usage, reason, estimated, .. } => {
+            let about = if *estimated { "at most " } else { "" };
+            let (sent, got) = (usage.input_tokens, usage.output_tokens);
+            format!("{}: {model}, {about}{sent} tokens in, {about}{got} out", name(reason))
+        }
+        Event::QuestionRequested { question } => {
+            let call = question.tool.as_ref().zip(question.input.as_ref());
+            let call = call.map(|(tool, input)| call_summary(tool, input)).unwrap_or_default();
+            return format!("{} {} {call}", question.request_id, question.kind.name());
+        }
+        Event::QuestionResolved { request_id, choice, by, .. } => {
+            format!("{request_id} {} by {}", choice.name(), name(by))
+        }
         Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
             format!("{clients} clients")
         }
@@ -146,11 +165,12 @@ fn what(event: &Event) -> String {
             format!("{} {step}", name(phase))
         }
         Event::ToolStatus { call_id, allowed_by, .. } => format!("{call_id} allowed by {allowed_by}"),
-        Event::MessageCompleted { item, .. } => {
+        Event::MessageCompleted { item, superseded, .. } => {
             format!(
-                "{} {}: {}",
+                "{} {}{}: {}",
                 item.kind.name(),
                 item.status.name(),
+                if *superseded { ", tried again" } else { "" },
                 item.text.as_deref().unwrap_or_default()
             )
         }

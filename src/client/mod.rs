@@ -6,6 +6,7 @@
 //! of the daemon from [`Follow`].
 
 mod abort;
+mod answer;
 mod approve;
 mod args;
 mod ask;

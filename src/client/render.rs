@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::answer;
 use super::escape;
 use super::measure::{all_tokens, money, tokens, took};
 use super::paint::{Line, Tone, cut};
@@ -65,7 +66,22 @@ impl Transcript {
                 }
                 vec![Piece::Text(escape::text(text).into_owned())]
             }
-            Event::MessageCompleted { item, .. } => self.message(item),
+            Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
+            Event::QuestionRequested { question } => lines(answer::shown(question)),
+            Event::QuestionResolved { kind, choice, by, .. } => {
+                let how = match by {
+                    SettledBy::Submit => "continued by a further input".to_string(),
+                    SettledBy::Abort => "no longer asked".into(),
+                    SettledBy::Answer => choice.name().into(),
+                };
+                let who = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
+                let what = kind.name().replace('_', " ");
+                lines(vec![
+                    Line::new(Tone::Dim, format!("  └ {what}: "))
+                        .and(Tone::Plain, how)
+                        .and(Tone::Dim, who.unwrap_or_default()),
+                ])
+            }
             Event::ToolRequested { call_id, tool, input } => {
                 let summary = call_summary(tool, input);
                 let line = tool_line("●", &summary);
@@ -126,13 +142,22 @@ impl Transcript {
         }
     }
 
-    fn message(&mut self, item: &Item) -> Vec<Piece> {
+    fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
             ItemKind::UserMessage if self.echo => lines(said_by_user(text)),
             ItemKind::UserMessage | ItemKind::ToolCall => Vec::new(),
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
+                if superseded {
+                    // What was not shown yet will be said again: it is not shown at all. What was shown
+                    // is marked where it stands, also on paper that has the answer alone.
+                    let mark = "[interrupted, tried again: what follows takes its place]";
+                    return match shown {
+                        0 => lines(vec![Line::new(Tone::Warn, format!("  {mark}"))]),
+                        _ => vec![Piece::Break, Piece::Text(mark.into()), Piece::Break],
+                    };
+                }
                 let rest = text.get(shown..).unwrap_or_default();
                 let mut pieces = vec![Piece::Text(escape::text(rest).into_owned()), Piece::Break];
                 if item.status == ItemStatus::Interrupted {
@@ -176,7 +201,14 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }
-        Event::TurnResumed { .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::TurnResumed { delay_ms, resumes } => dim(format!(
+            "  the daemon was restarted; the turn goes on in {} (resume {resumes})",
+            took(*delay_ms)
+        )),
+        Event::HistoryRepaired { changes, .. } => {
+            dim(format!("  the record was repaired: {}", escape::line(&changes.join("; "))))
+        }
         Event::TurnAborting { .. } => dim("  aborting…".into()),
         Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
             Tone::Warn,
@@ -251,7 +283,7 @@ fn resolved(
     who: Option<&str>,
 ) -> Line {
     let (tone, word) = match (by, decision, scope) {
-        (SettledBy::Abort, ..) => (Tone::Dim, "no longer asked".to_string()),
+        (SettledBy::Abort | SettledBy::Submit, ..) => (Tone::Dim, "no longer asked".to_string()),
         (_, Decision::Deny, _) => (Tone::Warn, "denied".into()),
         (_, Decision::Allow, Scope::Once) => (Tone::Good, "allowed once".into()),
         (_, Decision::Allow, _) => {

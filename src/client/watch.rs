@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
+use super::answer;
 use super::args::Output;
 use super::ask::{Asker, Asking, Outcome, show, unasked};
 use super::connect::{CallError, Client};
@@ -16,9 +17,10 @@ use super::out::{Out, harmless_json};
 use super::paint::{Line, Tone};
 use super::render::{Piece, Transcript};
 use super::wire::Received;
-use crate::api::params::{AbortParams, AbortReply, ApproveParams, ApproveReply};
+use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
 use crate::types::event::Event;
 use crate::types::ids::{SessionId, TurnId};
+use crate::types::question::{Choice, Question};
 use crate::types::session::PermissionRequest;
 
 /// How a turn ended.
@@ -44,6 +46,8 @@ pub(super) struct Watch {
     calls: JoinSet<Result<(), CallError>>,
     /// Requests without an answer, for those who answer by themselves.
     open: Vec<PermissionRequest>,
+    /// Likewise, questions.
+    questions: Vec<Question>,
     unanswerable: u32,
     interrupts: u32,
 }
@@ -67,6 +71,7 @@ impl Watch {
             asker: Asker::default(),
             calls: JoinSet::new(),
             open: Vec::new(),
+            questions: Vec::new(),
             unanswerable: 0,
             interrupts: 0,
         }
@@ -102,6 +107,7 @@ impl Watch {
                 input = self.asker.key() => match input {
                     Some(input) => match self.asker.press(&input, out)? {
                         Outcome::Send(answer) => self.answer(answer),
+                        Outcome::Choose(answer) => self.choose(answer),
                         Outcome::Abort => self.interrupted(out)?,
                         Outcome::Wait => {}
                     },
@@ -122,6 +128,11 @@ impl Watch {
                 Event::PermissionResolved { request_id, .. } => {
                     self.open.retain(|r| r.request_id != *request_id);
                     self.asker.settled(*request_id, out)?;
+                }
+                Event::QuestionRequested { question } => self.question(question, out)?,
+                Event::QuestionResolved { request_id, .. } => {
+                    self.questions.retain(|q| q.request_id != *request_id);
+                    self.asker.question_settled(*request_id, out)?;
                 }
                 Event::SessionEnded { .. } => {
                     return Err(Failure::new(
@@ -188,6 +199,27 @@ impl Watch {
         Ok(())
     }
 
+    /// A question about what a restart left behind: the person says; nobody aborts rather than guess.
+    fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
+        let (choice, word) = match self.asking {
+            Asking::Person => return self.asker.push_question(question.clone(), out),
+            Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is nobody to ask"),
+            Asking::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
+        };
+        if self.output == Output::Text {
+            out.aside(&Line::new(Tone::Warn, word))?;
+        }
+        self.questions.push(question.clone());
+        self.choose(answer::params(question.request_id, choice.name()));
+        Ok(())
+    }
+
+    fn choose(&mut self, params: AnswerParams) {
+        let client = self.client.clone();
+        self.calls
+            .spawn(async move { client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()) });
+    }
+
     /// An answer may have been lost with the connection: what is still open is answered again.
     fn back(&mut self, client: Client, out: &mut Out) -> io::Result<()> {
         self.client = client;
@@ -196,6 +228,11 @@ impl Watch {
             self.open.iter().filter_map(|r| unasked(r, self.asking)).map(|(answer, _)| answer).collect();
         for answer in answers {
             self.answer(answer);
+        }
+        let choice = if self.asking == Asking::Allow { Choice::Continue } else { Choice::Abort };
+        let questions: Vec<_> = self.questions.iter().map(|q| q.request_id).collect();
+        for request_id in questions {
+            self.choose(answer::params(request_id, choice.name()));
         }
         Ok(())
     }

@@ -1,24 +1,33 @@
 //! Crash points: places where a test may end the process as abruptly as `kill -9` does, to see that
-//! nothing which was promised is lost (the table of crash points C1–C24 in RELIABILITY.md).
+//! nothing which was promised is lost (the table of crash points in RELIABILITY.md).
 //!
 //! They exist only with the feature `failpoints`, which no release has; without it a point is nothing.
+//! The variable `AGENTD_CRASH` names one: `C5` ends the process the first time it comes there, `C5:3`
+//! the third time, `C5:3:stop` stops it there instead (SIGSTOP), so that somebody else can end it.
 
 #[cfg(all(feature = "failpoints", not(debug_assertions)))]
 compile_error!("the feature `failpoints` is for tests: it must not be in a release");
 
-/// Ends the process here if the variable `AGENTD_CRASH` names this point: `C5` ends it the first
-/// time, `C5:3` the third. Nothing is flushed, no destructor runs.
+/// A place where the process may end. Nothing is flushed, no destructor runs.
 #[cfg(feature = "failpoints")]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    static WANTED: OnceLock<Option<(String, u32)>> = OnceLock::new();
+    use nix::sys::signal::{Signal, raise};
+
+    static WANTED: OnceLock<Option<Wanted>> = OnceLock::new();
     static PASSED: AtomicU32 = AtomicU32::new(0);
 
     let wanted = WANTED.get_or_init(|| wanted(&std::env::var("AGENTD_CRASH").ok()?));
-    let Some((point, time)) = wanted else { return };
-    if point == name && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *time {
+    let Some(wanted) = wanted else { return };
+    if wanted.point != name || PASSED.fetch_add(1, Ordering::SeqCst) + 1 != wanted.time {
+        return;
+    }
+    if wanted.stops {
+        // Sent to this very thread, so that it does not go one step further.
+        let _ = raise(Signal::SIGSTOP);
+    } else {
         std::process::abort();
     }
 }
@@ -28,25 +37,41 @@ pub fn point(name: &str) {
 #[inline(always)]
 pub fn point(_name: &str) {}
 
-/// A point's name, and which time it counts from 1.
+/// Where to crash, and how.
 #[cfg(any(test, feature = "failpoints"))]
-fn wanted(text: &str) -> Option<(String, u32)> {
-    match text.split_once(':') {
-        None if text.is_empty() => None,
-        None => Some((text.into(), 1)),
-        Some((name, time)) => Some((name.into(), time.parse().ok()?)),
-    }
+#[derive(Debug, PartialEq)]
+struct Wanted {
+    point: String,
+    /// Counted from 1.
+    time: u32,
+    stops: bool,
+}
+
+#[cfg(any(test, feature = "failpoints"))]
+fn wanted(text: &str) -> Option<Wanted> {
+    let mut parts = text.split(':');
+    let point = parts.next().filter(|name| !name.is_empty())?.to_owned();
+    let time = parts.next().map_or(Ok(1), str::parse).ok()?;
+    let stops = match parts.next() {
+        None => false,
+        Some("stop") => true,
+        Some(_) => return None,
+    };
+    Some(Wanted { point, time, stops })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::wanted;
+    use super::*;
 
     #[test]
-    fn a_point_is_named_with_the_time_that_counts() {
-        assert_eq!(wanted("C5"), Some(("C5".into(), 1)));
-        assert_eq!(wanted("C5:3"), Some(("C5".into(), 3)));
-        assert_eq!(wanted("C5:x"), None);
-        assert_eq!(wanted(""), None);
+    fn a_point_is_named_with_the_time_that_counts_and_the_way_to_go() {
+        let read = |text| wanted(text).map(|w| (w.point, w.time, w.stops));
+        assert_eq!(read("C5"), Some(("C5".into(), 1, false)));
+        assert_eq!(read("C5.a:3"), Some(("C5.a".into(), 3, false)));
+        assert_eq!(read("C5:3:stop"), Some(("C5".into(), 3, true)));
+        for nonsense in ["", ":1", "C5:x", "C5:1:run"] {
+            assert_eq!(read(nonsense), None, "{nonsense}");
+        }
     }
 }

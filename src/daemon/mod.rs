@@ -24,6 +24,7 @@ use reload::Reloader;
 use shutdown::Wish;
 use wiring::Found;
 
+use crate::crash;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry, summarise};
 use crate::store::{self, Store};
@@ -208,6 +209,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tracing::info!("stopping");
     // Whoever still waits for a reload is told.
     drop(reloads);
+    crash::point("C23.told");
     let park_by = Instant::now() + PARK_WITHIN;
     serving.stop_accepting();
     notify::stopping();
@@ -217,12 +219,15 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     recovery.abort();
     let _ = recovery.await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
+    crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
     reaper.abort();
+    crash::point("C23.closing");
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }
+    crash::point("C23.closed");
     tracing::info!("stopped");
     Ok(())
 }

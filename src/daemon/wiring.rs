@@ -61,6 +61,9 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             retry_attempts: config.retry.attempts.max(1),
             retry_base_ms: config.retry.base_ms,
             retry_max_ms: config.retry.max_ms,
+            max_resumes: config.retry.resumes,
+            resume_base_ms: config.retry.resume_base_ms,
+            on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
             tools: tools.cards(),
             ..engine::Settings::default()

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::state::{Activity, Call, Engine, Partial, Queued, Settings, Stage, State, Turn};
+use super::said::Said;
+use super::state::{Activity, Call, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, Phase};
-use crate::types::ids::SessionId;
+use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::BlockKind;
 use crate::types::permission::{Decision, Scope};
+use crate::types::question::{Question, QuestionKind};
 use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState};
 use crate::types::tool::{Prepared, ToolStatus};
 
@@ -82,6 +84,25 @@ impl State {
                 }
             }
             Event::TurnCompleted { .. } => self.turn = None,
+            Event::HistoryRepaired { kept, messages, .. } => {
+                let transcript = Arc::make_mut(&mut self.transcript);
+                transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
+                transcript.extend(messages.iter().cloned().map(Arc::new));
+            }
+            Event::UsageBooked { model, usage, cost_usd_micros, .. } => {
+                self.usage.add(usage);
+                self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
+                if let Some(turn) = &mut self.turn {
+                    turn.usage.add(usage);
+                    turn.usage_by_model.entry(model.clone()).or_default().add(usage);
+                    turn.cost_usd_micros = add_cost(turn.cost_usd_micros, *cost_usd_micros);
+                    turn.lost_calls += 1;
+                    // That attempt is over: it is not booked twice.
+                    if matches!(turn.activity, Activity::Calling { .. }) {
+                        turn.activity = Activity::Waiting { token: fact.seq };
+                    }
+                }
+            }
             Event::MessageCompleted {
                 item, model, stop_reason, usage, cost_usd_micros, duration_ms, ..
             } => {
@@ -108,12 +129,24 @@ impl State {
         let Some(turn) = &mut self.turn else { return };
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
+                turn.attempts = if turn.step == *step { turn.attempts + 1 } else { 1 };
                 turn.step = *step;
-                turn.model_calls = *step;
+                turn.model_calls = *step + turn.lost_calls;
+                turn.hold = None;
                 turn.activity = Activity::Calling { token: fact.seq, partial: None };
             }
-            Event::TurnPhase { .. } => {}
-            Event::TurnResumed { resumes } => turn.resumes = *resumes,
+            Event::TurnPhase { .. } => turn.hold = None,
+            Event::TurnResumed { resumes, delay_ms } => {
+                turn.resumes = *resumes;
+                turn.hold = (*delay_ms > 0).then_some(Hold::Wait { token: fact.seq });
+            }
+            Event::QuestionRequested { question } => ask(turn, question, fact),
+            Event::QuestionResolved { request_id, kind, .. } => {
+                if *kind == QuestionKind::Resume {
+                    turn.hold = None;
+                }
+                answered(turn, RequestId::Question(*request_id), fact);
+            }
             Event::TurnSteered { input } => turn.steered.push_back(input.clone()),
             Event::TurnAborting { ending } => {
                 turn.aborting = true;
@@ -129,7 +162,7 @@ impl State {
             Event::MessageStarted { .. } => {
                 if let (Activity::Calling { partial, .. }, Some(item_id)) = (&mut turn.activity, fact.item_id)
                 {
-                    *partial = Some(Partial { item_id, first_seq: fact.seq, content: Vec::new() });
+                    *partial = Some(Partial { item_id, first_seq: fact.seq, content: Vec::new(), bytes: 0 });
                 }
             }
             Event::MessageBlockStarted { block, .. } => {
@@ -144,17 +177,24 @@ impl State {
                 }
             }
             Event::MessageTextDelta { text, .. } => {
-                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
-                    && let Some(Block::Text { text: sum }) = partial.content.last_mut()
-                {
-                    sum.push_str(text);
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
+                    partial.bytes += text.len();
+                    if let Some(Block::Text { text: sum }) = partial.content.last_mut() {
+                        sum.push_str(text);
+                    }
                 }
             }
             Event::MessageThinkingDelta { text, .. } => {
-                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity
-                    && let Some(Block::Thinking { text: sum, .. }) = partial.content.last_mut()
-                {
-                    sum.push_str(text);
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
+                    partial.bytes += text.len();
+                    if let Some(Block::Thinking { text: sum, .. }) = partial.content.last_mut() {
+                        sum.push_str(text);
+                    }
+                }
+            }
+            Event::MessageToolInputDelta { json, .. } => {
+                if let Activity::Calling { partial: Some(partial), .. } = &mut turn.activity {
+                    partial.bytes += json.len();
                 }
             }
             Event::ToolRequested { call_id, .. } => {
@@ -172,12 +212,13 @@ impl State {
                     other => *other = Activity::Tools { calls: vec![call] },
                 }
             }
-            Event::PermissionRequested { request, read_only } => {
+            Event::PermissionRequested { request, read_only, change } => {
                 let prepared = Arc::new(Prepared {
                     subject: request.subject.clone(),
                     summary: request.summary.clone(),
                     diff: None,
                     read_only: *read_only,
+                    change: change.clone(),
                 });
                 turn.waiting_since.get_or_insert(fact.at_ms);
                 let stage = Stage::Awaiting {
@@ -197,12 +238,7 @@ impl State {
                     call.stage =
                         Stage::Ready { prepared: Arc::clone(prepared), allowed_by: request_id.to_string() };
                 }
-                let open = calls.iter().any(|call| {
-                    matches!(call.stage, Stage::Awaiting { request_id: other, .. } if other != *request_id)
-                });
-                if !open && let Some(since) = turn.waiting_since.take() {
-                    turn.permission_ms += fact.at_ms.since(since);
-                }
+                answered(turn, RequestId::Permission(*request_id), fact);
             }
             Event::ToolStatus { call_id, prepared, allowed_by } => {
                 let stage =
@@ -214,7 +250,16 @@ impl State {
                     && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let Stage::Ready { prepared, .. } = &call.stage
                 {
-                    call.stage = Stage::Running { prepared: Arc::clone(prepared), started_seq: fact.seq };
+                    let (prepared, said) = (Arc::clone(prepared), Said::default());
+                    call.stage = Stage::Running { prepared, started_seq: fact.seq, said };
+                }
+            }
+            Event::ToolProgress { call_id, text, .. } => {
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                    && let Stage::Running { said, .. } = &mut call.stage
+                {
+                    said.push(text);
                 }
             }
             Event::ToolCompleted { call_id, status, output, duration_ms, reads, cwd, .. } => {
@@ -266,7 +311,7 @@ impl State {
         }
     }
 
-    fn tool_completed(&mut self, call_id: crate::types::ids::CallId, status: ToolStatus, output: &str) {
+    fn tool_completed(&mut self, call_id: CallId, status: ToolStatus, output: &str) {
         let Some(turn) = &mut self.turn else { return };
         let Activity::Tools { calls } = &mut turn.activity else { return };
         let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
@@ -297,7 +342,41 @@ impl State {
     }
 }
 
-fn set_stage(turn: &mut Turn, call_id: crate::types::ids::CallId, stage: Stage) {
+/// A question was raised: about a call, or about the turn as a whole.
+fn ask(turn: &mut Turn, question: &Question, fact: &Envelope) {
+    turn.waiting_since.get_or_insert(fact.at_ms);
+    let request_id = question.request_id;
+    let Some(call_id) = question.call_id else {
+        turn.hold = Some(Hold::Paused { request_id });
+        return;
+    };
+    if let Activity::Tools { calls } = &mut turn.activity
+        && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id)
+        && let Stage::Running { started_seq, .. } = call.stage
+    {
+        let said = question.output.clone().unwrap_or_default();
+        call.stage = Stage::Unknown { request_id, started_seq, said };
+    }
+}
+
+/// A person decided: once nothing else waits for one, the time of waiting is over.
+fn answered(turn: &mut Turn, request: RequestId, fact: &Envelope) {
+    let waits = |call: &Call| match call.stage {
+        Stage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
+        Stage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
+        _ => false,
+    };
+    let calls: &[Call] = match &turn.activity {
+        Activity::Tools { calls } => calls,
+        _ => &[],
+    };
+    let open = calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
+    if !open && let Some(since) = turn.waiting_since.take() {
+        turn.permission_ms += fact.at_ms.since(since);
+    }
+}
+
+fn set_stage(turn: &mut Turn, call_id: CallId, stage: Stage) {
     if let Activity::Tools { calls } = &mut turn.activity
         && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id)
     {

@@ -1,13 +1,14 @@
 //! Everything that can happen to a session.
 
 use crate::types::event::Origin;
-use crate::types::ids::{CallId, Mint, PermissionId, Seed, Seq, TurnId};
+use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Scope, Verdict};
+use crate::types::question::Choice;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Prepared, Progress, ToolOutcome};
-use crate::types::usage::Budgets;
+use crate::types::tool::{Inspection, Prepared, Progress, ToolOutcome};
+use crate::types::usage::{Budgets, Price};
 
 /// Time and randomness of one decision.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +101,8 @@ pub enum Input {
         token: Seq,
         /// Why.
         fault: ModelFault,
+        /// What the model costs, if that is known.
+        price: Option<Price>,
         /// How long it took.
         duration_ms: u64,
     },
@@ -146,6 +149,22 @@ pub enum Input {
         /// Who answered.
         origin: Option<Origin>,
     },
+    /// A person answered a question.
+    Choose {
+        /// The question.
+        request_id: QuestionId,
+        /// What is to be done.
+        choice: Choice,
+        /// Who answered.
+        origin: Option<Origin>,
+    },
+    /// The file that an interrupted call was to change was looked at.
+    Inspected {
+        /// The call.
+        call_id: CallId,
+        /// What the file says.
+        inspection: Inspection,
+    },
     /// Stop the turn, or one call of it.
     Abort {
         /// Only if this is the current turn.
@@ -184,7 +203,14 @@ pub enum Input {
         needs_restart: Vec<String>,
     },
     /// The session was loaded after a restart; nothing of it runs.
-    Recovered,
+    Recovered(Recovery),
+}
+
+/// What recovery has to know beside the journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Recovery {
+    /// What the turn's model costs, if that is known.
+    pub price: Option<Price>,
 }
 
 /// Why an input is refused; it leaves no trace.

@@ -68,6 +68,8 @@ fn scripts_reach_every_event_and_every_ending() {
         "notice",
         "permission.requested",
         "permission.resolved",
+        "question.requested",
+        "question.resolved",
         "retry",
         "session.attached",
         "session.context",
@@ -96,6 +98,7 @@ fn scripts_reach_every_event_and_every_ending() {
         "turn.resumed",
         "turn.started",
         "turn.steered",
+        "usage",
         "workspace.trust_required",
     ];
     let missing: Vec<_> = wanted.iter().filter(|kind| !seen.contains(**kind)).collect();

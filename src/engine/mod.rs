@@ -8,7 +8,11 @@ mod input;
 mod model;
 mod plan;
 mod prompt;
+mod question;
+mod recover;
+mod repair;
 mod retry;
+mod said;
 mod state;
 mod stop;
 mod submit;
@@ -22,6 +26,7 @@ pub(crate) mod laws;
 #[doc(hidden)]
 pub use prompt::normalize as normalized;
 
-pub use input::{Busy, Input, Judged, Now, Refusal, Submit};
+pub use input::{Busy, Input, Judged, Now, Recovery, Refusal, Submit};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
+pub use repair::{Repair, breach, repair};
 pub use state::{Engine, Settings, Snapshot};

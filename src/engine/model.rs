@@ -3,11 +3,12 @@
 use super::input::Now;
 use super::plan::{Draft, Effect, Entry, Plan};
 use super::state::{Activity, Engine, Partial};
-use crate::types::event::{Envelope, Event, Phase};
+use crate::types::event::{Envelope, Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
-use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock, StopReason};
+use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use crate::types::usage::{Price, Usage};
 
 /// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -43,7 +44,7 @@ impl Engine {
                 let started = Event::MessageStarted {
                     model: turn.model.clone(),
                     step: turn.step,
-                    attempt: turn.failures + 1,
+                    attempt: turn.attempts,
                 };
                 let seq = push(&mut plan, item_id, None, started);
                 plan.items.push(super::plan::ItemChange {
@@ -121,6 +122,31 @@ pub(super) fn pieces(text: String) -> Vec<String> {
     parts
 }
 
+/// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
+/// three to four bytes of most text.
+fn estimate(request: &ModelRequest, partial: Option<&Partial>) -> Usage {
+    let mut sent = Count(request.system.len());
+    // Plain data with string keys, written to a counter: it cannot fail.
+    let _ = serde_json::to_writer(&mut sent, &request.messages);
+    let _ = serde_json::to_writer(&mut sent, &request.tools);
+    let received = partial.map_or(0, |partial| partial.bytes).max(1);
+    let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
+    Usage { input_tokens: tokens(sent.0), output_tokens: tokens(received), ..Usage::default() }
+}
+
+/// Counts what is written.
+struct Count(usize);
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Draft<'_> {
     /// The partial message of the call `token`, or `None` if that call is not awaited any more.
     fn awaited(&self, token: Seq) -> Option<Option<Partial>> {
@@ -142,7 +168,7 @@ impl Draft<'_> {
     ) {
         let Some(partial) = self.awaited(token) else { return };
         let Some(turn) = &self.state.turn else { return };
-        let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.failures + 1);
+        let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.attempts);
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
@@ -200,6 +226,7 @@ impl Draft<'_> {
                 cost_usd_micros,
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
+                superseded: false,
             },
         );
         // Complete calls run whatever the reason says (M7).
@@ -231,13 +258,16 @@ impl Draft<'_> {
         self.prepare_open_calls();
     }
 
-    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, _duration_ms: u64) {
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, price: Option<Price>) {
         let Some(partial) = self.awaited(token) else { return };
-        if let Some(partial) = partial {
-            self.interrupt_message(&partial);
-        }
         let failures = self.state.turn.as_ref().map_or(0, |turn| turn.failures);
-        match self.engine.settings.retry(fault, failures, self.mint.random()) {
+        let again = self.engine.settings.retry(fault, failures, self.mint.random());
+        if let Some(partial) = partial {
+            self.interrupt_message(&partial, again.is_some());
+            // The provider began to answer: it may charge for that.
+            self.book_lost_attempt(Some(&partial), price);
+        }
+        match again {
             Some((max, delay_ms)) => {
                 let token = self.push_turn(Event::Retry {
                     attempt: failures + 1,
@@ -255,7 +285,8 @@ impl Draft<'_> {
     }
 
     /// Closes a message that will not be whole: kept, marked, and never sent to a model (S3).
-    pub fn interrupt_message(&mut self, partial: &Partial) {
+    /// `superseded`: the model is asked again, and its next answer takes the place of this one.
+    pub fn interrupt_message(&mut self, partial: &Partial, superseded: bool) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let seq = self.state.next_seq;
         let text = partial
@@ -289,11 +320,28 @@ impl Draft<'_> {
                 cost_usd_micros: None,
                 duration_ms: None,
                 response_id: None,
+                superseded,
             },
         );
     }
 
+    /// Books a model call that was sent and brought no answer (S3).
+    pub fn book_lost_attempt(&mut self, partial: Option<&Partial>, price: Option<Price>) {
+        let Ok(request) = self.request() else { return };
+        let usage = estimate(&request, partial);
+        self.push_turn(Event::UsageBooked {
+            model: self.turn_model(),
+            usage,
+            cost_usd_micros: price.map(|price| price.cost_usd_micros(&usage)),
+            reason: UsageReason::LostAttempt,
+            estimated: true,
+        });
+    }
+
     pub fn timer_fired(&mut self, token: Seq) {
+        if self.wait_is_over(token) {
+            return;
+        }
         let Some(turn) = &self.state.turn else { return };
         if turn.aborting || turn.activity != (Activity::Waiting { token }) {
             return;

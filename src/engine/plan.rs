@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::input::{Input, Now, Refusal};
-use super::state::{Activity, Engine, Stage, State};
+use super::state::{Engine, Hold, Stage, State};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{CallId, ItemId, Mint, PermissionId, Seq, TurnId};
+use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::ModelRequest;
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
@@ -33,11 +33,11 @@ pub struct ItemChange {
     pub status: ItemStatus,
 }
 
-/// A change of a permission request.
+/// A change of a permission request or a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestChange {
     /// The request.
-    pub request_id: PermissionId,
+    pub request_id: RequestId,
     /// The event.
     pub seq: Seq,
     /// Raised, or settled.
@@ -77,6 +77,14 @@ pub enum Effect {
         /// What was judged.
         prepared: Arc<Prepared>,
     },
+    /// Look at the file that an interrupted call was to change, and remove what it left beside it;
+    /// answer with `Inspected`.
+    Inspect {
+        /// The call.
+        call: Arc<ToolCall>,
+        /// What was judged.
+        prepared: Arc<Prepared>,
+    },
     /// Stop everything of the turn; answer with `Stopped` when nothing is left.
     StopAll,
     /// Stop one running call; its `ToolDone` is the answer.
@@ -92,7 +100,7 @@ pub struct Plan {
     pub folds: Vec<Seq>,
     /// Item changes.
     pub items: Vec<ItemChange>,
-    /// Permission changes.
+    /// Changes of permission requests and questions.
     pub requests: Vec<RequestChange>,
     /// Effects, in order.
     pub effects: Vec<Effect>,
@@ -120,9 +128,7 @@ impl Engine {
             Input::ModelDone { token, reply, cost_usd_micros, duration_ms } => {
                 draft.model_done(token, *reply, cost_usd_micros, duration_ms);
             }
-            Input::ModelFailed { token, fault, duration_ms } => {
-                draft.model_failed(token, &fault, duration_ms)
-            }
+            Input::ModelFailed { token, fault, price, .. } => draft.model_failed(token, &fault, price),
             Input::TimerFired { token } => draft.timer_fired(token),
             Input::Prepared { turn_id, calls } => draft.prepared(turn_id, calls),
             Input::ToolDone { call_id, outcome, duration_ms } => {
@@ -132,6 +138,11 @@ impl Engine {
                 draft.origin = origin;
                 draft.answer(request_id, decision, scope, grant, feedback)?;
             }
+            Input::Choose { request_id, choice, origin } => {
+                draft.origin = origin;
+                draft.choose(request_id, choice)?;
+            }
+            Input::Inspected { call_id, inspection } => draft.inspected(call_id, inspection),
             Input::Abort { turn_id, call_id, origin } => {
                 draft.origin = origin;
                 draft.abort(turn_id, call_id)?;
@@ -152,7 +163,7 @@ impl Engine {
             Input::Reloaded { changed, needs_restart } => {
                 draft.push_session(Event::ConfigReloaded { changed, needs_restart });
             }
-            Input::Recovered => draft.recovered(),
+            Input::Recovered(recovery) => draft.recovered(recovery),
             Input::Deltas { .. } | Input::Progress { .. } => {}
         }
         draft.settle_status();
@@ -235,7 +246,9 @@ impl<'a> Draft<'a> {
             Event::ToolCompleted { call_id, .. } => {
                 if let Some(call) = self.state.call(*call_id) {
                     let first = call.first_seq;
-                    if let Stage::Running { started_seq, .. } = call.stage {
+                    if let Stage::Running { started_seq, .. } | Stage::Unknown { started_seq, .. } =
+                        call.stage
+                    {
                         self.plan.folds.push(started_seq);
                     }
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Completed);
@@ -245,20 +258,35 @@ impl<'a> Draft<'a> {
                 if let Some(first) = self.state.call(request.call_id).map(|call| call.first_seq) {
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
                 }
-                self.plan.requests.push(RequestChange {
-                    request_id: request.request_id,
-                    seq,
-                    settled: false,
-                });
+                self.request_row(RequestId::Permission(request.request_id), seq, false);
             }
             Event::PermissionResolved { request_id, call_id, .. } => {
                 if let Some(first) = self.state.call(*call_id).map(|call| call.first_seq) {
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
                 }
-                self.plan.requests.push(RequestChange { request_id: *request_id, seq, settled: true });
+                self.request_row(RequestId::Permission(*request_id), seq, true);
+            }
+            Event::QuestionRequested { question } => {
+                self.call_item(question.call_id, seq);
+                self.request_row(RequestId::Question(question.request_id), seq, false);
+            }
+            Event::QuestionResolved { request_id, call_id, .. } => {
+                self.call_item(*call_id, seq);
+                self.request_row(RequestId::Question(*request_id), seq, true);
             }
             _ => {}
         }
+    }
+
+    fn call_item(&mut self, call_id: Option<CallId>, seq: Seq) {
+        let first = call_id.and_then(|call_id| self.state.call(call_id)).map(|call| call.first_seq);
+        if let Some(first) = first {
+            self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
+        }
+    }
+
+    fn request_row(&mut self, request_id: RequestId, seq: Seq, settled: bool) {
+        self.plan.requests.push(RequestChange { request_id, seq, settled });
     }
 
     fn item(&mut self, first_seq: Seq, last_seq: Seq, kind: ItemKind, status: ItemStatus) {
@@ -281,17 +309,17 @@ impl<'a> Draft<'a> {
         if self.state.status == SessionState::Ended {
             return (SessionState::Ended, None);
         }
-        match self.state.turn.as_ref().map(|turn| &turn.activity) {
-            None => (SessionState::Idle, None),
-            Some(Activity::Tools { calls }) => {
-                let asks = calls.iter().any(|call| matches!(call.stage, Stage::Awaiting { .. }));
-                if asks {
-                    (SessionState::RequiresAction, Some(Requires::Permission))
-                } else {
-                    (SessionState::Running, None)
-                }
-            }
-            Some(_) => (SessionState::Running, None),
+        let Some(turn) = &self.state.turn else { return (SessionState::Idle, None) };
+        if matches!(turn.hold, Some(Hold::Paused { .. })) {
+            return (SessionState::Paused, None);
+        }
+        let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
+        if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
+            (SessionState::RequiresAction, Some(Requires::UnknownOutcome))
+        } else if stands(|stage| matches!(stage, Stage::Awaiting { .. })) {
+            (SessionState::RequiresAction, Some(Requires::Permission))
+        } else {
+            (SessionState::Running, None)
         }
     }
 }

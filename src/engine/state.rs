@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::types::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
+use super::said::Said;
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::Mode;
-use crate::types::session::{Denial, Requires, SessionSpec, SessionState, TurnError};
+use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, TurnError};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Prepared, ReadRecord, ToolCard};
 use crate::types::usage::{Budgets, Usage};
@@ -28,6 +29,10 @@ pub struct Settings {
     pub parallel_tools: usize,
     /// How often a turn is resumed after restarts (S7).
     pub max_resumes: u32,
+    /// The wait before the second resume, in milliseconds; it doubles with each further one.
+    pub resume_base_ms: u64,
+    /// What becomes of interrupted turns of sessions that do not say.
+    pub on_restart: OnRestart,
     /// Tools on offer.
     pub tools: Arc<[ToolCard]>,
 }
@@ -40,6 +45,8 @@ impl Default for Settings {
             retry_max_ms: 32_000,
             parallel_tools: 10,
             max_resumes: 3,
+            resume_base_ms: 2_000,
+            on_restart: OnRestart::Resume,
             tools: Arc::from([]),
         }
     }
@@ -91,7 +98,13 @@ pub(super) struct Turn {
     pub step: u64,
     /// Failed attempts at this model call.
     pub failures: u32,
+    /// Attempts at this model call, those that a restart cut off included.
+    pub attempts: u32,
+    /// Attempts that were booked although no answer came of them.
+    pub lost_calls: u64,
     pub resumes: u32,
+    /// After a restart: what has to happen before the turn goes on.
+    pub hold: Option<Hold>,
     pub activity: Activity,
     pub aborting: bool,
     pub ending: bool,
@@ -108,6 +121,15 @@ pub(super) struct Turn {
     pub errors: Vec<TurnError>,
     pub last_text: String,
     pub stop_reason: Option<StopReason>,
+}
+
+/// Why an interrupted turn does not go on yet. While it is held nothing of it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Hold {
+    /// It was resumed before: it waits a while.
+    Wait { token: Seq },
+    /// A person says what to do.
+    Paused { request_id: QuestionId },
 }
 
 /// What a turn is doing.
@@ -131,6 +153,8 @@ pub(super) struct Partial {
     /// Blocks of text and of reasoning, in order, each as long as it is so far. Calls are left out:
     /// half a call is nothing.
     pub content: Vec<Block>,
+    /// Bytes received, calls included.
+    pub bytes: usize,
 }
 
 /// One tool call of the current message.
@@ -151,8 +175,10 @@ pub(super) enum Stage {
     Awaiting { request_id: PermissionId, prepared: Arc<Prepared>, suggestions: Vec<String> },
     /// May run once those before it are done.
     Ready { prepared: Arc<Prepared>, allowed_by: String },
-    /// Runs. `started_seq` names its progress rows.
-    Running { prepared: Arc<Prepared>, started_seq: Seq },
+    /// Runs. `started_seq` names its progress rows; `said` is what they hold.
+    Running { prepared: Arc<Prepared>, started_seq: Seq, said: Said },
+    /// The daemon died while it ran, and a person says what to do.
+    Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.
     Done { output: String, is_error: bool },
 }
@@ -308,6 +334,27 @@ impl Engine {
         }
     }
 
+    /// Open questions.
+    #[must_use]
+    pub fn questions(&self) -> Vec<QuestionId> {
+        let Some(turn) = &self.state.turn else { return Vec::new() };
+        let held = match turn.hold {
+            Some(Hold::Paused { request_id }) => Some(request_id),
+            _ => None,
+        };
+        let unknown = self.state.calls().iter().filter_map(|call| match call.stage {
+            Stage::Unknown { request_id, .. } => Some(request_id),
+            _ => None,
+        });
+        held.into_iter().chain(unknown).collect()
+    }
+
+    /// The model that the running turn asks, or that the next one would.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        self.state.turn.as_ref().map_or(&self.state.spec.model, |turn| &turn.model)
+    }
+
     #[cfg(test)]
     pub(super) fn same_as(&self, other: &Engine) -> bool {
         self.state == other.state
@@ -325,6 +372,7 @@ impl State {
                 mode: Mode::Default,
                 background: false,
                 safe_mode: false,
+                on_restart: None,
                 budgets: Budgets::default(),
                 system_prompt: None,
                 append_system_prompt: None,
@@ -367,7 +415,10 @@ impl Turn {
             started_at: at,
             step: 0,
             failures: 0,
+            attempts: 0,
+            lost_calls: 0,
             resumes: 0,
+            hold: None,
             activity: Activity::Context,
             aborting: false,
             ending: false,

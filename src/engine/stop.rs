@@ -1,4 +1,4 @@
-//! Stopping: abort, kill, and picking up after a restart.
+//! Stopping: abort and kill.
 
 use super::input::Refusal;
 use super::plan::{Draft, Effect};
@@ -7,7 +7,8 @@ use super::words;
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::permission::{Decision, Scope};
-use crate::types::session::{SessionState, Subtype, TurnError};
+use crate::types::question::Choice;
+use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::{ToolOutcome, ToolStatus};
 
 impl Draft<'_> {
@@ -35,7 +36,15 @@ impl Draft<'_> {
         let Some(call) = self.state.call(call_id).cloned() else { return Err(Refusal::NoSuchCall) };
         match &call.stage {
             Stage::Done { .. } => {}
+            // A restart left it behind, and it does not run (again) yet.
+            Stage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
+                self.withdraw(&call, words::ABORTED);
+            }
             Stage::Running { .. } => self.effect(Effect::StopCall(call_id)),
+            Stage::Unknown { .. } => {
+                self.settle_unknown(call_id, Choice::Abort, SettledBy::Abort);
+                self.advance_tools();
+            }
             Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
                 self.withdraw(&call, words::ABORTED_UNSTARTED);
                 self.advance_tools();
@@ -57,7 +66,7 @@ impl Draft<'_> {
     }
 
     /// Ends a call that never ran: its request is settled, its result says so.
-    fn withdraw(&mut self, call: &Call, text: &str) {
+    pub fn withdraw(&mut self, call: &Call, text: &str) {
         let call_id = call.call.call_id;
         if let Stage::Awaiting { request_id, .. } = call.stage {
             self.push_item(
@@ -85,133 +94,22 @@ impl Draft<'_> {
         if let Some(Activity::Calling { partial: Some(partial), .. }) =
             self.state.turn.as_ref().map(|turn| turn.activity.clone())
         {
-            self.interrupt_message(&partial);
+            self.interrupt_message(&partial, false);
         }
+        self.settle_paused(Choice::Abort, SettledBy::Abort);
         for call in self.state.calls().to_vec() {
             match call.stage {
                 Stage::Done { .. } => {}
                 // Its end was not heard, though nothing of it is left.
                 Stage::Running { .. } => self.withdraw(&call, words::ABORTED),
+                Stage::Unknown { .. } => {
+                    self.settle_unknown(call.call.call_id, Choice::Abort, SettledBy::Abort);
+                }
                 Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
                     self.withdraw(&call, words::ABORTED_UNSTARTED);
                 }
             }
         }
         self.finish(Subtype::Aborted, Vec::new());
-    }
-
-    /// After a restart: what was pending stays pending, what was asked is asked again, and what may
-    /// have happened is never done again by itself (S3, S4, S7).
-    pub fn recovered(&mut self) {
-        let Some(turn) = self.state.turn.clone() else {
-            // A crash between a turn's end and the next one's beginning cannot be: both are one
-            // transaction. A queue without a turn is an ended session's.
-            return;
-        };
-        if turn.aborting {
-            self.stopped();
-            return;
-        }
-        if let Activity::Tools { calls } = &turn.activity
-            && !calls.is_empty()
-        {
-            self.recover_tools(calls);
-            return;
-        }
-        if let Activity::Calling { partial: Some(partial), .. } = &turn.activity {
-            self.interrupt_message(partial);
-        }
-        if !self.resume(turn.resumes) {
-            return;
-        }
-        match turn.activity {
-            Activity::Context => {
-                if self.state.system.is_some() {
-                    self.call_model();
-                } else {
-                    self.effect(Effect::GatherContext);
-                }
-            }
-            Activity::Calling { .. } | Activity::Waiting { .. } => self.call_model_step(turn.step),
-            Activity::Tools { .. } => self.call_model(),
-        }
-    }
-
-    /// Counts a resume; a turn that was resumed too often ends instead.
-    fn resume(&mut self, resumes: u32) -> bool {
-        if resumes >= self.engine.settings.max_resumes {
-            let message =
-                format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);
-            self.finish(
-                Subtype::ErrorDuringExecution,
-                vec![TurnError { kind: "resumed_too_often".into(), message }],
-            );
-            return false;
-        }
-        self.push_turn(Event::TurnResumed { resumes: resumes + 1 });
-        true
-    }
-
-    /// Gives every open call the result that fits a turn which a restart has ended.
-    fn close_after_restart(&mut self, calls: &[Call]) {
-        for call in calls {
-            match &call.stage {
-                Stage::Done { .. } => {}
-                Stage::Running { prepared, .. } if !prepared.read_only => {
-                    let outcome = ToolOutcome {
-                        status: ToolStatus::Unknown,
-                        ..ToolOutcome::failed("unknown_outcome", words::UNKNOWN)
-                    };
-                    self.complete(call.call.call_id, outcome, 0);
-                }
-                Stage::Running { .. } => self.withdraw(call, words::LOST_RESTART),
-                Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. } => {
-                    self.withdraw(call, words::NOT_RUN_RESTART);
-                }
-            }
-        }
-    }
-
-    fn recover_tools(&mut self, calls: &[Call]) {
-        let is_lost =
-            |call: &&Call| matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only);
-        let lost: Vec<Call> = calls.iter().filter(is_lost).cloned().collect();
-        if !lost.is_empty() {
-            self.close_after_restart(calls);
-            let names: Vec<&str> = lost.iter().map(|call| call.call.tool.as_str()).collect();
-            let message = format!(
-                "the daemon stopped while {} may have been running; the outcome is unknown. \
-                 Check, then submit again: the model is told",
-                names.join(", ")
-            );
-            let error = TurnError { kind: "unknown_outcome".into(), message };
-            self.finish(Subtype::ErrorDuringExecution, vec![error]);
-            return;
-        }
-        let waits_only = calls.iter().all(|call| {
-            matches!(call.stage, Stage::Awaiting { .. } | Stage::Done { .. } | Stage::Ready { .. })
-        });
-        if !waits_only {
-            let resumes = self.state.turn.as_ref().map_or(0, |turn| turn.resumes);
-            if resumes >= self.engine.settings.max_resumes {
-                // Every call needs its result before the turn ends, or no later request is valid.
-                self.close_after_restart(calls);
-            }
-            if !self.resume(resumes) {
-                return;
-            }
-        }
-        // Read-only calls that were running run again: their intent is on disk already.
-        for call in calls {
-            if let Stage::Running { prepared, .. } = &call.stage {
-                let (call, prepared) = (std::sync::Arc::clone(&call.call), std::sync::Arc::clone(prepared));
-                self.effect(Effect::RunTool { call, prepared });
-            }
-        }
-        self.prepare_open_calls();
-        let looked_at = !self.state.calls().iter().any(|call| call.stage == Stage::Requested);
-        if looked_at {
-            self.advance_tools();
-        }
     }
 }

@@ -35,6 +35,11 @@ impl Draft<'_> {
         };
         match submit.when_busy {
             Busy::Reject => return Err(Refusal::Busy { turn_id: running }),
+            // Whoever speaks while a question waits wants the turn to go on, with these words (S7).
+            Busy::Queue | Busy::Steer if !self.is_aborting() && self.has_questions() => {
+                self.push_turn(Event::TurnSteered { input: submit.input });
+                self.continue_all();
+            }
             Busy::Steer if !self.is_aborting() => {
                 self.push_turn(Event::TurnSteered { input: submit.input });
             }
@@ -113,6 +118,7 @@ impl Draft<'_> {
                 cost_usd_micros: None,
                 duration_ms: None,
                 response_id: None,
+                superseded: false,
             },
         );
     }
@@ -149,16 +155,16 @@ impl Draft<'_> {
 
     /// Asks the model, unless a budget says stop.
     pub fn call_model(&mut self) {
-        if let Some((subtype, message)) = self.over_budget() {
-            self.finish(subtype, vec![TurnError { kind: "budget".into(), message }]);
-            return;
-        }
         let step = self.state.turn.as_ref().map_or(1, |turn| turn.step + 1);
         self.call_model_step(step);
     }
 
-    /// Asks the model for this step (again).
+    /// Asks the model for this step (again), unless a budget says stop.
     pub fn call_model_step(&mut self, step: u64) {
+        if let Some((subtype, message)) = self.over_budget(step) {
+            self.finish(subtype, vec![TurnError { kind: "budget".into(), message }]);
+            return;
+        }
         let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
@@ -169,11 +175,12 @@ impl Draft<'_> {
         }
     }
 
-    fn over_budget(&self) -> Option<(Subtype, String)> {
+    fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
+        let made = step.saturating_sub(1) + turn.lost_calls;
         let budgets = turn.budgets;
         let spent = turn.cost_usd_micros.unwrap_or(0);
-        if let Some(limit) = budgets.model_calls.filter(|limit| turn.model_calls >= *limit) {
+        if let Some(limit) = budgets.model_calls.filter(|limit| made >= *limit) {
             return Some((Subtype::ErrorMaxTurns, format!("the limit of {limit} model calls was reached")));
         }
         if let Some(limit) = budgets.usd_micros.filter(|limit| spent >= *limit) {

@@ -8,7 +8,8 @@ use super::plan::{Draft, Effect, Entry, Plan};
 use super::state::{Activity, Call, Engine, Stage};
 use super::words;
 use crate::types::event::{Envelope, Event};
-use crate::types::ids::{CallId, TurnId};
+use crate::types::ids::{CallId, ItemId, TurnId};
+use crate::types::message::ToolCall;
 use crate::types::permission::{Verdict, VerdictKind};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{Prepared, Progress, ToolOutcome, ToolStatus};
@@ -34,6 +35,14 @@ impl Engine {
         }
         plan
     }
+}
+
+/// A call that may start now.
+pub(super) struct Startable {
+    pub call: Arc<ToolCall>,
+    pub item_id: ItemId,
+    pub prepared: Arc<Prepared>,
+    pub allowed_by: String,
 }
 
 impl Draft<'_> {
@@ -102,7 +111,11 @@ impl Draft<'_> {
                 };
                 self.push_item(
                     call.item_id,
-                    Event::PermissionRequested { request, read_only: prepared.read_only },
+                    Event::PermissionRequested {
+                        request,
+                        read_only: prepared.read_only,
+                        change: prepared.change,
+                    },
                 );
             }
         }
@@ -143,8 +156,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Starts what may start; asks the model again once every call has its result.
-    pub fn advance_tools(&mut self) {
+    /// Calls that may start now, in order (Q22).
+    pub fn startable(&self) -> Vec<Startable> {
         let serial = self.state.spec.safe_mode;
         let limit = self.engine.settings.parallel_tools.max(1);
         let mut running =
@@ -155,7 +168,7 @@ impl Draft<'_> {
         for call in self.state.calls() {
             let (exclusive, ready) = match &call.stage {
                 Stage::Done { .. } => continue,
-                Stage::Requested => (true, None),
+                Stage::Requested | Stage::Unknown { .. } => (true, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
                     (serial || !prepared.read_only, None)
                 }
@@ -169,12 +182,26 @@ impl Draft<'_> {
                 && running < limit
             {
                 running += 1;
-                start.push((Arc::clone(&call.call), call.item_id, prepared, allowed_by));
+                start.push(Startable {
+                    call: Arc::clone(&call.call),
+                    item_id: call.item_id,
+                    prepared,
+                    allowed_by,
+                });
             }
             unfinished_before = true;
             barrier_before |= exclusive;
         }
-        for (call, item_id, prepared, allowed_by) in start {
+        start
+    }
+
+    /// Starts what may start; asks the model again once every call has its result. Does nothing while
+    /// a restart holds the turn.
+    pub fn advance_tools(&mut self) {
+        if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
+            return;
+        }
+        for Startable { call, item_id, prepared, allowed_by } in self.startable() {
             self.push_item(
                 item_id,
                 Event::ToolStarted {
@@ -182,6 +209,7 @@ impl Draft<'_> {
                     tool: call.tool.clone(),
                     allowed_by,
                     read_only: prepared.read_only,
+                    change: prepared.change.clone(),
                 },
             );
             self.effect(Effect::RunTool { call, prepared });

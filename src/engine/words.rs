@@ -24,6 +24,22 @@ pub const ABORTED_UNSTARTED: &str = "The user stopped the turn before this call 
 pub const UNKNOWN: &str = "The daemon stopped while this call may have been running. Its outcome is unknown: \
 it may have happened, in part or as a whole, or not at all. Check before you repeat it.";
 
+/// The same with what the call had said until then.
+pub fn unknown(said: &str) -> String {
+    match said.trim() {
+        "" => format!("{UNKNOWN} No output of it is known."),
+        _ => format!("{UNKNOWN} Until then it had written:\n{said}"),
+    }
+}
+
+/// The daemon stopped during a change of a file, and the file holds the new content.
+pub const EDIT_DONE: &str = "The daemon restarted during this call. The file holds exactly the new content: the change was made. \
+Do not repeat it.";
+
+/// The daemon stopped during a change of a file, and the file holds the old content.
+pub const EDIT_NOT_DONE: &str = "The daemon restarted before this change was made: the file is as it was before the call. \
+Repeat the call if you still want the change.";
+
 /// The daemon stopped before the call began.
 pub const NOT_RUN_RESTART: &str =
     "This call was not run: the daemon restarted and the turn ended before it began.";

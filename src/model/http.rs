@@ -13,6 +13,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use tokio::sync::{OnceCell, mpsc};
 
+use crate::crash;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
 
 use super::api::{Api, Reader};
@@ -113,6 +114,7 @@ impl Exchange<'_> {
             .body(std::mem::take(&mut self.body))
             .send();
         let mut response = self.wait(out, request).await?.map_err(|error| self.send_fault(&error))?;
+        crash::point("C4");
         let status = response.status().as_u16();
         if let Some(tape) = tape {
             tape.begin(self.api, status);

@@ -46,6 +46,10 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Code::NotFound,
             "there is no such permission request; permission.list names the pending ones",
         ),
+        SessionError::NoSuchQuestion => Fault::new(
+            Code::NotFound,
+            "there is no such question; question.requested events of the session name them",
+        ),
         SessionError::Settled(event) => settled(&event),
         SessionError::Conflict(what) => {
             Fault::new(Code::Conflict, format!("{what} was used before with other parameters"))
@@ -89,12 +93,17 @@ pub(super) fn storage(error: &StoreError) -> Fault {
 fn settled(event: &str) -> Fault {
     let event: Value = serde_json::from_str(event).unwrap_or_default();
     let by = event["origin"]["client"].as_str().unwrap_or("the daemon").to_string();
-    let decision = event["decision"].as_str().unwrap_or_default().to_string();
-    let how =
-        if event["by"] == "abort" { "withdrawn by an abort".into() } else { format!("answered: {decision}") };
+    // A question has a choice where a permission request has a decision.
+    let name = if event["choice"].is_string() { "choice" } else { "decision" };
+    let decision = event[name].as_str().unwrap_or_default().to_string();
+    let how = match event["by"].as_str() {
+        Some("abort") => "withdrawn by an abort".into(),
+        Some("submit") => "settled by a further input".into(),
+        _ => format!("answered: {decision}"),
+    };
     Fault::new(Code::NotPending, format!("the request was already {how} (by {by})"))
         .with("answered_by", event["origin"].clone())
-        .with("decision", decision)
+        .with(name, decision)
         .with("seq", event["seq"].clone())
 }
 

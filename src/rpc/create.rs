@@ -23,6 +23,7 @@ pub(super) async fn create(
         mode: p.mode,
         background: p.background,
         safe_mode: p.safe_mode,
+        on_restart: p.on_restart,
         budgets: p.budgets,
         system_prompt: p.system_prompt,
         append_system_prompt: p.append_system_prompt,

@@ -56,6 +56,9 @@ fn item(stored: &StoredItem) -> Option<Item> {
                 Event::ToolCompleted { status, output, .. } => (status.into(), Some(output)),
                 Event::ToolStarted { .. } => (CallStatus::Running, None),
                 Event::PermissionRequested { .. } => (CallStatus::AwaitingPermission, None),
+                Event::QuestionRequested { .. } | Event::QuestionResolved { .. } => {
+                    (CallStatus::Unknown, None)
+                }
                 _ => (CallStatus::Pending, None),
             };
             let done = text.is_some();

@@ -1,6 +1,7 @@
 //! Floor 4: the methods. Thin: understand the parameters, let the session do it, answer.
 
 mod abort;
+mod answer;
 mod approve;
 mod backup;
 mod convert;
@@ -39,6 +40,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.submit", submit::submit)?;
     params::serve(m, "session.abort", abort::abort)?;
     params::serve(m, "session.approve", approve::approve)?;
+    params::serve(m, "session.answer", answer::answer)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
     params::serve(m, "session.subscribe", subscribe::subscribe)?;

@@ -7,6 +7,7 @@ use super::office::Office;
 use super::params::Caller;
 use crate::api::params::{SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
+use crate::crash;
 use crate::session::{Attachment, Follower};
 use crate::transport::Outlet;
 
@@ -33,6 +34,7 @@ async fn pump(mut follower: Follower, _attachment: Attachment, outlet: Outlet) {
     loop {
         match follower.next().await {
             Ok(Some(events)) => {
+                crash::point("C22.fanout");
                 if outlet.publish(SESSION_EVENT, events).await.is_err() {
                     return;
                 }

@@ -15,6 +15,8 @@ use super::handle::{Aborted, Command, Reply};
 use super::house::House;
 use super::jobs::{Jobs, Surroundings};
 use super::journal;
+use super::moments;
+use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, SessionKey, StoreError};
 use crate::tools::Birth;
@@ -97,7 +99,9 @@ impl Actor {
     pub async fn run(mut self, first: Option<Input>) {
         let _mourner = Mourner(Arc::clone(&self.feed));
         if let Some(input) = first {
+            crash::point("C21.loaded");
             self.hear(input).await;
+            crash::point("C21.done");
         }
         loop {
             if self.is_parked() {
@@ -254,7 +258,11 @@ impl Actor {
     ) -> Result<(), SessionError> {
         let keep = !matches!(
             input,
-            Input::Submit(_) | Input::Answer { .. } | Input::Abort { .. } | Input::Kill { .. }
+            Input::Submit(_)
+                | Input::Answer { .. }
+                | Input::Choose { .. }
+                | Input::Abort { .. }
+                | Input::Kill { .. }
         );
         if let Input::ToolDone { outcome, .. } = &input {
             self.note_survivors(outcome.detail.as_ref());
@@ -306,6 +314,7 @@ impl Actor {
             let snapshot = next.as_ref().map(Engine::snapshot);
             let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
             prepared.append.processes = journal::deaths(plan, &self.state.born);
+            moments::decided(plan);
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
@@ -313,6 +322,7 @@ impl Actor {
                 }
                 return Err(error.into());
             }
+            moments::committed(plan);
             match next {
                 Some(next) => self.engine = next,
                 None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
@@ -321,6 +331,7 @@ impl Actor {
             for entry in &plan.facts {
                 self.told(&entry.envelope);
             }
+            moments::told(plan);
         }
         for effect in plan.effects.drain(..) {
             self.act(effect);
@@ -353,6 +364,13 @@ impl Actor {
                     for reply in replies {
                         let _ = reply.send(Ok(Aborted::default()));
                     }
+                }
+            }
+            // Nothing of the call runs: what is left of it is for a person to decide.
+            Event::QuestionRequested { question } => {
+                let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
+                for reply in about.unwrap_or_default() {
+                    let _ = reply.send(Ok(Aborted::default()));
                 }
             }
             Event::ToolCompleted { call_id, detail, .. } => {
@@ -396,6 +414,9 @@ impl Actor {
             }
             Effect::RunTool { call, prepared } => {
                 self.jobs.run_tool(call, prepared, Surroundings::of(&self.engine, self.id));
+            }
+            Effect::Inspect { call, prepared } => {
+                self.jobs.inspect(call.call_id, prepared, Surroundings::of(&self.engine, self.id));
             }
             Effect::StopAll => {
                 self.jobs.stop_all();

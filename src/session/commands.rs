@@ -7,12 +7,15 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
 use super::error::SessionError;
-use super::handle::{Aborted, Answer, Answered, Command, Keyed, Reply, Submission, Submitted, SubmittedAs};
+use super::handle::{
+    Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
+};
 use super::jobs::{self, Surroundings};
+use crate::crash;
 use crate::engine::{Input, Refusal, Submit};
 use crate::store::Idempotency;
 use crate::types::event::Event;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, Seq};
 use crate::types::permission::{Decision, Scope, VerdictKind};
 
 impl Actor {
@@ -41,6 +44,9 @@ impl Actor {
                 if granted {
                     self.settle_granted().await;
                 }
+            }
+            Command::Choose(chosen, reply) => {
+                let _ = reply.send(self.choose(*chosen).await);
             }
             Command::Abort { turn_id, call_id, origin, reply } => {
                 self.abort(Input::Abort { turn_id, call_id, origin: Some(origin) }, call_id, reply).await;
@@ -71,6 +77,7 @@ impl Actor {
                 }
             }
             Command::Park { patient, reply } => {
+                crash::point("C23.parking");
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
                 if !self.jobs.run_tools() {
@@ -84,6 +91,7 @@ impl Actor {
 
     async fn submit(&mut self, submission: Submission) -> Result<Submitted, SessionError> {
         const METHOD: &str = "session.submit";
+        crash::point("C1.received");
         if let Some(known) = self.remembered(METHOD, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
@@ -108,7 +116,9 @@ impl Actor {
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
         let idempotency = self.row(METHOD, submission.keyed, &submitted);
+        crash::point("C1.decided");
         self.perform(&mut plan, idempotency).await?;
+        crash::point("C2.performed");
         Ok(submitted)
     }
 
@@ -136,6 +146,26 @@ impl Actor {
         let idempotency = self.row(METHOD, answer.keyed, &answered);
         self.perform(&mut plan, idempotency).await?;
         Ok(answered)
+    }
+
+    async fn choose(&mut self, chosen: Chosen) -> Result<Seq, SessionError> {
+        const METHOD: &str = "session.answer";
+        if let Some(known) = self.remembered(METHOD, chosen.keyed.as_ref()).await? {
+            return Ok(known);
+        }
+        let mut plan = self.decide(Input::Choose {
+            request_id: chosen.request_id,
+            choice: chosen.choice,
+            origin: Some(chosen.origin),
+        })?;
+        let resolved = plan.facts.iter().find_map(|entry| match &entry.envelope.event {
+            Event::QuestionResolved { .. } => Some(entry.envelope.seq),
+            _ => None,
+        });
+        let seq = resolved.ok_or(SessionError::Refused(Refusal::NotPending))?;
+        let idempotency = self.row(METHOD, chosen.keyed, &seq);
+        self.perform(&mut plan, idempotency).await?;
+        Ok(seq)
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
@@ -243,6 +273,7 @@ fn refuse(command: Command) {
     match command {
         Command::Submit(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         Command::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Choose(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }

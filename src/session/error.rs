@@ -15,6 +15,8 @@ pub enum SessionError {
     NotFound,
     /// There is no such permission request.
     NoSuchRequest,
+    /// There is no such question.
+    NoSuchQuestion,
     /// The request was settled; the event that settled it, as JSON.
     Settled(String),
     /// The id or key was used before with other content.
@@ -42,6 +44,7 @@ impl fmt::Display for SessionError {
             SessionError::Refused(refusal) => write!(f, "refused: {refusal:?}"),
             SessionError::NotFound => f.write_str("there is no such session"),
             SessionError::NoSuchRequest => f.write_str("there is no such permission request"),
+            SessionError::NoSuchQuestion => f.write_str("there is no such question"),
             SessionError::Settled(_) => f.write_str("the request was already settled"),
             SessionError::Conflict(what) => write!(f, "{what} was used before with other content"),
             SessionError::CursorAhead { last_seq } => write!(f, "the journal ends at {last_seq}"),

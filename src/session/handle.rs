@@ -12,9 +12,10 @@ use super::follow::Follower;
 use crate::engine::Busy;
 use crate::store::{SessionKey, Store};
 use crate::types::event::Origin;
-use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Scope};
+use crate::types::question::Choice;
 use crate::types::usage::Budgets;
 
 /// A caller's idempotency key with the digest of what it belongs to.
@@ -93,6 +94,19 @@ pub struct Answered {
     pub grant: Option<String>,
 }
 
+/// An answer to a question.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The question.
+    pub request_id: QuestionId,
+    /// What is to be done.
+    pub choice: Choice,
+    /// Idempotency.
+    pub keyed: Option<Keyed>,
+    /// Who.
+    pub origin: Origin,
+}
+
 /// What an abort stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aborted {
@@ -109,6 +123,8 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 pub(super) enum Command {
     Submit(Box<Submission>, Reply<Submitted>),
     Answer(Box<Answer>, Reply<Answered>),
+    /// Replies with the event that says so.
+    Choose(Box<Chosen>, Reply<Seq>),
     Abort {
         turn_id: Option<TurnId>,
         call_id: Option<CallId>,
@@ -246,6 +262,14 @@ impl SessionHandle {
     /// Not pending, or the store failed.
     pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
         self.ask(|reply| Command::Answer(Box::new(answer), reply)).await
+    }
+
+    /// Answers a question. When this returns, the answer is on disk; the seq of its event.
+    ///
+    /// # Errors
+    /// Not pending, or the store failed.
+    pub async fn choose(&self, chosen: Chosen) -> Result<Seq, SessionError> {
+        self.ask(|reply| Command::Choose(Box::new(chosen), reply)).await
     }
 
     /// Stops the turn or one call; returns when the work has stopped.

@@ -13,13 +13,14 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::house::{House, Settings};
+use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, judge};
 use crate::tools::{Birth, Scene};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{FaultKind, ModelFault, ModelRequest};
-use crate::types::tool::{Prepared, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
 
 /// Reports that may wait for the session; jobs wait beyond that.
@@ -176,6 +177,7 @@ impl Jobs {
         let (house, report) = (Arc::clone(&self.house), self.report.clone());
         let setup = house.setup();
         self.start(async move {
+            crash::point("C3");
             let started = house.clock.now();
             let (batches, mut stream) = mpsc::channel(BATCHES);
             let call = AssertUnwindSafe(setup.models.call(&request, &batches)).catch_unwind();
@@ -205,7 +207,10 @@ impl Jobs {
                         setup.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
                 }
-                Err(fault) => Input::ModelFailed { token, fault, duration_ms },
+                Err(fault) => {
+                    let price = setup.models.price(&request.model);
+                    Input::ModelFailed { token, fault, price, duration_ms }
+                }
             })
         });
     }
@@ -228,6 +233,18 @@ impl Jobs {
                 judged.push(Judged { call_id: call.call_id, result });
             }
             Some(Input::Prepared { turn_id, calls: judged })
+        });
+    }
+
+    /// Looks at the file that an interrupted call was to change.
+    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<Prepared>, around: Surroundings) {
+        let setup = self.house.setup();
+        self.start(async move {
+            let look = AssertUnwindSafe(setup.tools.inspect(call_id, &prepared, &around.scene));
+            let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
+                Inspection::Conflict("looking at it failed inside the daemon; see its log".into())
+            });
+            Some(Input::Inspected { call_id, inspection })
         });
     }
 
@@ -259,6 +276,7 @@ impl Jobs {
                 }
             };
             let outcome = outcome.unwrap_or_else(|_| panicked());
+            crash::point("C14");
             let duration_ms = house.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
         });

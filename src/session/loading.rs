@@ -14,7 +14,7 @@ use super::feed::Feed;
 use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
-use crate::engine::{Engine, Input};
+use crate::engine::{Engine, Input, Recovery};
 use crate::store::{HISTORY_LOST, Page, SessionKey};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
@@ -138,8 +138,13 @@ impl Registry {
         }
         engine.skip_to(house.store.last_seq(key).await? + 1);
         // What was under way may have come to its end in the part that is lost: it is not done again.
-        let aborted = Input::Abort { turn_id: None, call_id: None, origin: None };
-        Ok(self.spawn(id, key, engine, Some(if is_cut { aborted } else { Input::Recovered })))
+        let first = if is_cut {
+            Input::Abort { turn_id: None, call_id: None, origin: None }
+        } else {
+            let model = engine.model().parse().ok();
+            Input::Recovered(Recovery { price: model.and_then(|model| house.setup().models.price(&model)) })
+        };
+        Ok(self.spawn(id, key, engine, Some(first)))
     }
 
     pub(super) fn spawn(

@@ -12,13 +12,14 @@ mod house;
 mod jobs;
 mod journal;
 mod loading;
+mod moments;
 mod registry;
 mod request;
 
 pub use error::SessionError;
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+    Aborted, Answer, Answered, Attachment, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;

@@ -11,14 +11,15 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::error::SessionError;
-use super::handle::{Answer, Answered, Keyed, Resident};
+use super::handle::{Answer, Answered, Chosen, Keyed, Resident};
 use super::house::{House, Setup};
 use super::journal;
 use super::request::NewSessionRequest;
+use crate::crash;
 use crate::engine::Engine;
 use crate::store::{Idempotency, NewSession, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{Mint, PermissionId, Seed, SessionId};
+use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
@@ -94,11 +95,16 @@ impl Registry {
     /// The list of them could not be read.
     pub async fn recover(&self) -> Result<usize, SessionError> {
         let unfinished = self.inner.house.store.unfinished().await?;
+        crash::point("C21.listed");
         let mut recovered = 0;
         for id in unfinished {
-            match self.open(id).await {
-                Ok(_) => recovered += 1,
-                Err(error) => tracing::error!(session = %id, %error, "a session could not be picked up"),
+            // In a task of its own: a journal that makes the reader panic takes nobody else with it (S7).
+            let registry = self.clone();
+            let opened = tokio::spawn(async move { registry.open(id).await.map(|_| ()) }).await;
+            match opened {
+                Ok(Ok(())) => recovered += 1,
+                Ok(Err(error)) => tracing::error!(session = %id, %error, "a session could not be picked up"),
+                Err(error) => tracing::error!(session = %id, %error, "picking a session up failed"),
             }
         }
         Ok(recovered)
@@ -232,6 +238,7 @@ impl Registry {
             mode,
             background: request.background,
             safe_mode: request.safe_mode.unwrap_or(settings.safe_mode),
+            on_restart: request.on_restart,
             budgets,
             system_prompt: request.system_prompt.clone(),
             append_system_prompt: request.append_system_prompt.clone(),
@@ -313,7 +320,7 @@ impl Registry {
     /// There is no such request, or it was settled.
     pub async fn answer(&self, answer: Answer) -> Result<(SessionId, Answered), SessionError> {
         let store = &self.inner.house.store;
-        let request_id = answer.request_id;
+        let request_id = RequestId::Permission(answer.request_id);
         if let Some(grant) = &answer.grant {
             grant
                 .parse::<crate::judge::Rule>()
@@ -328,6 +335,24 @@ impl Registry {
             return Err(SessionError::Settled(settled));
         }
         Ok((known.session_id, answered?))
+    }
+
+    /// Answers a question of any session; the session and the event that says so.
+    ///
+    /// # Errors
+    /// There is no such question, or it was settled.
+    pub async fn choose(&self, chosen: Chosen) -> Result<(SessionId, Seq), SessionError> {
+        let store = &self.inner.house.store;
+        let request = RequestId::Question(chosen.request_id);
+        let known = store.request(request).await?.ok_or(SessionError::NoSuchQuestion)?;
+        let handle = self.open(known.session_id).await?;
+        let resolved = handle.choose(chosen).await;
+        if resolved == Err(SessionError::Refused(crate::engine::Refusal::NotPending))
+            && let Some(settled) = store.request(request).await?.and_then(|known| known.settled)
+        {
+            return Err(SessionError::Settled(settled));
+        }
+        Ok((known.session_id, resolved?))
     }
 
     /// A page of pending permission requests, oldest first.

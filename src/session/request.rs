@@ -4,7 +4,7 @@ use super::handle::Keyed;
 use crate::types::event::Origin;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
-use crate::types::session::SessionSpec;
+use crate::types::session::{OnRestart, SessionSpec};
 use crate::types::usage::Budgets;
 
 /// What a session is to be.
@@ -24,6 +24,8 @@ pub struct NewSessionRequest {
     pub background: bool,
     /// Serial and asking.
     pub safe_mode: Option<bool>,
+    /// What becomes of interrupted turns.
+    pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     pub budgets: Option<Budgets>,
     /// Instead of the default system prompt.
@@ -44,6 +46,7 @@ impl NewSessionRequest {
         }
         known.cwd == spec.cwd
             && known.background == spec.background
+            && known.on_restart == spec.on_restart
             && known.system_prompt == spec.system_prompt
             && known.append_system_prompt == spec.append_system_prompt
             && same(&self.title, &known.title)

@@ -65,8 +65,12 @@ impl Store {
         let site = Site::make(path)?;
         let mut connection = site.connect().await?;
         let migrations = sqlx::migrate!();
+        #[cfg(feature = "failpoints")]
+        crash_anywhere(&mut connection).await?;
         keep_a_copy(&mut connection, &migrations, path).await?;
         migrations.run(&mut connection).await?;
+        #[cfg(feature = "failpoints")]
+        connection.lock_handle().await?.remove_progress_handler();
 
         let readers = SqlitePoolOptions::new()
             .max_connections(3)
@@ -137,6 +141,17 @@ impl Store {
         self.commands.send(make(answer)).await.map_err(|_| StoreError::Closed)?;
         reply.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+/// While a schema is brought up to date, every step of SQLite's machine is a crash point: there are
+/// some of them in each statement, the copy before and the bookkeeping after included.
+#[cfg(feature = "failpoints")]
+async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
+    connection.lock_handle().await?.set_progress_handler(1, || {
+        crate::crash::point("C20");
+        true
+    });
+    Ok(())
 }
 
 /// Before an older database is changed, it is copied beside itself (S11): `agentd.db.before-N`, where

@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::open::Store;
 use super::rows::SessionKey;
 use super::writer::integer;
-use crate::types::ids::{PermissionId, Seq, SessionId};
+use crate::types::ids::{RequestId, Seq, SessionId};
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
@@ -61,7 +61,7 @@ pub struct StoredRequest {
     pub body: String,
 }
 
-/// Where a permission request stands.
+/// Where a permission request or a question stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledRequest {
     /// Its session.
@@ -344,19 +344,23 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// Where one permission request stands.
+    /// Where one permission request or question stands.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn request(&self, id: PermissionId) -> Result<Option<SettledRequest>, StoreError> {
-        let read = async {
-            let row = sqlx::query(
+    pub async fn request(&self, id: RequestId) -> Result<Option<SettledRequest>, StoreError> {
+        let sql = match id {
+            RequestId::Permission(_) => {
                 "select s.session_id, e.body from permission_request p join session s on s.id = p.session \
-                 left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?",
-            )
-            .bind(id.to_string())
-            .fetch_optional(&self.readers)
-            .await?;
+                 left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?"
+            }
+            RequestId::Question(_) => {
+                "select s.session_id, e.body from question p join session s on s.id = p.session \
+                 left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?"
+            }
+        };
+        let read = async {
+            let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.readers).await?;
             row.map(|row| {
                 Ok(SettledRequest {
                     session_id: parse(row.try_get("session_id")?)?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
@@ -49,20 +49,20 @@ pub struct ItemRow {
     pub status: ItemStatus,
 }
 
-/// A change of the permission summary.
+/// A change of the summary of what waits for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRow {
     /// A request was raised by the event `seq`.
     Raised {
         /// The request.
-        request_id: PermissionId,
+        request_id: RequestId,
         /// The event.
         seq: Seq,
     },
     /// A request was settled by the event `seq`.
     Settled {
         /// The request.
-        request_id: PermissionId,
+        request_id: RequestId,
         /// The event.
         seq: Seq,
     },

@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tempfile::TempDir;
 
 use super::*;
-use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
+use crate::types::ids::{Mint, PermissionId, QuestionId, RequestId, Seed, Seq, SessionId};
 use crate::types::permission::Mode;
 use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -61,6 +61,7 @@ pub(super) fn spec() -> SessionSpec {
         mode: Mode::AcceptEdits,
         background: true,
         safe_mode: false,
+        on_restart: None,
         budgets: Budgets::default(),
         system_prompt: None,
         append_system_prompt: None,
@@ -141,7 +142,7 @@ async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything(
         rows: vec![row(5, None), row(4, None)],
         folds: vec![2],
         items: vec![item(5, 5)],
-        requests: vec![RequestRow::Raised { request_id: request(9), seq: 5 }],
+        requests: vec![RequestRow::Raised { request_id: RequestId::Permission(request(9)), seq: 5 }],
         summary: Some(summary("changed")),
         idempotency: Some(remembered("session.submit", "k")),
         ..append(keys[1], Vec::new())
@@ -158,7 +159,7 @@ async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything(
 
     assert_eq!(place.seqs(keys[1]).await, [1, 2, 3, 4]);
     assert_eq!(place.store.items_after(keys[1], 0, 9, usize::MAX).await.unwrap().rows, []);
-    assert_eq!(place.store.request(request(9)).await.unwrap(), None);
+    assert_eq!(place.store.request(RequestId::Permission(request(9))).await.unwrap(), None);
     assert_eq!(place.store.remembered("session.submit", "k").await.unwrap(), None);
     assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().title, "a title");
     for (key, number) in [(keys[0], 1), (keys[2], 3)] {
@@ -305,8 +306,8 @@ async fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
         rows: vec![row(2, None), row(3, None)],
         items: vec![item(2, 3)],
         requests: vec![
-            RequestRow::Raised { request_id: request(number), seq: 2 },
-            RequestRow::Settled { request_id: request(number), seq: 3 },
+            RequestRow::Raised { request_id: RequestId::Permission(request(number)), seq: 2 },
+            RequestRow::Settled { request_id: RequestId::Permission(request(number)), seq: 3 },
         ],
         idempotency: Some(remembered("session.submit", if number == 1 { "one" } else { "two" })),
         ..append(key, Vec::new())
@@ -319,8 +320,8 @@ async fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others() {
 
     assert_eq!(place.store.find(id(2)).await, Ok(None));
     assert_eq!(place.store.view(id(2)).await, Ok(None));
-    assert_eq!(place.store.request(request(2)).await, Ok(None));
-    let settled = place.store.request(request(1)).await.unwrap().unwrap();
+    assert_eq!(place.store.request(RequestId::Permission(request(2))).await, Ok(None));
+    let settled = place.store.request(RequestId::Permission(request(1))).await.unwrap().unwrap();
     assert_eq!(settled, SettledRequest { session_id: id(1), settled: Some("{\"n\":3}".into()) });
     assert_eq!(place.store.remembered("session.submit", "two").await, Ok(None));
     assert!(place.store.remembered("session.submit", "one").await.unwrap().is_some());
@@ -347,7 +348,7 @@ async fn counts(path: &Path) -> Vec<i64> {
 async fn requests_are_pending_until_they_are_settled() {
     let place = Place::new().await;
     let (one, two) = (place.session(1).await, place.session(2).await);
-    let raised = |number, seq| RequestRow::Raised { request_id: request(number), seq };
+    let raised = |number, seq| RequestRow::Raised { request_id: RequestId::Permission(request(number)), seq };
     let mut ids = [request(1), request(2), request(3)];
     let first = Append {
         requests: vec![raised(1, 2), raised(2, 3)],
@@ -366,10 +367,38 @@ async fn requests_are_pending_until_they_are_settled() {
     assert_eq!(pending(None, Some(&all[0]), 1).await, [all[1].clone()]);
     assert_eq!(pending(Some(two), None, 9).await, [request(3).to_string()]);
 
-    let settled = RequestRow::Settled { request_id: request(1), seq: 4 };
+    let settled = RequestRow::Settled { request_id: RequestId::Permission(request(1)), seq: 4 };
     let settle = Append { requests: vec![settled], ..append(one, vec![row(4, None)]) };
     place.store.append(settle).await.unwrap();
     assert_eq!(pending(Some(one), None, 9).await, [request(2).to_string()]);
+}
+
+#[tokio::test]
+async fn a_question_is_known_until_and_after_it_is_settled() {
+    let place = Place::new().await;
+    let one = place.session(1).await;
+    let asked = QuestionId::from_uuid(uuid::Uuid::now_v7());
+    let request_id = RequestId::Question(asked);
+    let raised = Append {
+        requests: vec![RequestRow::Raised { request_id, seq: 2 }],
+        ..append(one, vec![row(2, None)])
+    };
+    assert_eq!(place.store.request(request_id).await, Ok(None));
+    place.store.append(raised).await.unwrap();
+    let known = |settled: Option<&str>| {
+        Ok(Some(SettledRequest { session_id: id(1), settled: settled.map(String::from) }))
+    };
+    assert_eq!(place.store.request(request_id).await, known(None));
+    // A permission request and a question never answer for each other.
+    let other = RequestId::Permission(PermissionId::from_uuid(uuid::Uuid::now_v7()));
+    assert_eq!(place.store.request(other).await, Ok(None));
+    assert_eq!(place.store.pending_requests(None, None, 9).await.unwrap(), Vec::new());
+    let settled = Append {
+        requests: vec![RequestRow::Settled { request_id, seq: 3 }],
+        ..append(one, vec![row(3, None)])
+    };
+    place.store.append(settled).await.unwrap();
+    assert_eq!(place.store.request(request_id).await, known(Some("{\"n\":3}")));
 }
 
 #[tokio::test]

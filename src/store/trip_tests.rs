@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::error::StoreError;
 use super::open::{Store, StoreOwner};
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
-use crate::types::ids::{PermissionId, Seq, SessionId};
+use crate::types::ids::{PermissionId, RequestId, Seq, SessionId};
 use crate::types::permission::Mode;
 use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -55,6 +55,7 @@ fn spec() -> SessionSpec {
         mode: Mode::Default,
         background: true,
         safe_mode: false,
+        on_restart: None,
         budgets: Budgets::default(),
         system_prompt: None,
         append_system_prompt: None,
@@ -123,7 +124,7 @@ async fn check_everything(count: Seq) {
     whole.rows.iter_mut().skip(1).for_each(|row| row.fold = Some(2));
     let item = ItemRow { first_seq: 2, last_seq: 2, kind: ItemKind::ToolCall, status: ItemStatus::Running };
     whole.items = vec![item, ItemRow { last_seq: last, status: ItemStatus::Completed, ..item }];
-    whole.requests = vec![RequestRow::Raised { request_id, seq: 2 }];
+    whole.requests = vec![RequestRow::Raised { request_id: RequestId::Permission(request_id), seq: 2 }];
     whole.summary = Some(Summary {
         title: "it's \"new\"; -- really".into(),
         model: "p/other".into(),
@@ -161,7 +162,8 @@ async fn check_everything(count: Seq) {
     // Then the request is settled and the rows of the opener at 2 are folded away.
     let mut next = append(key, [last + 1]);
     next.folds = vec![2];
-    next.requests = vec![RequestRow::Settled { request_id, seq: last + 1 }];
+    next.requests =
+        vec![RequestRow::Settled { request_id: RequestId::Permission(request_id), seq: last + 1 }];
     assert_eq!(house.append(next).await, Ok(()));
     assert_eq!(house.rows(key).await, expected([1, 2, last + 1]), "{count} rows");
     assert_eq!(house.store.pending_requests(None, None, 10).await, Ok(Vec::new()));

@@ -14,7 +14,7 @@ use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use super::site::Site;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, RequestId};
 use crate::types::time::Timestamp;
 
 /// Commands taken into one transaction at most.
@@ -359,15 +359,20 @@ async fn update_request(
     key: SessionKey,
     request: &RequestRow,
 ) -> Result<(), StoreError> {
+    let (RequestRow::Raised { request_id, seq } | RequestRow::Settled { request_id, seq }) = request;
+    let table = match request_id {
+        RequestId::Permission(_) => "permission_request",
+        RequestId::Question(_) => "question",
+    };
     match request {
-        RequestRow::Raised { request_id, seq } => {
-            script.sql().push("insert into permission_request (request_id, session, seq) ");
+        RequestRow::Raised { .. } => {
+            script.sql().push("insert into ").push(table).push(" (request_id, session, seq) ");
             script.sql().push_values([request_id], |mut values, id| {
                 values.push_bind(id.to_string()).push_bind(key.0).push_bind(integer(*seq));
             });
         }
-        RequestRow::Settled { request_id, seq } => {
-            let sql = script.sql().push("update permission_request set settled_seq = ");
+        RequestRow::Settled { .. } => {
+            let sql = script.sql().push("update ").push(table).push(" set settled_seq = ");
             sql.push_bind(integer(*seq)).push(" where request_id = ").push_bind(request_id.to_string());
         }
     }

@@ -9,7 +9,6 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag};
@@ -18,12 +17,14 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::refusal::Refusal;
+use crate::crash;
+use crate::types::ids::CallId;
 
 /// Files above this size are not held in memory: they can be read in parts, not edited.
 pub(super) const LARGEST_EDIT: u64 = 32 << 20;
 
-/// Beginning of the names of temporary files. Whoever finds one may delete it.
-pub(super) const TEMP_PREFIX: &str = ".agentd-tmp-";
+/// Beginning of the names of temporary files; the call follows.
+const TEMP_PREFIX: &str = ".agentd-tmp-";
 
 /// What tells one version of a file from another, cheaply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,16 +156,22 @@ pub(super) fn load(path: &Path) -> Result<Option<Content>, Refusal> {
 /// Puts `bytes` at `path`, atomically. `before` is the content that is replaced; `None` means
 /// that nothing is there. If something else is found, nothing is written. Missing folders are
 /// made. Permission bits (and the owner, where we may) are kept.
-pub(super) fn replace(path: &Path, before: Option<&Content>, bytes: &[u8]) -> Result<Stamp, Refusal> {
+pub(super) fn replace(
+    path: &Path,
+    call_id: CallId,
+    before: Option<&Content>,
+    bytes: &[u8],
+) -> Result<Stamp, Refusal> {
     let io = |e: io::Error| Refusal::io(path, &e);
     let errno = |e: Errno| refused(path, e);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Refusal::new("is_a_directory", format!("{} is a folder", path.display())));
     };
     let folder = make_folder(parent)?;
-    let (temp_name, temp) = create_temp(folder.as_fd(), path)?;
+    let (temp_name, temp) = create_temp(folder.as_fd(), path, call_id)?;
     let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
     let mut temp = temp;
+    crash::point("C16.made");
     if let Some(before) = before {
         use std::os::unix::fs::fchown;
         // Best effort: only root may give files away. The mode is set after it, because giving
@@ -173,9 +180,11 @@ pub(super) fn replace(path: &Path, before: Option<&Content>, bytes: &[u8]) -> Re
         temp.set_permissions(fs::Permissions::from_mode(before.mode)).map_err(io)?;
     }
     temp.write_all(bytes).map_err(io)?;
+    crash::point("C16.written");
     temp.sync_all().map_err(io)?;
     let stamp = Stamp::of(&temp.metadata().map_err(io)?);
 
+    crash::point("C16.synced");
     // Last look: what is there now must be what was judged.
     let found = load(path)?;
     match (before, &found) {
@@ -196,6 +205,7 @@ pub(super) fn replace(path: &Path, before: Option<&Content>, bytes: &[u8]) -> Re
         }
         _ => return Err(changed_content(path)),
     }
+    crash::point("C16.replaced");
     drop(guard);
     // The rename itself must survive a power cut as well. Some file systems cannot sync folders.
     let _ = File::from(folder).sync_all();
@@ -223,19 +233,30 @@ impl Drop for TempGuard<'_> {
     }
 }
 
-fn create_temp(folder: BorrowedFd<'_>, path: &Path) -> Result<(String, File), Refusal> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+/// The name of a call's temporary file: it says whose it is, so that after a crash exactly this one
+/// can be removed.
+fn temp_name(call_id: CallId) -> String {
+    format!("{TEMP_PREFIX}{call_id}")
+}
+
+fn create_temp(folder: BorrowedFd<'_>, path: &Path, call_id: CallId) -> Result<(String, File), Refusal> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
-    // Leftovers of a killed daemon with the same process id are stepped over.
-    for _ in 0..10_000 {
-        let name = format!("{TEMP_PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        match open_linkless(folder, Path::new(&name), flags, Mode::from_bits_truncate(0o666)) {
-            Ok(fd) => return Ok((name, File::from(fd))),
-            Err(Errno::EEXIST) => {}
-            Err(e) => return Err(refused(path, e)),
-        }
+    let name = temp_name(call_id);
+    match open_linkless(folder, Path::new(&name), flags, Mode::from_bits_truncate(0o666)) {
+        Ok(fd) => Ok((name, File::from(fd))),
+        Err(e) => Err(refused(path, e)),
     }
-    Err(refused(path, Errno::EEXIST))
+}
+
+/// Removes the temporary file that a killed call left beside `path`, if it did. Follows no link.
+pub(super) fn remove_temp(path: &Path, call_id: CallId) {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+    let Some(parent) = path.parent() else { return };
+    let Ok(folder) = open_linkless(AT_FDCWD, parent, flags, Mode::empty()) else { return };
+    let name = temp_name(call_id);
+    if nix::unistd::unlinkat(&folder, name.as_str(), nix::unistd::UnlinkatFlags::NoRemoveDir).is_ok() {
+        tracing::info!(folder = %parent.display(), name, "a temporary file of a killed call was removed");
+    }
 }
 
 /// Opens a folder, making it and those above it where they are missing. Follows no link.
@@ -280,6 +301,21 @@ mod tests {
         (dir, path)
     }
 
+    fn call() -> CallId {
+        crate::types::ids::Mint::new(1, crate::types::ids::Seed(7)).call()
+    }
+
+    #[test]
+    fn what_a_killed_call_left_is_removed_and_nothing_else() {
+        let (_dir, root) = room();
+        let path = root.join("a");
+        fs::write(root.join(temp_name(call())), "half").unwrap();
+        fs::write(root.join(format!("{TEMP_PREFIX}somebody")), "theirs").unwrap();
+        remove_temp(&path, call());
+        assert_eq!(names(&root), [format!("{TEMP_PREFIX}somebody")]);
+        remove_temp(&root.join("no/such/folder"), call());
+    }
+
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
             .unwrap()
@@ -296,7 +332,7 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
         let before = load(&path).unwrap().unwrap();
-        let stamp = replace(&path, Some(&before), b"new").unwrap();
+        let stamp = replace(&path, call(), Some(&before), b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         let meta = fs::metadata(&path).unwrap();
         assert_eq!((meta.mode() & 0o7777, Stamp::of(&meta)), (0o751, stamp));
@@ -307,9 +343,9 @@ mod tests {
     fn a_new_file_gets_its_folders_and_one_that_appeared_is_not_touched() {
         let (_dir, root) = room();
         let path = root.join("x/y/z.txt");
-        replace(&path, None, b"1").unwrap();
+        replace(&path, call(), None, b"1").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"1");
-        assert_eq!(replace(&path, None, b"2").unwrap_err().code, "file_changed");
+        assert_eq!(replace(&path, call(), None, b"2").unwrap_err().code, "file_changed");
         assert_eq!(fs::read(&path).unwrap(), b"1");
         assert_eq!(names(&root.join("x/y")), ["z.txt"]);
     }
@@ -321,7 +357,7 @@ mod tests {
         fs::write(&path, "one").unwrap();
         let before = load(&path).unwrap().unwrap();
         fs::write(&path, "two").unwrap();
-        assert_eq!(replace(&path, Some(&before), b"mine").unwrap_err().code, "file_changed");
+        assert_eq!(replace(&path, call(), Some(&before), b"mine").unwrap_err().code, "file_changed");
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(&root), ["a"]);
     }
@@ -337,7 +373,11 @@ mod tests {
             assert_eq!(open(&root.join(path)).unwrap_err().code, "target_changed", "{path}");
         }
         for path in ["dir/new", "dir/sub/new", "file"] {
-            assert_eq!(replace(&root.join(path), None, b"x").unwrap_err().code, "target_changed", "{path}");
+            assert_eq!(
+                replace(&root.join(path), call(), None, b"x").unwrap_err().code,
+                "target_changed",
+                "{path}"
+            );
         }
         assert_eq!(fs::read(root.join("out/f")).unwrap(), b"theirs");
         assert_eq!(names(&root.join("out")), ["f"]);

@@ -17,6 +17,7 @@ use super::read::{helpful, refuse_binary};
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset, Shown};
 use super::{input, toolbox};
+use crate::types::ids::CallId;
 use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,6 +48,7 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
 
 pub(super) fn run(
     context: &Context,
+    call_id: CallId,
     input: &Input,
     prepared: &Prepared,
     stop: &CancellationToken,
@@ -64,7 +66,7 @@ pub(super) fn run(
         (Some(_), 0 | 1) => format!("Edited {shown}"),
         (Some(_), n) => format!("Edited {shown} in {n} places"),
     };
-    change.make(&done, json!({ "replaced": replaced }))
+    change.make(call_id, &done, json!({ "replaced": replaced }))
 }
 
 /// Check 1. Line endings do not make a difference: the model does not see them.

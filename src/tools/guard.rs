@@ -10,7 +10,10 @@ use super::diff::{self, Diff};
 use super::disk::{self, Content};
 use super::refusal::Refusal;
 use super::text::{Charset, Endings, Shown};
-use crate::types::tool::{FileChange, PathCare, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome};
+use crate::types::ids::CallId;
+use crate::types::tool::{
+    FileChange, PathCare, PlannedChange, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome,
+};
 
 /// How much of a file the model must have seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,13 +96,20 @@ impl Change {
             ),
             diff: Some(self.diff.text.clone()),
             read_only: false,
+            change: Some(PlannedChange {
+                sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
+                sha256_after: disk::sha256(&self.after),
+                added: self.diff.added,
+                removed: self.diff.removed,
+                whole: self.known_whole,
+            }),
         }
     }
 
     /// Writes the file. `done` is the beginning of what the model is told.
-    pub(super) fn make(self, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
+    pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
         let path = &self.path.path;
-        let stamp = disk::replace(path, self.before.as_ref(), &self.after)?;
+        let stamp = disk::replace(path, call_id, self.before.as_ref(), &self.after)?;
         let sha256 = disk::sha256(&self.after);
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
@@ -150,6 +160,7 @@ pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepare
         subject: Subject::Edit { path },
         diff: None,
         read_only: false,
+        change: None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `disk`: opening and replacing files without races; `text`: encodings and line endings.
 //! - `read`, `write`, `edit`, `glob`, `grep`, `ls`: one tool each; `guard`, `diff`, `near`, `walk`
 //!   are shared by some of them.
+//! - `inspect`: what became of a change that a crash interrupted.
 //! - `shell`: Bash.
 
 mod care;
@@ -20,6 +21,7 @@ mod glob;
 mod grep;
 mod guard;
 mod input;
+mod inspect;
 mod jail;
 mod ls;
 mod near;

@@ -14,9 +14,10 @@ use super::context::{Context, Scene, Settings};
 use super::guard::Change;
 use super::refusal::{Refusal, cancelled};
 use super::shell::{Birth, Cells, Swept, Wires};
-use super::{edit, glob, grep, input, jail, ls, read, shell, write};
+use super::{edit, glob, grep, input, inspect, jail, ls, read, shell, write};
+use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
-use crate::types::tool::{Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
 
 /// All tools, with the settings of the house. Cheap to clone.
 #[derive(Clone)]
@@ -114,6 +115,14 @@ impl Toolbox {
         }
     }
 
+    /// After a crash: what became of a change of a file that `call_id` had begun. Removes the
+    /// temporary file that it may have left. Never panics; cancel-safe.
+    pub async fn inspect(&self, call_id: CallId, prepared: &Prepared, scene: &Scene) -> Inspection {
+        let (context, prepared) = (self.context(scene), prepared.clone());
+        let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
+        looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
+    }
+
     async fn run_inner(
         &self,
         call: &ToolCall,
@@ -139,8 +148,8 @@ impl Toolbox {
         blocking(move || match &call {
             Call::Bash(_) => Err(internal()),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
-            Call::Write(input) => write::run(&context, input, &prepared, &stop),
-            Call::Edit(input) => edit::run(&context, input, &prepared, &stop),
+            Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
+            Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
             Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
             Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
             Call::Ls(input) => ls::run(&context, input, &prepared, &stop),

@@ -16,6 +16,7 @@ use super::read::refuse_binary;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset, Endings};
 use super::toolbox;
+use crate::types::ids::CallId;
 use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,6 +38,7 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
 
 pub(super) fn run(
     context: &Context,
+    call_id: CallId,
     input: &Input,
     prepared: &Prepared,
     stop: &CancellationToken,
@@ -50,7 +52,7 @@ pub(super) fn run(
     let shown = context.show(&path.path);
     let done =
         if change.before.is_some() { format!("Overwrote {shown}") } else { format!("Created {shown}") };
-    change.make(&done, json!({}))
+    change.make(call_id, &done, json!({}))
 }
 
 fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<Change, Refusal> {

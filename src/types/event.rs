@@ -8,13 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
-use super::message::InputBlock;
+use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
 use super::permission::{Decision, Mode, Scope};
+use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, TurnResult};
 use super::time::Timestamp;
-use super::tool::{FileChange, Prepared, ReadRecord, ToolStatus};
+use super::tool::{FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
@@ -81,7 +82,7 @@ pub enum Phase {
     Result,
 }
 
-/// How a permission request was settled.
+/// How a permission request or a question was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettledBy {
@@ -89,6 +90,16 @@ pub enum SettledBy {
     Answer,
     /// The turn or the call was aborted.
     Abort,
+    /// Somebody submitted an input instead of answering: of questions only.
+    Submit,
+}
+
+/// Why tokens are booked beside the answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UsageReason {
+    /// A model call that a restart or a fault cut off after it was sent: the provider may charge for it.
+    LostAttempt,
 }
 
 /// What happened. The `type` on the wire is dotted.
@@ -199,6 +210,9 @@ pub enum Event {
     TurnResumed {
         /// How often this turn was resumed.
         resumes: u32,
+        /// How long it waits before it goes on: 0 the first time, then longer each time.
+        #[serde(default)]
+        delay_ms: u64,
     },
     /// An input for the running turn: the model gets it with the next tool results.
     #[serde(rename = "turn.steered")]
@@ -290,6 +304,37 @@ pub enum Event {
         /// The provider's id of the answer.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         response_id: Option<String>,
+        /// Of an `interrupted` one: the model is asked again, and what it says then takes the place of
+        /// this text. Clients must not show both as one.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        superseded: bool,
+    },
+    /// The history broke a rule of the providers and was repaired when the session was loaded (S5).
+    #[serde(rename = "history.repaired")]
+    HistoryRepaired {
+        /// Messages at the beginning that stay as they were.
+        kept: u64,
+        /// What takes the place of all messages after them.
+        messages: Vec<Message>,
+        /// What was repaired, for people.
+        changes: Vec<String>,
+    },
+    /// Tokens that belong to no whole answer. They count like those of an answer, and the attempt as
+    /// a model call, so that budgets hold over any number of crashes (S3).
+    #[serde(rename = "usage")]
+    UsageBooked {
+        /// The model.
+        model: String,
+        /// The tokens.
+        usage: Usage,
+        /// Their cost; absent if the price is unknown.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cost_usd_micros: Option<u64>,
+        /// Why they are booked.
+        reason: UsageReason,
+        /// Whether they are an upper estimate: one token for every two bytes of the request, and one
+        /// for every two bytes of what was received of the answer.
+        estimated: bool,
     },
     /// The model asked for a tool call.
     #[serde(rename = "tool.requested")]
@@ -322,6 +367,9 @@ pub enum Event {
         allowed_by: String,
         /// Whether it changes nothing.
         read_only: bool,
+        /// For calls that change a file: what it held and will hold.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        change: Option<PlannedChange>,
     },
     /// Output of a running tool. Foldable.
     #[serde(rename = "tool.progress")]
@@ -377,6 +425,9 @@ pub enum Event {
         /// Whether the call changes nothing.
         #[serde(default)]
         read_only: bool,
+        /// For calls that change a file: what it holds and would hold.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        change: Option<PlannedChange>,
     },
     /// A permission request was settled.
     #[serde(rename = "permission.resolved")]
@@ -396,6 +447,28 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         feedback: Option<String>,
         /// By an answer or an abort.
+        by: SettledBy,
+    },
+    /// Something waits for a person to decide (not a permission).
+    #[serde(rename = "question.requested")]
+    QuestionRequested {
+        /// The question.
+        #[serde(flatten)]
+        question: Question,
+    },
+    /// A question was settled.
+    #[serde(rename = "question.resolved")]
+    QuestionResolved {
+        /// The question.
+        request_id: QuestionId,
+        /// What it was about.
+        kind: QuestionKind,
+        /// The call that it was about, if it was about one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        call_id: Option<CallId>,
+        /// What is done.
+        choice: Choice,
+        /// By an answer, an abort or a submit.
         by: SettledBy,
     },
     /// A model call failed and is tried again after a wait.
@@ -456,6 +529,8 @@ impl Event {
             Event::MessageToolInputDelta { .. } => "message.tool_input_delta",
             Event::MessageBlockCompleted { .. } => "message.block_completed",
             Event::MessageCompleted { .. } => "message.completed",
+            Event::HistoryRepaired { .. } => "history.repaired",
+            Event::UsageBooked { .. } => "usage",
             Event::ToolRequested { .. } => "tool.requested",
             Event::ToolStatus { .. } => "tool.status",
             Event::ToolStarted { .. } => "tool.started",
@@ -464,6 +539,8 @@ impl Event {
             Event::FileChanged { .. } => "file.changed",
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",
+            Event::QuestionRequested { .. } => "question.requested",
+            Event::QuestionResolved { .. } => "question.resolved",
             Event::Retry { .. } => "retry",
             Event::Notice { .. } => "notice",
             Event::Error { .. } => "error",

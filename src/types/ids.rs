@@ -105,6 +105,26 @@ ids! {
     CallId = "call";
     /// One question whether a tool call may run.
     PermissionId = "perm";
+    /// One question to a person that is not about permission.
+    QuestionId = "ask";
+}
+
+/// What waits for a person's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RequestId {
+    /// Whether a tool call may run.
+    Permission(PermissionId),
+    /// Anything else.
+    Question(QuestionId),
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestId::Permission(id) => id.fmt(f),
+            RequestId::Question(id) => id.fmt(f),
+        }
+    }
 }
 
 /// Randomness as an input. 128 bits, taken from the operating system by [`Seed::random`].
@@ -173,6 +193,10 @@ impl Mint {
     /// A new permission request id.
     pub fn permission(&mut self) -> PermissionId {
         PermissionId(self.uuid())
+    }
+    /// A new question's id.
+    pub fn question(&mut self) -> QuestionId {
+        QuestionId(self.uuid())
     }
 }
 

@@ -5,6 +5,7 @@ pub mod ids;
 pub mod message;
 pub mod model;
 pub mod permission;
+pub mod question;
 pub mod session;
 pub mod time;
 pub mod tool;

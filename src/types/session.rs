@@ -63,6 +63,17 @@ pub enum Requires {
     UnknownOutcome,
 }
 
+/// What becomes of a turn that a restart interrupts (S7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRestart {
+    /// It goes on by itself.
+    #[default]
+    Resume,
+    /// It stands still until a person says what to do.
+    Pause,
+}
+
 /// What is fixed when a session is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSpec {
@@ -80,6 +91,9 @@ pub struct SessionSpec {
     /// Everything runs serially and every call asks (Q22).
     #[serde(default)]
     pub safe_mode: bool,
+    /// What becomes of a turn that a restart interrupts; absent for what the configuration says.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     #[serde(default)]
     pub budgets: Budgets,

@@ -32,6 +32,42 @@ pub struct Prepared {
     pub diff: Option<String>,
     /// See [`ToolCard::read_only`].
     pub read_only: bool,
+    /// For calls that change a file: what it held and would hold. It stands in the journal before the
+    /// file is touched, so that after a crash the file itself says whether it was (S4).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change: Option<PlannedChange>,
+}
+
+/// What a change of a file would come to. The path is that of [`Subject::Edit`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedChange {
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after.
+    pub sha256_after: String,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Whether the model then knows the whole file.
+    pub whole: bool,
+}
+
+/// What became of a change of a file that a crash interrupted, as the file itself tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inspection {
+    /// The file holds the new content; this is how it looks now.
+    Done {
+        /// The file.
+        record: ReadRecord,
+        /// What changed, without the diff.
+        change: FileChange,
+    },
+    /// The file holds the old content.
+    NotDone,
+    /// Neither, or it could not be looked at: why, for people.
+    Conflict(String),
 }
 
 /// What the permission rules judge.

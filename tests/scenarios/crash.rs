@@ -20,6 +20,10 @@ async fn work(session: &Session, seen: &mut Log, most: usize) -> Option<Value> {
                 let answer = json!({"request_id": event["request_id"], "decision": "allow"});
                 session.client.send("session.approve", answer).await;
             }
+            Some("question.requested") => {
+                let answer = json!({"request_id": event["request_id"], "choice": "continue"});
+                session.client.send("session.answer", answer).await;
+            }
             Some("turn.completed") => return Some(event),
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 mod abort;
 mod agentctl;
+mod answer;
 mod approve;
 mod attach;
 mod bad_input;
@@ -20,6 +21,7 @@ mod orphans;
 mod prefix;
 mod processes;
 mod reload;
+mod restart;
 mod resume;
 mod storage;
 mod submit;

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::bash;
 use crate::support::daemon::{BOTH_APIS, House};
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::until;
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
@@ -79,35 +78,6 @@ async fn an_answer_cut_off_in_mid_stream_is_marked_and_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_command_that_was_running_is_unknown_and_never_run_again() {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
-    let session = house.client("alice").await.create(&house).await;
-    let mut seen = session.follow().await;
-    house
-        .models
-        .push(Step::calls([bash("echo begun >> log.txt; sleep 1000"), bash("echo second >> log.txt")]));
-    session.submit("go").await;
-    let started = seen.wait_for("tool.started").await;
-    until("the command to begin", || house.log(), || (!house.read("log.txt").is_empty()).then_some(())).await;
-
-    house.crash_and_restart().await;
-    let session = house.client("alice").await.join(&session);
-    let mut seen = session.follow().await;
-    let lost = seen.wait_for_call("tool.completed", &started["call_id"]).await;
-    assert_eq!(lost["status"], "unknown");
-    seen.turn_ends("error_during_execution").await;
-    seen.state_is("idle").await;
-
-    house.models.push(Step::text("I look first."));
-    session.submit("what happened?").await;
-    seen.turn_ends("success").await;
-    let request = house.models.requests()[1].body.to_string();
-    assert!(request.contains("outcome is unknown"), "the model is told: {request}");
-    assert_eq!(house.read("log.txt"), "begun\n");
-    house.models.assert_no_breach();
-}
-
-#[tokio::test]
 async fn a_queued_input_is_not_forgotten() {
     let mut house = House::start().await;
     let session = house.client("alice").await.create(&house).await;
@@ -131,7 +101,7 @@ async fn a_queued_input_is_not_forgotten() {
 
 #[tokio::test]
 async fn a_turn_that_the_daemon_does_not_survive_is_given_up_in_words() {
-    let mut house = House::start().await;
+    let mut house = House::plan().config("[retry]\nresume_base_ms = 1").start().await;
     let mut session = house.client("alice").await.create(&house).await;
     let gate = Gate::new();
     let hold = gate.clone();

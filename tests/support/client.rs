@@ -50,7 +50,7 @@ pub(super) struct Inbox {
     laws: HashMap<String, Laws>,
     /// The first breach of a law.
     pub(super) breach: Option<String>,
-    is_closed: bool,
+    pub(super) is_closed: bool,
 }
 
 pub(super) struct Wire {
@@ -122,6 +122,23 @@ impl Client {
         }
     }
 
+    /// A call to a daemon that may die meanwhile: `None` if it hung up instead of answering.
+    pub async fn ask(&self, method: &str, params: Value) -> Option<Result<Value, Refusal>> {
+        let id = self.wire.next_id.fetch_add(1, Ordering::Relaxed);
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        // A daemon that is dead cannot be written to; one that dies later shows when it hangs up.
+        self.wire.writer.lock().await.write_all(format!("{line}\n").as_bytes()).await.ok()?;
+        let look = |inbox: &mut Inbox| match inbox.replies.remove(&id) {
+            None if inbox.is_closed => Some(None),
+            reply => reply.map(Some),
+        };
+        let reply = self.wire.wait(&format!("the reply to {method}, or a crash"), look).await?;
+        Some(match reply.get("error") {
+            Some(error) => Err(Refusal::of(error)),
+            None => Ok(reply["result"].clone()),
+        })
+    }
+
     pub async fn try_call(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         let id = self.send(method, params).await;
         self.reply(id).await
@@ -151,26 +168,28 @@ impl Client {
 
 impl Wire {
     /// Waits until `look` finds something.
-    pub(super) async fn wait<T>(&self, what: &str, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
+    pub(super) async fn wait<T>(&self, what: &str, look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
+        within(what, || self.tail(), self.wait_on(look)).await
+    }
+
+    /// The same for things that may never come: somebody else keeps the time.
+    pub(super) async fn wait_on<T>(&self, mut look: impl FnMut(&mut Inbox) -> Option<T>) -> T {
         let mut news = self.news.subscribe();
-        let work = async {
-            loop {
-                news.borrow_and_update();
-                {
-                    let mut inbox = self.inbox.lock().expect("no panic");
-                    if let Some(breach) = &inbox.breach {
-                        let breach = breach.clone();
-                        drop(inbox);
-                        panic!("an event breaks a law: {breach}");
-                    }
-                    if let Some(found) = look(&mut inbox) {
-                        return found;
-                    }
+        loop {
+            news.borrow_and_update();
+            {
+                let mut inbox = self.inbox.lock().expect("no panic");
+                if let Some(breach) = &inbox.breach {
+                    let breach = breach.clone();
+                    drop(inbox);
+                    panic!("an event breaks a law: {breach}");
                 }
-                news.changed().await.expect("the sender is ours");
+                if let Some(found) = look(&mut inbox) {
+                    return found;
+                }
             }
-        };
-        within(what, || self.tail(), work).await
+            news.changed().await.expect("the sender is ours");
+        }
     }
 
     /// The events that came in and the daemon's last words, for failures.

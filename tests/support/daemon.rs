@@ -7,6 +7,7 @@
 //! ```
 #![allow(dead_code, reason = "a tool box: not every test needs every tool")]
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 
@@ -104,7 +105,15 @@ impl Blueprint {
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
         let (descriptors, prelude) = (self.descriptors, self.prelude);
-        House { folder, models, environment: self.environment, descriptors, prelude, daemon: None }
+        House {
+            folder,
+            models,
+            environment: self.environment,
+            descriptors,
+            prelude,
+            crash: None,
+            daemon: None,
+        }
     }
 
     pub async fn start(self) -> House {
@@ -121,7 +130,18 @@ pub struct House {
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
     prelude: Option<String>,
+    /// Where the next daemon crashes: a point, and how it goes.
+    crash: Option<(String, Way)>,
     daemon: Option<Child>,
+}
+
+/// How a daemon goes at a crash point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It aborts itself there.
+    Abort,
+    /// It stands still there and is killed from outside (SIGKILL).
+    Kill,
 }
 
 impl House {
@@ -194,6 +214,7 @@ impl House {
             .env("XDG_DATA_HOME", self.path("data"))
             .env("XDG_CONFIG_HOME", self.path("config"))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(self.crash.iter().map(|(point, way)| ("AGENTD_CRASH", crash_at(point, *way))))
             .arg("--config")
             .arg(self.path("config.toml"))
             .current_dir(self.folder.path())
@@ -202,11 +223,70 @@ impl House {
         command
     }
 
-    /// Starts the daemon and waits until its socket answers.
-    pub async fn launch(&mut self) {
+    /// Daemons started from now on crash at this point: `C5`, or `C5:3` for the third time.
+    pub fn crash_at(&mut self, point: &str, way: Way) {
+        self.crash = Some((point.into(), way));
+    }
+
+    /// Daemons started from now on crash nowhere.
+    pub fn crash_no_more(&mut self) {
+        self.crash = None;
+    }
+
+    fn spawn(&self) -> Child {
         assert!(self.daemon.is_none(), "the daemon runs already");
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).expect("a log");
-        let mut child = self.command().stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts");
+        self.command().stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
+    }
+
+    /// Starts a daemon that may crash before its socket answers.
+    pub fn launch_to_crash(&mut self) {
+        self.daemon = Some(self.spawn());
+    }
+
+    /// Waits until the daemon is dead at its crash point; kills it if it stands still there.
+    pub async fn crashed(&mut self) {
+        assert!(self.died(|| false).await, "it did not crash");
+    }
+
+    /// The same for a daemon that may come to be ready instead, and then goes on. Says whether it is
+    /// dead.
+    pub async fn crashed_or_ready(&mut self) -> bool {
+        let socket = self.socket();
+        self.died(|| std::os::unix::net::UnixStream::connect(&socket).is_ok()).await
+    }
+
+    async fn died(&mut self, is_ready: impl Fn() -> bool) -> bool {
+        let (point, way) = self.crash.clone().expect("a crash was asked for");
+        let mut child = self.daemon.take().expect("the daemon runs");
+        let pid = child.id().expect("it was not waited for");
+        let end = async {
+            loop {
+                if let Some(status) = child.try_wait().expect("it is ours") {
+                    return Some(status);
+                }
+                if is_ready() {
+                    return None;
+                }
+                if way == Way::Kill && process_state(pid) == Some('T') {
+                    child.start_kill().expect("it may be killed");
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let ended = within(&format!("a crash at {point}"), || self.log(), end).await;
+        let Some(status) = ended else {
+            self.daemon = Some(child);
+            return false;
+        };
+        let expected = if way == Way::Kill { Signal::SIGKILL } else { Signal::SIGABRT };
+        assert_eq!(status.signal(), Some(expected as i32), "{point}: it ended another way\n{}", self.log());
+        true
+    }
+
+    /// Starts the daemon and waits until its socket answers.
+    pub async fn launch(&mut self) {
+        let mut child = self.spawn();
         let ready = async {
             while UnixStream::connect(self.socket()).await.is_err() {
                 if let Ok(Some(status)) = child.try_wait() {
@@ -324,6 +404,20 @@ impl House {
         }
         bytes
     }
+}
+
+fn crash_at(point: &str, way: Way) -> String {
+    match (way, point.contains(':')) {
+        (Way::Abort, _) => point.into(),
+        (Way::Kill, true) => format!("{point}:stop"),
+        (Way::Kill, false) => format!("{point}:1:stop"),
+    }
+}
+
+/// The letter by which /proc tells what a process is doing.
+fn process_state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 fn collect(path: &Path, bytes: &mut Vec<u8>) {

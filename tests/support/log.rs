@@ -13,7 +13,7 @@ pub struct Log {
 }
 
 impl Log {
-    pub(super) fn new(client: Client, subscription: String) -> Self {
+    pub fn new(client: Client, subscription: String) -> Self {
         Self { client, subscription, read: 0 }
     }
 
@@ -33,6 +33,18 @@ impl Log {
                 None
             })
             .await
+    }
+
+    /// The next event; `None` once the daemon hung up and all that came before was read. It may wait
+    /// for ever.
+    pub async fn next_or_end(&mut self) -> Option<Value> {
+        let (subscription, read) = (&self.subscription, &mut self.read);
+        let look = |inbox: &mut super::client::Inbox| {
+            let next = inbox.events.get(subscription).and_then(|events| events.get(*read)).cloned();
+            *read += usize::from(next.is_some());
+            if next.is_none() && inbox.is_closed { Some(None) } else { next.map(Some) }
+        };
+        self.client.wire.wait_on(look).await
     }
 
     /// Reads on to the next event of this kind, and returns it.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::api::params::ApproveParams;
+use crate::api::params::{AnswerParams, ApproveParams};
+use crate::client::answer;
 use crate::client::editor::Editor;
 use crate::client::escape;
 use crate::client::paint::{Line, Tone};
@@ -16,6 +17,7 @@ use crate::types::event::Event;
 use crate::types::ids::PermissionId;
 use crate::types::message::input_text;
 use crate::types::permission::{Decision, Scope};
+use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
 /// Rows of unfinished text that stay below the history.
@@ -26,6 +28,7 @@ const TAIL_ROWS: usize = 3;
 pub(super) enum Effect {
     Submit(String),
     Approve(ApproveParams),
+    Answer(AnswerParams),
     Abort,
     Detach,
 }
@@ -38,6 +41,8 @@ pub(super) struct App {
     /// The unfinished last line of what the model says.
     pub(super) tail: String,
     pub(super) requests: VecDeque<PermissionRequest>,
+    /// Questions about what a restart left behind.
+    pub(super) questions: VecDeque<Question>,
     pub(super) editor: Editor,
     /// The request that is being denied with words.
     pub(super) denying: Option<PermissionId>,
@@ -59,6 +64,7 @@ impl App {
             history: Vec::new(),
             tail: String::new(),
             requests: VecDeque::new(),
+            questions: VecDeque::new(),
             editor: Editor::default(),
             denying: None,
             scroll: 0,
@@ -71,7 +77,10 @@ impl App {
 
     /// Whether a turn runs or waits.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.session.state, SessionState::Running | SessionState::RequiresAction)
+        matches!(
+            self.session.state,
+            SessionState::Running | SessionState::RequiresAction | SessionState::Paused
+        )
     }
 
     /// Lines that go to the scrollback now, broken for `columns`.
@@ -120,6 +129,10 @@ impl App {
                 }
             }
             Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
+            Event::QuestionRequested { question } => self.questions.push_back(question.clone()),
+            Event::QuestionResolved { request_id, .. } => {
+                self.questions.retain(|q| q.request_id != *request_id);
+            }
             _ => {}
         }
         for piece in self.transcript.on(envelope) {
@@ -263,6 +276,11 @@ impl App {
 
     /// The answer behind a key, if a request is open; `None` if the key is only text.
     fn answer(&mut self, key: char) -> Option<Option<Effect>> {
+        // What a restart left behind comes before what the turn asks next.
+        if let Some(question) = self.questions.front() {
+            let choice = answer::of_key(key)?;
+            return Some(Some(Effect::Answer(answer::params(question.request_id, choice.name()))));
+        }
         let request = self.requests.front()?;
         let send = |decision, scope| Some(Effect::Approve(prompt::approval(request, decision, scope, None)));
         Some(match Answer::of_key(key)? {

@@ -12,7 +12,7 @@ use super::app::{App, Effect};
 use super::plain;
 use super::screen::Screen;
 use super::view::view;
-use crate::api::params::{AbortParams, AbortReply, ApproveReply, ListParams};
+use crate::api::params::{AbortParams, AbortReply, AnswerReply, ApproveReply, ListParams};
 use crate::client::connect::{CallError, Client};
 use crate::client::escape;
 use crate::client::failure::{Failure, code};
@@ -156,6 +156,13 @@ impl Live {
                         Err(error) => Done::Failed(error.into()),
                     }
                 }
+                Effect::Answer(params) => match client.call::<AnswerReply>("session.answer", &params).await {
+                    Ok(_) => Done::Taken,
+                    Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {
+                        Done::Said("somebody else answered first")
+                    }
+                    Err(error) => Done::Failed(error.into()),
+                },
                 Effect::Abort => {
                     let params =
                         AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };

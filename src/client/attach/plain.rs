@@ -6,6 +6,7 @@
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
+use crate::client::answer;
 use crate::client::connect::Client;
 use crate::client::failure::Failure;
 use crate::client::follow::{Follow, Step};
@@ -80,6 +81,9 @@ fn print(received: &Received, transcript: &mut Transcript, out: &mut Out) -> std
             Piece::Break => out.fresh_line()?,
             Piece::Line(line) => out.line(&line)?,
         }
+    }
+    if let Event::QuestionRequested { question } = &envelope.event {
+        out.note(&answer::hint(question))?;
     }
     if let Event::PermissionRequested { request, .. } = &envelope.event {
         for line in prompt::question(request) {

@@ -1,6 +1,7 @@
 //! What stands below the history: unfinished text, the open request, the state, the input. Pure.
 
 use super::app::App;
+use crate::client::answer;
 use crate::client::escape;
 use crate::client::measure::short_id;
 use crate::client::paint::{Line, Tone, cut, width};
@@ -41,6 +42,15 @@ pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
 }
 
 fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
+    if let Some(question) = app.questions.front() {
+        // Its words stand in the history; its short form stays in sight.
+        let mut shown: Vec<Line> = answer::shown(question).into_iter().take(2).collect();
+        shown = shown.iter().flat_map(|line| line.wrap(columns)).collect();
+        let keys = answer::keys().wrap(columns);
+        shown.truncate(room.saturating_sub(keys.len()).max(1));
+        shown.extend(keys);
+        return shown;
+    }
     let Some(request) = app.requests.front() else { return Vec::new() };
     let body: Vec<Line> = prompt::question(request).iter().flat_map(|line| line.wrap(columns)).collect();
     let mut keys = prompt::keys(request).wrap(columns);
@@ -73,6 +83,7 @@ fn status(app: &App, columns: usize) -> Line {
         (SessionState::RequiresAction, Some(Requires::Question)) => (Tone::Warn, "asks a question"),
         (SessionState::RequiresAction, Some(Requires::UnknownOutcome)) => (Tone::Warn, "outcome unknown"),
         (SessionState::RequiresAction, _) => (Tone::Warn, "asks for permission"),
+        (SessionState::Paused, _) => (Tone::Warn, "paused"),
         (other, _) => (Tone::Dim, other.name()),
     };
     let clients = match session.clients {
@@ -98,6 +109,8 @@ fn hint(app: &App, columns: usize) -> Line {
         "Enter denies with these words · Esc goes back"
     } else if !app.progress.is_empty() {
         return Line::new(Tone::Dim, cut(&format!("… {}", app.progress), columns));
+    } else if !app.questions.is_empty() {
+        "Enter continues with these words · Ctrl-C aborts the turn · Ctrl-D detaches"
     } else if app.is_busy() {
         "Enter queues · Ctrl-C aborts the turn · Ctrl-D detaches"
     } else {

@@ -12,6 +12,7 @@ use super::source::Source;
 use super::values::{CgroupChoice, Size, Span, Thinking};
 use crate::judge::Rule;
 use crate::types::permission::Mode;
+use crate::types::session::OnRestart;
 use crate::types::usage::Price;
 
 /// The whole configuration.
@@ -71,7 +72,7 @@ pub struct Daemon {
     pub log: LogLevel,
     /// How log lines look.
     pub log_format: LogFormat,
-    /// What becomes of interrupted turns; kept until it is built.
+    /// What becomes of interrupted turns of sessions that do not say.
     pub on_restart: OnRestart,
     /// Daily backups that are kept; 0 makes none.
     pub backups: usize,
@@ -132,17 +133,6 @@ pub enum LogFormat {
     Human,
     /// One JSON object a line.
     Json,
-}
-
-/// What becomes of interrupted turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRestart {
-    /// They go on.
-    #[default]
-    Resume,
-    /// They wait.
-    Pause,
 }
 
 /// `[providers.NAME]`
@@ -384,7 +374,7 @@ pub enum Network {
     Off,
 }
 
-/// `[retry]`
+/// `[retry]`: of model calls, and of turns after restarts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
@@ -394,11 +384,15 @@ pub struct Retry {
     pub base_ms: u64,
     /// Longest wait.
     pub max_ms: u64,
+    /// Resumes of one turn after restarts of the daemon.
+    pub resumes: u32,
+    /// The wait before the second resume; it doubles with each further one.
+    pub resume_base_ms: u64,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 10, base_ms: 500, max_ms: 32_000 }
+        Self { attempts: 10, base_ms: 500, max_ms: 32_000, resumes: 3, resume_base_ms: 2_000 }
     }
 }
 

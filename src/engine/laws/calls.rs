@@ -7,7 +7,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
 use crate::types::permission::Decision;
 use crate::types::session::{ItemKind, ItemStatus};
-use crate::types::tool::ToolStatus;
+use crate::types::tool::{Subject, ToolStatus};
 
 impl Watch {
     pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
@@ -27,12 +27,14 @@ impl Watch {
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 law!(!allowed_by.is_empty(), "whoever may run knows why");
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
+                call.is_edit = matches!(prepared.subject, Subject::Edit { .. });
             }
-            Event::PermissionRequested { request, read_only } => {
+            Event::PermissionRequested { request, read_only, .. } => {
                 law!(!self.asked_before, "all requests of a message are raised together");
                 let call = self.open_call(request.call_id)?;
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
+                call.is_edit = matches!(request.subject, Subject::Edit { .. });
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
                 law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
                 self.asks_now = true;
@@ -56,9 +58,35 @@ impl Watch {
                 law!(!allowed_by.is_empty(), "whoever starts knows why");
                 call.started = Some(fact.seq);
             }
-            Event::ToolProgress { call_id, .. } => {
+            Event::ToolProgress { call_id, text, .. } => {
                 let call = self.open_call(*call_id)?;
                 law!(call.started.is_some() && fold == call.started, "only a running tool speaks");
+                call.said.push_str(text);
+            }
+            Event::QuestionRequested { question } => {
+                let about = question.call_id;
+                let is_asked = self.questions.values().any(|(call, settled)| *call == about && !settled);
+                law!(!is_asked, "a question is asked once");
+                if let Some(call_id) = about {
+                    law!(!self.setup.background, "nobody is asked in the background");
+                    let call = self.open_call(call_id)?;
+                    law!(
+                        call.started.is_some() && call.read_only == Some(false),
+                        "only a call with effects is asked about"
+                    );
+                    let output = question.output.clone().unwrap_or_default();
+                    law!(
+                        output == call.said || call.said.len() > 16 * 1024 && output.len() < 17 * 1024,
+                        "a question tells what the call had said"
+                    );
+                }
+                let known = self.questions.insert(question.request_id, (about, false));
+                law!(known.is_none(), "question ids are new");
+            }
+            Event::QuestionResolved { request_id, call_id, .. } => {
+                let question = self.questions.get_mut(request_id).ok_or("what is settled was asked")?;
+                law!(question.0 == *call_id && !question.1, "a question is settled once");
+                question.1 = true;
             }
             Event::FileChanged { call_id, .. } => {
                 law!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
@@ -79,7 +107,10 @@ impl Watch {
             !says_not_run || call.started.is_none(),
             "the model is not told that a started call did not run"
         );
-        let says_maybe = [words::ABORTED, words::UNKNOWN].contains(&output);
+        let asked = self.questions.values().any(|(call, settled)| *call == Some(call_id) && !settled);
+        law!(!asked, "a call with an open question does not end");
+        let call = self.open_call(call_id)?;
+        let says_maybe = output == words::ABORTED || output.starts_with(words::UNKNOWN);
         law!(
             !says_maybe || call.started.is_some(),
             "the model is not told that an unstarted call may have run"

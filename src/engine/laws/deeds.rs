@@ -5,7 +5,7 @@ use super::request::{continues, is_valid, words};
 use super::watch::Watch;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
-use crate::types::ids::{CallId, Seq};
+use crate::types::ids::{CallId, RequestId, Seq};
 use crate::types::message::input_text;
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::permission::{Decision, Scope};
@@ -44,6 +44,10 @@ impl Watch {
                 }
                 _ => Some(Refusal::NotPending),
             },
+            Input::Choose { request_id, .. } => match self.questions.get(request_id) {
+                Some((_, false)) if !self.is_aborting() => None,
+                _ => Some(Refusal::NotPending),
+            },
             Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
                 Some(Refusal::StaleTurn { current })
             }
@@ -77,9 +81,17 @@ impl Watch {
             .iter()
             .filter_map(|entry| match &entry.envelope.event {
                 Event::PermissionRequested { request, .. } => {
-                    Some((request.request_id, entry.envelope.seq, false))
+                    Some((RequestId::Permission(request.request_id), entry.envelope.seq, false))
                 }
-                Event::PermissionResolved { request_id, .. } => Some((*request_id, entry.envelope.seq, true)),
+                Event::PermissionResolved { request_id, .. } => {
+                    Some((RequestId::Permission(*request_id), entry.envelope.seq, true))
+                }
+                Event::QuestionRequested { question } => {
+                    Some((RequestId::Question(question.request_id), entry.envelope.seq, false))
+                }
+                Event::QuestionResolved { request_id, .. } => {
+                    Some((RequestId::Question(*request_id), entry.envelope.seq, true))
+                }
                 _ => None,
             })
             .collect();
@@ -100,10 +112,22 @@ impl Watch {
         }
         law!(self.turn.is_some(), "without a turn nothing is done");
         if let Effect::StopCall(call_id) = effect {
-            law!(self.running.contains(call_id), "a call that runs can be stopped");
+            let is_looked_at = self.calls.get(call_id).is_some_and(|call| call.is_edit && call.runs > 0);
+            law!(self.running.contains(call_id) || is_looked_at, "a call that runs can be stopped");
+            return Ok(());
+        }
+        if let Effect::Inspect { call, prepared } = effect {
+            let call = &self.calls[&call.call_id];
+            law!(call.started.is_some() && call.status.is_none(), "a change that had begun is looked at");
+            law!(call.is_edit && !prepared.read_only, "only a change of a file is looked at");
+            law!(call.runs > 0 && !self.is_held(), "what never ran needs no look");
             return Ok(());
         }
         law!(!self.is_aborting(), "nothing begins during an abort: {effect:?}");
+        law!(
+            !self.is_held() || matches!(effect, Effect::Sleep { .. }),
+            "nothing begins while a turn is held"
+        );
         match effect {
             Effect::GatherContext => law!(!self.has_context, "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
@@ -117,8 +141,11 @@ impl Watch {
                 self.asked(request)?;
             }
             Effect::Sleep { token, delay_ms } => {
-                let told =
-                    matches!(event_at(*token), Some(Event::Retry { delay_ms: ms, .. }) if ms == delay_ms);
+                let told = matches!(
+                    event_at(*token),
+                    Some(Event::Retry { delay_ms: ms, .. } | Event::TurnResumed { delay_ms: ms, .. })
+                        if ms == delay_ms
+                );
                 law!(told, "a wait is written before it begins");
             }
             Effect::Prepare { calls, .. } => {
@@ -135,7 +162,7 @@ impl Watch {
                 law!(asked == unseen, "all calls of a message are looked at together");
             }
             Effect::RunTool { call, prepared } => self.run(call.call_id, prepared.read_only)?,
-            Effect::StopAll | Effect::StopCall(_) => {}
+            Effect::StopAll | Effect::StopCall(_) | Effect::Inspect { .. } => {}
         }
         Ok(())
     }
@@ -192,15 +219,18 @@ impl Watch {
     /// What holds between any two inputs.
     fn standing(&self) -> Result<(), String> {
         let pending = self.requests.values().any(|(.., settled)| !settled);
+        let (paused, unknown) = self.open_questions();
         let expected = match &self.turn {
             _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
             None => (SessionState::Idle, None),
+            Some(_) if paused => (SessionState::Paused, None),
+            Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
             Some(_) => (SessionState::Running, None),
         };
         law!(self.status == expected, "the status told is {:?}, the facts say {expected:?}", self.status);
         law!(self.turn.is_some() || self.queue.is_empty(), "nothing waits behind nothing");
-        if self.is_aborting() || self.message.is_empty() {
+        if self.is_aborting() || self.is_held() || self.message.is_empty() {
             return Ok(());
         }
         let mut running = self.running.len();
@@ -236,6 +266,10 @@ impl Watch {
         let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
         law!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
         law!(engine.grants().len() == self.grants, "the engine knows its grants");
+        let mut questions = engine.questions();
+        questions.sort();
+        let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);
+        law!(open.eq(questions), "the engine knows its open questions");
         let open: Vec<CallId> = self
             .message
             .iter()

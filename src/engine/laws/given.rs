@@ -3,14 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::script::{Chance, Fate, Part};
+use super::script::{Chance, Fate, Found, Part};
 use crate::engine::{Input, Judged};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Verdict, VerdictKind};
-use crate::types::tool::{FileChange, Prepared, ReadRecord, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{
+    FileChange, Inspection, PathCare, PlannedChange, Prepared, ReadRecord, ResolvedPath, Subject,
+    ToolOutcome, ToolStatus,
+};
 
 /// What a model is about to say.
 pub struct Answer {
@@ -102,6 +105,8 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
     let (verdict, read_only, suggests) = match fate {
         Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
         Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
+        Fate::Edit { asks: false, .. } => (VerdictKind::Allow, false, false),
+        Fate::Edit { asks: true, .. } => (VerdictKind::Ask, false, true),
         Fate::Deny => (VerdictKind::Deny, false, false),
         Fate::Refused(status) => {
             return Err(ToolOutcome {
@@ -110,14 +115,30 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
             });
         }
     };
-    let prepared = Prepared {
-        subject: Subject::Bash { command: "ls".into() },
-        summary: "list".into(),
-        diff: Some("-a\n+b".into()),
-        read_only,
+    let path = ResolvedPath { path: "/w/f".into(), in_workspace: true, care: PathCare::Ordinary };
+    let change =
+        PlannedChange { sha256_before: None, sha256_after: "aa".into(), added: 1, removed: 0, whole: true };
+    let (subject, change) = match fate {
+        Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
+        _ => (Subject::Bash { command: "ls".into() }, None),
     };
+    let prepared =
+        Prepared { subject, change, summary: "list".into(), diff: Some("-a\n+b".into()), read_only };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
+}
+
+pub fn inspected(call_id: CallId, found: Found) -> Input {
+    let path: std::path::PathBuf = format!("/w/{call_id}").into();
+    let inspection = match found {
+        Found::New => Inspection::Done {
+            record: ReadRecord { path: path.clone(), mtime_ns: 1, size: 2, sha256: "aa".into(), whole: true },
+            change: FileChange { path, diff: String::new(), added: 1, removed: 0 },
+        },
+        Found::Old => Inspection::NotDone,
+        Found::Neither => Inspection::Conflict("it holds something else".into()),
+    };
+    Input::Inspected { call_id, inspection }
 }
 
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {

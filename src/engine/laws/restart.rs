@@ -4,11 +4,17 @@ use std::sync::Arc;
 
 use super::law;
 use super::world::World;
-use crate::engine::{Effect, Engine, Input, Now, Plan};
+use crate::engine::{Effect, Engine, Input, Now, Plan, Recovery};
 use crate::types::event::Event;
 use crate::types::ids::{CallId, Seed};
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
+use crate::types::usage::Price;
+
+/// Nothing of an earlier process is left; prices are known.
+fn recovered() -> Input {
+    Input::Recovered(Recovery { price: Some(Price { input: 1.0, output: 1.0, ..Price::default() }) })
+}
 
 impl World {
     /// The daemon dies and starts again: what is left is the journal.
@@ -22,29 +28,44 @@ impl World {
         let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
         let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
         self.die()?;
-        let first = self.feed(Input::Recovered)?.unwrap_or_default();
+        let first = self.feed(recovered())?.unwrap_or_default();
         law!(turn.is_some() || first == Plan::default(), "without a turn there is nothing to recover");
         for call_id in lost {
             let call = &self.watch.calls[&call_id];
-            let runs_again = first
-                .effects
-                .iter()
-                .filter(|effect| matches!(effect, Effect::RunTool { call, .. } if call.call_id == call_id))
-                .count();
-            let expected = match (call.read_only, was_aborting, call.status) {
-                (_, true, Some(ToolStatus::Cancelled)) => 0,
-                (Some(false), false, Some(ToolStatus::Unknown)) => 0,
-                (Some(true), false, None) => 1,
-                // Its turn could not go on.
-                (Some(true), false, Some(ToolStatus::Cancelled)) if self.engine.turn_id() != turn => 0,
-                other => return Err(format!("a call that ran when the daemon died became {other:?}")),
+            let done = |wanted: fn(&Effect) -> Option<CallId>| {
+                first.effects.iter().filter(|effect| wanted(effect) == Some(call_id)).count()
             };
-            law!(runs_again == expected, "after a crash what only reads runs again, the rest does not");
+            let runs = done(|effect| match effect {
+                Effect::RunTool { call, .. } => Some(call.call_id),
+                _ => None,
+            });
+            let is_inspected = done(|effect| match effect {
+                Effect::Inspect { call, .. } => Some(call.call_id),
+                _ => None,
+            }) == 1;
+            let is_asked =
+                self.watch.questions.values().any(|(about, open)| *about == Some(call_id) && !open);
+            let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
+            let holds = match (call.read_only, was_aborting, call.status) {
+                (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
+                (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
+                (Some(true), false, None) => runs == usize::from(!held),
+                // Its turn could not go on.
+                (Some(true), false, Some(ToolStatus::Cancelled)) => runs == 0 && ended,
+                (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && ended,
+                (Some(false), false, None) if call.is_edit => runs == 0 && is_inspected != held,
+                (Some(false), false, None) => runs == 0 && is_asked,
+                _ => false,
+            };
+            law!(
+                holds,
+                "after a crash what only reads runs again, a file is looked at, a person asked: {call:?}, {runs}"
+            );
         }
         if twice {
             self.watch.running.clear();
             self.die()?;
-            let second = self.feed(Input::Recovered)?.unwrap_or_default();
+            let second = self.feed(recovered())?.unwrap_or_default();
             self.same_recovery(&first, &second)?;
         }
         Ok(())
@@ -66,10 +87,17 @@ impl World {
         for entry in &second.facts {
             let event = &entry.envelope.event;
             law!(
-                matches!(event, Event::TurnResumed { .. } | Event::TurnPhase { .. }),
+                matches!(
+                    event,
+                    Event::TurnResumed { .. } | Event::TurnPhase { .. } | Event::UsageBooked { .. }
+                ) || ended(first),
                 "a second recovery repairs nothing more: {}",
                 event.kind()
             );
+        }
+        let waits = |plan: &Plan| plan.effects.iter().any(|effect| matches!(effect, Effect::Sleep { .. }));
+        if waits(first) || waits(second) {
+            return Ok(());
         }
         let anew = |plan: &Plan| {
             let mut effects: Vec<String> = plan

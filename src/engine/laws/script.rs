@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use crate::engine::{Busy, Settings};
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Scope};
+use crate::types::question::Choice;
+use crate::types::session::OnRestart;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::{Budgets, Usage};
 
@@ -14,6 +16,8 @@ use crate::types::usage::{Budgets, Usage};
 pub struct Setup {
     pub settings: Settings,
     pub safe_mode: bool,
+    pub background: bool,
+    pub on_restart: Option<OnRestart>,
     pub has_model: bool,
     pub budgets: Budgets,
 }
@@ -48,6 +52,12 @@ pub enum Step {
         grant: bool,
         feedback: bool,
     },
+    /// An answer to a question.
+    Choose {
+        pick: u8,
+        right: bool,
+        choice: Choice,
+    },
     AbortTurn(Named),
     AbortCall {
         pick: u8,
@@ -79,7 +89,16 @@ pub struct Chance {
     pub cost: Option<u64>,
     pub fates: Vec<Fate>,
     pub tool: ToolStep,
+    pub inspection: Found,
     pub wait_ms: u16,
+}
+
+/// What is found where a crash interrupted a change of a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Found {
+    New,
+    Old,
+    Neither,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +125,18 @@ pub enum Part {
 /// What becomes of a call that is looked at.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
-    Allow { read_only: bool },
-    Ask { read_only: bool, suggests: bool },
+    Allow {
+        read_only: bool,
+    },
+    Ask {
+        read_only: bool,
+        suggests: bool,
+    },
+    /// A change of a file; with `plans` its hashes are known beforehand.
+    Edit {
+        asks: bool,
+        plans: bool,
+    },
     Deny,
     Refused(ToolStatus),
 }
@@ -132,17 +161,31 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 
 pub fn setup() -> impl Strategy<Value = Setup> {
     (
-        (1..4u32, 1..4usize, 0..3u32),
+        (1..4u32, 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
+        (
+            prop_oneof![5 => Just(false), 1 => Just(true)],
+            proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
+        ),
         any::<[bool; 2]>(),
         prop_oneof![9 => Just(true), 1 => Just(false)],
         prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
     )
-        .prop_map(|((retry_attempts, parallel_tools, max_resumes), safe, has_model, budgets)| Setup {
-            settings: Settings { retry_attempts, parallel_tools, max_resumes, ..Settings::default() },
-            safe_mode: safe == [true, true],
-            has_model,
-            budgets,
-        })
+        .prop_map(
+            |((retry_attempts, parallel_tools, max_resumes, policy), own, safe, has_model, budgets)| Setup {
+                settings: Settings {
+                    retry_attempts,
+                    parallel_tools,
+                    max_resumes,
+                    on_restart: policy,
+                    ..Settings::default()
+                },
+                safe_mode: safe == [true, true],
+                background: own.0,
+                on_restart: own.1,
+                has_model,
+                budgets,
+            },
+        )
 }
 
 pub fn script() -> impl Strategy<Value = Vec<Step>> {
@@ -175,10 +218,14 @@ fn step() -> impl Strategy<Value = Step> {
             feedback,
         },
     );
+    let choice = prop_oneof![4 => Just(Choice::Continue), 1 => Just(Choice::Abort)];
+    let choose = (any::<u8>(), prop_oneof![9 => Just(true), 1 => Just(false)], choice)
+        .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });
     prop_oneof![
         7 => submit,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,
+        3 => choose,
         1 => named().prop_map(Step::AbortTurn),
         2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),
         1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
@@ -212,8 +259,9 @@ fn chance() -> impl Strategy<Value = Chance> {
         6 => status().prop_map(ToolStep::Done),
     ];
     let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
-    (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, 0..400u16).prop_map(
-        |(model, reply, stop, usage, cost, fates, tool, wait_ms)| Chance {
+    let found = prop_oneof![Just(Found::New), Just(Found::Old), Just(Found::Neither)];
+    (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, found, 0..400u16).prop_map(
+        |(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| Chance {
             model,
             reply,
             stop,
@@ -221,6 +269,7 @@ fn chance() -> impl Strategy<Value = Chance> {
             cost,
             fates,
             tool,
+            inspection,
             wait_ms,
         },
     )
@@ -241,6 +290,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
         5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
         4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
+        3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
         1 => Just(Fate::Deny),
         1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
     ]

@@ -7,7 +7,7 @@ use super::law;
 use super::script::Setup;
 use crate::engine::{Entry, Input};
 use crate::types::event::{Envelope, Event, Phase, SettledBy};
-use crate::types::ids::{CallId, ItemId, PermissionId, Seq, TurnId};
+use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::{Block, ToolCall};
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::session::{
@@ -26,6 +26,9 @@ pub struct CallWatch {
     pub denied: bool,
     pub started: Option<Seq>,
     pub status: Option<ToolStatus>,
+    pub is_edit: bool,
+    /// What it said while it ran.
+    pub said: String,
     /// Times it was handed to the tools.
     pub runs: u32,
 }
@@ -43,6 +46,11 @@ pub struct TurnWatch {
     pub may_repeat: bool,
     pub retries: u32,
     pub resumes: u32,
+    /// Attempts that were booked without an answer.
+    pub lost: u64,
+    pub model_calls: u64,
+    /// It waits a while before it goes on.
+    pub waits: bool,
     pub usage: Usage,
     pub cost: Option<u64>,
     pub text: String,
@@ -67,6 +75,8 @@ pub struct Watch {
     pub asks_now: bool,
     /// Request → its call, whether it offers a grant, whether it is settled.
     pub requests: BTreeMap<PermissionId, (CallId, bool, bool)>,
+    /// Question → its call, whether it is settled.
+    pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
@@ -98,6 +108,7 @@ impl Watch {
             asked_before: false,
             asks_now: false,
             requests: BTreeMap::new(),
+            questions: BTreeMap::new(),
             items: BTreeMap::new(),
             streaming: None,
             running: Vec::new(),
@@ -115,6 +126,19 @@ impl Watch {
         self.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
+    /// Open questions: about the turn as a whole, about calls.
+    pub fn open_questions(&self) -> (bool, bool) {
+        let open = |about: fn(&Option<CallId>) -> bool| {
+            self.questions.values().any(|(call, settled)| !settled && about(call))
+        };
+        (open(Option::is_none), open(Option::is_some))
+    }
+
+    /// Whether a restart holds the turn.
+    pub fn is_held(&self) -> bool {
+        self.open_questions().0 || self.turn.as_ref().is_some_and(|turn| turn.waits)
+    }
+
     /// Takes in one fact; an error names the law that it breaks.
     pub fn fact(&mut self, entry: &Entry, input: &Input) -> Result<(), String> {
         let fact = &entry.envelope;
@@ -126,6 +150,7 @@ impl Watch {
             input,
             Input::Submit(_)
                 | Input::Answer { .. }
+                | Input::Choose { .. }
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }
@@ -154,6 +179,7 @@ impl Watch {
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
             }
+            Event::HistoryRepaired { .. } => return Err("a healthy history is never repaired".into()),
             Event::SessionContext { .. } => {
                 law!(!self.has_context, "the system prompt is put together once");
                 self.has_context = true;
@@ -190,6 +216,9 @@ impl Watch {
                     may_repeat: false,
                     retries: 0,
                     resumes: 0,
+                    lost: 0,
+                    model_calls: 0,
+                    waits: false,
                     usage: Usage::default(),
                     cost: Some(0),
                     text: String::new(),
@@ -205,22 +234,25 @@ impl Watch {
             }
             _ => {}
         }
-        let resumable = matches!(input, Input::Recovered);
+        let resumable = matches!(input, Input::Recovered(_));
+        if let (Event::UsageBooked { usage, .. }, Some(_)) = (&fact.event, &self.turn) {
+            self.usage.add(usage);
+        }
         let attempts = self.setup.settings.retry_attempts;
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
+                turn.waits = false;
                 let (spent, elapsed) = (turn.cost.unwrap_or(0), fact.at_ms.since(turn.started_at));
+                let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
+                let made = *step - 1 + turn.lost;
+                law!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
+                law!(within(turn.budgets.usd_micros, spent), "no model call without money");
+                law!(within(turn.budgets.output_tokens, turn.usage.output_tokens), "no call without tokens");
+                law!(within(turn.budgets.wall_time_ms, elapsed), "no model call without time");
+                turn.model_calls = step + turn.lost;
                 if *step == turn.step + 1 {
-                    let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
-                    law!(within(turn.budgets.model_calls, turn.step), "no more model calls than the budget");
-                    law!(within(turn.budgets.usd_micros, spent), "no model call without money");
-                    law!(
-                        within(turn.budgets.output_tokens, turn.usage.output_tokens),
-                        "no call without tokens"
-                    );
-                    law!(within(turn.budgets.wall_time_ms, elapsed), "no model call without time");
                     turn.retries = 0;
                 } else {
                     let again = turn.may_repeat || resumable;
@@ -229,7 +261,19 @@ impl Watch {
                 (turn.step, turn.may_repeat) = (*step, false);
                 (self.message, self.asked_before) = (Vec::new(), false);
             }
-            Event::TurnResumed { resumes } => {
+            Event::TurnPhase { .. } => turn.waits = false,
+            Event::UsageBooked { usage, cost_usd_micros, estimated, .. } => {
+                law!(*estimated && usage.input_tokens > 0, "what was sent was not free");
+                turn.usage.add(usage);
+                turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+                turn.lost += 1;
+                law!(self.streaming.is_none(), "a lost message is closed before it is booked");
+                turn.may_repeat = true;
+            }
+            Event::QuestionResolved { call_id: None, .. } => turn.may_repeat = true,
+            Event::TurnResumed { resumes, delay_ms } => {
+                law!((*delay_ms == 0) == (*resumes == 1), "the first resume is at once, the others wait");
+                (turn.waits, turn.may_repeat) = (*delay_ms > 0, true);
                 law!(resumable, "turns resume after restarts");
                 law!(
                     *resumes == turn.resumes + 1 && *resumes <= max_resumes,
@@ -262,11 +306,15 @@ impl Watch {
         law!(self.streaming.is_none(), "a turn leaves no message open");
         law!(self.running.is_empty(), "a turn leaves no tool running");
         law!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
+        law!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");
         law!((result.subtype == Subtype::Aborted) == turn.aborting, "exactly aborted turns end as aborted");
         law!(result.errors == turn.errors, "a result lists the errors of its turn");
         law!(result.usage == turn.usage && result.cost_usd_micros == turn.cost, "a result sums its turn up");
         law!(result.usage_by_model.values().fold(Usage::default(), sum) == turn.usage, "models sum up");
-        law!(result.model_calls == turn.step && result.text == turn.text, "a result tells calls and text");
+        law!(
+            result.model_calls == turn.model_calls && result.text == turn.text,
+            "a result tells calls and text"
+        );
         law!(result.stop_reason == turn.stop, "a result tells why the model stopped");
         law!(result.duration_ms == at.since(turn.started_at), "a result tells how long it took");
         law!(
@@ -306,7 +354,9 @@ impl Watch {
                 };
                 law!(size <= 8 * 1024, "a part is small enough for one event");
             }
-            Event::MessageCompleted { item, usage, cost_usd_micros, stop_reason, .. } => {
+            Event::MessageCompleted { item, usage, cost_usd_micros, stop_reason, superseded, .. } => {
+                let cut = item.status == ItemStatus::Interrupted;
+                law!(!superseded || (cut && !self.is_aborting()), "only what is asked again is superseded");
                 self.items.insert(item.first_seq, (item.kind, item.status));
                 match item.kind {
                     ItemKind::UserMessage => self.heard.push(item.text.clone().unwrap_or_default()),
@@ -392,6 +442,8 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ToolRequested { .. }
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }
+        | Event::QuestionRequested { .. }
+        | Event::UsageBooked { .. }
         | Event::MessageStarted { .. }
         | Event::MessageTextDelta { .. }
         | Event::MessageThinkingDelta { .. }

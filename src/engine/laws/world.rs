@@ -5,19 +5,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::given::{self, Answer, context, prepared, someone, tool_done};
+use super::given::{self, Answer, context, inspected, prepared, someone, tool_done};
 use super::law;
-use super::script::{Chance, Fate, ModelStep, Named, Part, Setup, Step, ToolStep};
+use super::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
 use super::watch::Watch;
 use crate::engine::{Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit};
 use crate::types::event::{Envelope, Event};
-use crate::types::ids::{CallId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::model::{Delta, ModelFault};
 use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::question::Choice;
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
+use crate::types::usage::Price;
 
 /// Something that was begun and has not come home.
 pub(super) enum Outstanding {
@@ -26,6 +28,7 @@ pub(super) enum Outstanding {
     Timer { token: Seq },
     Prepare { turn_id: TurnId, calls: Vec<Arc<ToolCall>> },
     Tool { call_id: CallId },
+    Inspect { call_id: CallId },
     Stop,
 }
 
@@ -85,8 +88,9 @@ impl World {
             title: String::new(),
             model: if setup.has_model { "p/m".into() } else { String::new() },
             mode: Mode::Default,
-            background: false,
+            background: setup.background,
             safe_mode: setup.safe_mode,
+            on_restart: setup.on_restart,
             budgets: setup.budgets,
             system_prompt: None,
             append_system_prompt: None,
@@ -125,7 +129,8 @@ impl World {
     fn play(&mut self, script: &[Step]) -> Result<(), String> {
         for step in script {
             self.step(step)?;
-            let to_come = !self.outstanding.is_empty() || !self.engine.pending().is_empty();
+            let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
+            let to_come = !self.outstanding.is_empty() || asks;
             law!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
         }
         self.trace.push("— everything comes home —".into());
@@ -171,6 +176,14 @@ impl World {
                     feedback: feedback.then(|| "not like this".into()),
                     origin: someone(),
                 })?;
+            }
+            Step::Choose { pick, right, choice } => {
+                let open = self.engine.questions();
+                let request_id = match choose(&open, *pick) {
+                    Some(id) if *right => *id,
+                    _ => self.other_question(*pick),
+                };
+                self.feed(Input::Choose { request_id, choice: *choice, origin: someone() })?;
             }
             Step::AbortTurn(named) => {
                 let turn_id = self.name(*named);
@@ -279,6 +292,7 @@ impl World {
                 Outstanding::Prepare { turn_id: *turn_id, calls: calls.clone() }
             }
             Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
+            Effect::Inspect { call, .. } => Outstanding::Inspect { call_id: call.call_id },
             Effect::StopAll => {
                 // What is dropped may have reported just before: then it is late.
                 for out in std::mem::take(&mut self.outstanding) {
@@ -309,6 +323,7 @@ impl World {
             Outstanding::Timer { token } => Input::TimerFired { token },
             Outstanding::Prepare { turn_id, calls } => prepared(turn_id, &calls, &[]),
             Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled),
+            Outstanding::Inspect { call_id } => inspected(call_id, Found::New),
             Outstanding::Stop => return,
         };
         self.late.push(late);
@@ -352,6 +367,15 @@ impl World {
                     self.feed(tool_done(call_id, status))?;
                 }
             },
+            Outstanding::Inspect { call_id } => {
+                let input = inspected(call_id, chance.inspection);
+                self.late.push(input.clone());
+                self.feed(input)?;
+                // Who keeps the jobs says that nothing runs any more.
+                if self.engine.is_aborting() && self.outstanding.is_empty() {
+                    self.outstanding.push(Outstanding::Stop);
+                }
+            }
             Outstanding::Stop => {
                 // Nothing is left: those that did not end by themselves were dropped.
                 for out in std::mem::take(&mut self.outstanding) {
@@ -390,7 +414,8 @@ impl World {
             }
             ModelStep::Fail(kind, retry_after_ms) => {
                 let fault = ModelFault { retry_after_ms, ..ModelFault::new(kind, "it failed") };
-                let failed = Input::ModelFailed { token, fault, duration_ms: 3 };
+                let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
+                let failed = Input::ModelFailed { token, fault, price, duration_ms: 3 };
                 self.late.push(failed.clone());
                 self.feed(failed)?;
             }
@@ -427,6 +452,7 @@ impl World {
             cost: Some(0),
             fates: vec![Fate::Allow { read_only: false }; 5],
             tool: ToolStep::Done(ToolStatus::Completed),
+            inspection: Found::Old,
             wait_ms: 0,
         };
         for _ in 0..600 {
@@ -441,6 +467,10 @@ impl World {
                     feedback: None,
                     origin: None,
                 })?;
+            } else if let Some(request_id) = self.engine.questions().first().copied()
+                && !self.engine.is_aborting()
+            {
+                self.feed(Input::Choose { request_id, choice: Choice::Continue, origin: None })?;
             } else if self.outstanding.is_empty() {
                 break;
             } else {
@@ -479,6 +509,13 @@ impl World {
         let settled: Vec<_> =
             self.watch.requests.iter().filter(|(_, (.., settled))| *settled).map(|(id, _)| *id).collect();
         choose(&settled, pick).copied().unwrap_or_else(|| self.mint().permission())
+    }
+
+    /// A question that is settled, or one that never was.
+    fn other_question(&mut self, pick: u8) -> QuestionId {
+        let settled: Vec<_> =
+            self.watch.questions.iter().filter(|(_, (_, settled))| *settled).map(|(id, _)| *id).collect();
+        choose(&settled, pick).copied().unwrap_or_else(|| self.mint().question())
     }
 
     fn mint(&mut self) -> Mint {

@@ -20,6 +20,7 @@ use super::environment::scrub;
 use super::limits::Breach;
 use super::process::{self, Launch, Shell};
 use super::tree::{Ended, Tree};
+use crate::crash;
 use crate::proc;
 use crate::tools::context::{Context, Settings};
 use crate::tools::input;
@@ -89,6 +90,7 @@ pub(in crate::tools) fn prepare(_: &Context, input: &Input) -> Result<Prepared, 
         summary,
         diff: None,
         read_only: false,
+        change: None,
     })
 }
 
@@ -147,6 +149,7 @@ pub(in crate::tools) async fn run(
     let mut shell = process::start(launch).map_err(|e| {
         Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
+    crash::point("C13.started");
     let tree = Tree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
     let record = ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
     if let Err(refusal) = register(&births, record).await {

@@ -130,6 +130,7 @@ impl House {
             budgets: Budgets::default(),
             system_prompt: None,
             append_system_prompt: None,
+            on_restart: None,
         };
         let new = NewSession { session_id: id, spec, at: Timestamp(0), rows: Vec::new(), idempotency: None };
         let key = store.create(new).await.unwrap();
@@ -264,6 +265,7 @@ impl House {
             cost_usd_micros: None,
             duration_ms: None,
             response_id: None,
+            superseded: false,
         });
         self.write(events).await;
     }
@@ -365,6 +367,7 @@ impl House {
                 tool: "Bash".into(),
                 allowed_by: "a rule".into(),
                 read_only: false,
+                change: None,
             });
         }
         let progress = |n| Event::ToolProgress { call_id, stream: "stdout".into(), text: format!("{n}\n") };

@@ -1,0 +1,29 @@
+//! `session.answer`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::params::{AnswerParams, AnswerReply};
+use crate::api::{Code, Fault};
+use crate::session::Chosen;
+use crate::types::question::Choice;
+
+pub(super) async fn answer(
+    office: Arc<Office>,
+    caller: Caller,
+    mut p: AnswerParams,
+) -> Result<AnswerReply, Fault> {
+    let Some(choice) = Choice::of_name(&p.choice) else {
+        let options = Choice::ALL.map(Choice::name);
+        let why = format!("choice: {:?} is none of the options: {}", p.choice, options.join(", "));
+        return Err(Fault::new(Code::InvalidParams, why)
+            .with("path", "choice")
+            .with("options", serde_json::json!(options)));
+    };
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let chosen = Chosen { request_id: p.request_id, choice, keyed, origin: caller.origin() };
+    let (session_id, seq) = office.registry.choose(chosen).await.map_err(convert::fault)?;
+    Ok(AnswerReply { session_id, seq })
+}

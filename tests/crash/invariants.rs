@@ -1,0 +1,195 @@
+//! What holds after every crash (I1–I5), read from the files that the dead daemon left. They are
+//! copied first: the next daemon must find them as they are, its write-ahead log included.
+//! I6, I7 and I8 need a living daemon: see `Story`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
+
+use super::witness::{Notes, Told, is_foldable};
+
+/// The journals of all sessions: by session, the events by their number.
+pub type Journals = BTreeMap<String, BTreeMap<u64, Value>>;
+
+/// Checks I1 to I4 and returns the journals.
+pub async fn check(database: &Path, notes: &Notes) -> Journals {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("copy.db");
+    for ending in ["", "-wal"] {
+        let part = |path: &Path| format!("{}{ending}", path.display());
+        if Path::new(&part(database)).exists() {
+            std::fs::copy(part(database), part(&copy)).expect("copied");
+        }
+    }
+    let mut connection = SqliteConnectOptions::new().filename(&copy).connect().await.expect("it opens");
+    is_sound(&mut connection).await;
+    let journals = read(&mut connection).await;
+    for (session, journal) in &journals {
+        let told = notes.sessions.get(session);
+        if let Some(told) = told {
+            holds_what_was_told(session, journal, told);
+        }
+        happens_once(session, journal);
+    }
+    for session in notes.sessions.keys() {
+        assert!(journals.contains_key(session), "I2: {session} is gone");
+    }
+    summaries_agree(&mut connection, &journals).await;
+    connection.close().await.expect("closed");
+    journals
+}
+
+/// I1.
+async fn is_sound(connection: &mut SqliteConnection) {
+    let verdict: Vec<String> =
+        sqlx::query_scalar("pragma integrity_check").fetch_all(&mut *connection).await.expect("checked");
+    assert_eq!(verdict, ["ok"], "I1: integrity_check");
+    let dangling = sqlx::query("pragma foreign_key_check").fetch_all(connection).await.expect("checked");
+    assert_eq!(dangling.len(), 0, "I1: foreign_key_check");
+}
+
+async fn read(connection: &mut SqliteConnection) -> Journals {
+    let mut journals = Journals::new();
+    for row in sqlx::query("select session_id from session").fetch_all(&mut *connection).await.expect("read")
+    {
+        journals.insert(row.get(0), BTreeMap::new());
+    }
+    let rows = sqlx::query(
+        "select session_id, seq, body from event join session on session.id = event.session order by 1, 2",
+    );
+    for row in rows.fetch_all(connection).await.expect("read") {
+        let (session, seq, body): (String, i64, String) = (row.get(0), row.get(1), row.get(2));
+        let event: Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!(event["seq"], seq, "I3: {session}: a row and its body have different numbers");
+        assert_eq!(event["session_id"], session.as_str(), "I3: an event of another session");
+        let seq = u64::try_from(seq).expect("positive");
+        journals.get_mut(&session).expect("foreign keys hold").insert(seq, event);
+    }
+    journals
+}
+
+/// I2 and I3: nothing that was told is missing or is something else now, and no number that was seen
+/// is free to be used again.
+fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &Told) {
+    let last = journal.keys().next_back().copied().unwrap_or_default();
+    assert!(told.last_seq <= last, "I3: {session}: {} was seen, the journal ends at {last}", told.last_seq);
+    for (seq, event) in &told.events {
+        let kept = journal.get(seq);
+        assert_eq!(kept, Some(event), "I3: {session}: {seq} was seen and is not there as it was");
+    }
+    for (turn, seq) in &told.turns {
+        let event = journal.get(seq).unwrap_or_else(|| panic!("I2: {session}: {turn} at {seq} is lost"));
+        assert_eq!(event["turn_id"], turn.as_str(), "I2: {session}: {seq} is {event}");
+    }
+    for (request, seq) in &told.answers {
+        let event = journal.get(seq).unwrap_or_else(|| panic!("I2: {session}: the answer at {seq} is lost"));
+        let is_it = event["request_id"] == request.as_str() && event["type"] == "permission.resolved";
+        assert!(is_it, "I2: {session}: {seq} is {event}, not the answer to {request}");
+    }
+    for turn in &told.aborts {
+        let ended = |event: &&Value| event["type"] == "turn.completed" && event["turn_id"] == turn.as_str();
+        assert!(journal.values().any(|event| ended(&event)), "I2: {session}: {turn} was aborted and goes on");
+    }
+}
+
+/// I3 and I4: rows are missing only where something whole replaced them, and nothing that happens
+/// once happened twice.
+fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
+    const ONCE: &[(&str, &str)] = &[
+        ("tool.requested", "call_id"),
+        ("permission.requested", "call_id"),
+        ("tool.started", "call_id"),
+        ("tool.completed", "call_id"),
+        ("permission.resolved", "request_id"),
+        ("question.requested", "request_id"),
+        ("question.resolved", "request_id"),
+        ("turn.started", "turn_id"),
+        ("turn.completed", "turn_id"),
+    ];
+    let mut times: HashMap<(&str, &str), u32> = HashMap::new();
+    for event in journal.values() {
+        let kind = event["type"].as_str().expect("a type");
+        for (once, id) in ONCE {
+            if kind == *once {
+                *times.entry((once, event[*id].as_str().expect("an id"))).or_default() += 1;
+            }
+        }
+    }
+    let twice: Vec<_> = times.into_iter().filter(|(_, times)| *times > 1).collect();
+    assert!(twice.is_empty(), "I4: {session}: {twice:?}");
+
+    // A call or a message that is whole stands for the rows that streamed while it was under way.
+    let mut opened: HashMap<&str, u64> = HashMap::new();
+    let mut whole: Vec<(u64, u64)> = Vec::new();
+    for (seq, event) in journal {
+        let kind = event["type"].as_str().expect("a type");
+        let id = event["call_id"].as_str().or(event["item_id"].as_str()).unwrap_or_default();
+        match kind {
+            "message.started" | "tool.started" => drop(opened.insert(id, *seq)),
+            "message.completed" | "tool.completed" => {
+                if let Some(first) = opened.remove(id) {
+                    whole.push((first, *seq));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut before = 0;
+    for seq in journal.keys() {
+        let is_covered = *seq == before + 1
+            || whole.iter().any(|(first, last)| *first <= before && *seq <= *last)
+            || (before + 1..*seq).all(|gone| whole.iter().any(|(a, b)| *a < gone && gone < *b));
+        assert!(is_covered, "I3: {session}: nothing stands for the rows between {before} and {seq}");
+        before = *seq;
+    }
+    let kept_pieces = journal.values().filter(|event| is_foldable(event));
+    for piece in kept_pieces {
+        let seq = piece["seq"].as_u64().expect("a number");
+        let id = piece["call_id"].as_str().or(piece["item_id"].as_str()).unwrap_or_default();
+        assert!(opened.contains_key(id), "I3: {session}: {seq} belongs to nothing that is under way");
+    }
+}
+
+/// The summaries say what the journal says.
+async fn summaries_agree(connection: &mut SqliteConnection, journals: &Journals) {
+    let rows = sqlx::query("select request_id, settled_seq is null from permission_request");
+    let mut pending: HashSet<String> = HashSet::new();
+    for row in rows.fetch_all(&mut *connection).await.expect("read") {
+        if row.get::<bool, _>(1) {
+            pending.insert(row.get(0));
+        }
+    }
+    let mut expected: HashSet<String> = HashSet::new();
+    for event in journals.values().flat_map(BTreeMap::values) {
+        let request = event["request_id"].as_str().map(str::to_owned);
+        match (event["type"].as_str(), request) {
+            (Some("permission.requested"), Some(request)) => drop(expected.insert(request)),
+            (Some("permission.resolved"), Some(request)) => drop(expected.remove(&request)),
+            _ => {}
+        }
+    }
+    assert_eq!(pending, expected, "I3: the pending requests are those of the journal");
+    let rows =
+        sqlx::query("select session_id, state from session").fetch_all(connection).await.expect("read");
+    for row in rows {
+        let (session, state): (String, String) = (row.get(0), row.get(1));
+        let told = journals[&session].values().rev().find(|event| event["type"] == "session.status");
+        let told = told.and_then(|event| event["state"].as_str()).unwrap_or("idle");
+        assert_eq!(state, told, "I3: {session}: its state");
+    }
+}
+
+/// I5: lines that tool calls appended, one call a line. `done` are the lines of calls whose result
+/// says that they ran to their end.
+pub fn appended_once<'a>(file: &str, done: impl IntoIterator<Item = &'a str>) {
+    let mut times: HashMap<&str, u32> = HashMap::new();
+    file.lines().for_each(|line| *times.entry(line).or_default() += 1);
+    let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+    assert!(twice.is_empty(), "I5: {twice:?}");
+    for line in done {
+        assert!(times.contains_key(line), "I5: {line} is said to be done, and is not in the file");
+    }
+}

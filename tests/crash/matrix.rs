@@ -1,0 +1,232 @@
+//! The table of crash points: each row of the specification with its points in the source and what
+//! the tests see after a restart there. RELIABILITY.md shows it; a test compares them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A row of the table.
+pub struct Row {
+    pub id: &'static str,
+    /// The moment, in words.
+    pub moment: &'static str,
+    /// Points in the source. Empty: the moment is found from outside, or needs a part not built.
+    pub points: &'static [&'static str],
+    /// What the tests see after a restart.
+    pub seen: &'static str,
+}
+
+const fn row(
+    id: &'static str,
+    moment: &'static str,
+    points: &'static [&'static str],
+    seen: &'static str,
+) -> Row {
+    Row { id, moment, points, seen }
+}
+
+/// All rows, in order.
+pub const ROWS: &[Row] = &[
+    row(
+        "C1",
+        "submit received, before its commit",
+        &["C1.received", "C1.decided"],
+        "no turn; the same submit with its key makes one",
+    ),
+    row(
+        "C2",
+        "submit committed, before the acknowledgement (of a running and of a queued turn)",
+        &["C2.committed", "C2.performed"],
+        "one turn, which goes on; the same submit with its key returns it",
+    ),
+    row(
+        "C3",
+        "before the model request is sent",
+        &["C3"],
+        "the turn goes on, resumed once; one request was sent",
+    ),
+    row(
+        "C4",
+        "request sent: no byte of the answer yet (killed from outside), or only its head",
+        &["C4"],
+        "the same request is sent again; the turn is resumed once; the lost attempt is booked",
+    ),
+    row(
+        "C5",
+        "mid-stream, inside text",
+        &["C5"],
+        "the partial message is `interrupted` with all the text that was shown, and not in the next request",
+    ),
+    row(
+        "C6",
+        "mid-stream, inside the arguments of a tool call",
+        &["C6"],
+        "the call does not exist: never asked for, never run; the message is `interrupted`",
+    ),
+    row("C7", "answer complete, before its commit", &["C7"], "as C5"),
+    row(
+        "C8",
+        "message with tool calls committed, before the permission request",
+        &["C8"],
+        "the request appears once; the tool runs once when it is allowed",
+    ),
+    row(
+        "C9",
+        "permission pending, with a client attached and with none",
+        &["C9"],
+        "the same request is pending, announced to whoever attaches, and its answer runs the tool once \
+         (not yet: needs deadlines)",
+    ),
+    row("C10", "answer received, before its commit", &["C10"], "pending again under the same id"),
+    row(
+        "C11",
+        "answer committed, before the tool's intent (it waits for a call before it)",
+        &["C11"],
+        "no second question; the tool runs once, in its turn",
+    ),
+    row(
+        "C12",
+        "intent committed, before the start",
+        &["C12"],
+        "a command is `unknown` and never run again; an edit is found not to be done; a read runs again",
+    ),
+    row(
+        "C13",
+        "tool running, also with a child that left its session",
+        &["C13.started", "C13.told"],
+        "every process is gone; the command is `unknown` and never run again; output that was shown is in the \
+         result",
+    ),
+    row(
+        "C14",
+        "tool exited, before its result is committed",
+        &["C14"],
+        "a command is `unknown` and never run again; an edit is found to be done",
+    ),
+    row(
+        "C15",
+        "one of three tools done, beside each other and one after the other",
+        &["C15"],
+        "its result is kept, the others as C12 to C14; the model gets the results in the order of the calls",
+    ),
+    row(
+        "C16",
+        "inside the change of a file: temporary file made, written, synced, put in place",
+        &["C16.made", "C16.written", "C16.synced", "C16.replaced"],
+        "the old or the new content, whole; no temporary file; the result says which",
+    ),
+    row(
+        "C17",
+        "results committed, before the next request",
+        &["C17"],
+        "the turn goes on with that request; the tool is not run again",
+    ),
+    row("C18", "before, inside and after a compaction", &[], "not yet: needs compaction"),
+    row("C19", "abort committed, before the processes are ended", &["C19"], "aborted; every process is gone"),
+    row(
+        "C20",
+        "inside a migration: any step of SQLite's machine, the copy before it included",
+        &["C20"],
+        "the second start completes it; the copy is whole and has the old schema",
+    ),
+    row(
+        "C21",
+        "inside recovery, three times in a row",
+        &["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"],
+        "as after one restart: nothing closed twice, nothing asked twice, nothing run",
+    ),
+    row(
+        "C22",
+        "inside a checkpoint (killed from outside; the shared index shows that it was under way), and between \
+         two of 50 clients that are told",
+        &["C22.fanout"],
+        "no gap, no number twice: every client reads on where it stood",
+    ),
+    row(
+        "C23",
+        "inside a graceful shutdown with 10 running turns",
+        &["C23.told", "C23.parking", "C23.parked", "C23.closing", "C23.closed"],
+        "all turns go on and end",
+    ),
+    row("C24", "grant and audit row", &[], "not yet: needs the audit log"),
+];
+
+/// Rows, or parts of rows, that need a part which is not built: an issue that builds it closes them.
+#[test]
+fn what_is_not_built_is_said_and_counted() {
+    let open: Vec<&str> = ROWS.iter().filter(|row| row.seen.contains("not yet:")).map(|row| row.id).collect();
+    for row in ROWS.iter().filter(|row| row.seen.contains("not yet:")) {
+        eprintln!("{}: {}", row.id, row.seen);
+    }
+    assert_eq!(open, ["C9", "C18", "C24"]);
+    let whole = |row: &&Row| row.points.is_empty() && !row.seen.starts_with("not yet:");
+    assert_eq!(ROWS.iter().filter(whole).count(), 0, "a row without a point must say what it needs");
+}
+
+#[test]
+fn every_row_of_the_specification_is_in_the_table() {
+    let ids: Vec<String> = ROWS.iter().map(|row| row.id.to_owned()).collect();
+    assert_eq!(ids, (1..=24).map(|n| format!("C{n}")).collect::<Vec<_>>());
+    for row in ROWS {
+        for point in row.points {
+            assert_eq!(point.split('.').next(), Some(row.id), "{point} stands in the row of {}", row.id);
+        }
+    }
+}
+
+#[test]
+fn the_points_of_the_table_are_those_of_the_source() {
+    let mut found = BTreeSet::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    let table: BTreeSet<String> =
+        ROWS.iter().flat_map(|row| row.points).map(|point| (*point).to_owned()).collect();
+    assert_eq!(found, table);
+}
+
+/// Names in calls of `point`, wherever they stand in the line.
+fn collect(path: &Path, found: &mut BTreeSet<String>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("a folder").flatten() {
+            collect(&entry.path(), found);
+        }
+        return;
+    }
+    let text = fs::read_to_string(path).expect("source is text");
+    for call in text.split("point(").skip(1) {
+        let arguments = call.split(';').next().unwrap_or_default();
+        // A call may choose between two names.
+        let names = arguments.split('"').skip(1).step_by(2);
+        found.extend(names.filter(|name| is_point(name)).map(str::to_owned));
+    }
+}
+
+fn is_point(name: &str) -> bool {
+    let number = name.strip_prefix('C').map(|rest| rest.split('.').next().unwrap_or_default());
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// The table as it stands in RELIABILITY.md.
+fn page() -> String {
+    let mut page = String::from(
+        "| # | the daemon dies | points in the source | after the restart |\n|---|---|---|---|\n",
+    );
+    for row in ROWS {
+        let points: Vec<String> = row.points.iter().map(|point| format!("`{point}`")).collect();
+        page.push_str(&format!("| {} | {} | {} | {} |\n", row.id, row.moment, points.join(" "), row.seen));
+    }
+    page
+}
+
+#[test]
+fn the_document_shows_this_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("RELIABILITY.md");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let (begin, end) = ("<!-- crash points: begin -->\n", "<!-- crash points: end -->");
+    let (head, rest) = text.split_once(begin).expect("RELIABILITY.md has a place for the table");
+    let (table, tail) = rest.split_once(end).expect("and an end of it");
+    if std::env::var_os("AGENTD_BLESS").is_some() {
+        fs::write(&path, format!("{head}{begin}{}{end}{tail}", page())).expect("written");
+        return;
+    }
+    assert_eq!(table, page(), "run the tests once with AGENTD_BLESS=1");
+}

@@ -1,0 +1,135 @@
+//! A client that expects the daemon to die under its hands: every call may end without an answer, and
+//! whatever it is told goes to the witness.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::witness::{Reading, Witness};
+use crate::support::client::{Client, Refusal};
+use crate::support::log::Log;
+
+/// A client of one session.
+#[derive(Clone)]
+pub struct Pilot {
+    pub client: Client,
+    pub session: String,
+    pub witness: Arc<Witness>,
+}
+
+/// What a call came to: `None` if the daemon died before it answered.
+pub type Outcome = Option<Result<Value, Refusal>>;
+
+impl Pilot {
+    async fn ask(&self, method: &str, mut params: Value) -> Outcome {
+        params["session_id"] = json!(self.session);
+        self.client.ask(method, params).await
+    }
+
+    /// Submits with a key, so that it can be said again.
+    pub async fn submit(&self, input: &str, key: &str) -> Outcome {
+        self.submit_with(json!({"input": input, "idempotency_key": key})).await
+    }
+
+    /// Submits.
+    pub async fn submit_with(&self, params: Value) -> Outcome {
+        let reply = self.ask("session.submit", params).await?;
+        if let Ok(reply) = &reply {
+            self.witness.submitted(&self.session, reply);
+        }
+        Some(reply)
+    }
+
+    /// Answers what an event asks for.
+    pub async fn approve(&self, asked: &Value, mut answer: Value) -> Outcome {
+        answer["request_id"] = asked["request_id"].clone();
+        let reply = self.client.ask("session.approve", answer).await?;
+        if let Ok(reply) = &reply {
+            self.witness.answered(&self.session, &asked["request_id"], reply);
+        }
+        Some(reply)
+    }
+
+    /// Answers a question that is not about permission.
+    pub async fn decide(&self, question: &Value, choice: &str) -> Outcome {
+        let answer = json!({"request_id": question["request_id"], "choice": choice});
+        self.client.ask("session.answer", answer).await
+    }
+
+    /// Aborts the running turn.
+    pub async fn abort(&self) -> Outcome {
+        let reply = self.ask("session.abort", json!({})).await?;
+        let stopped = reply.as_ref().ok().and_then(|reply| reply["stopped"].as_array());
+        for id in stopped.into_iter().flatten().filter_map(Value::as_str) {
+            if id.starts_with("turn_") {
+                self.witness.aborted(&self.session, id);
+            }
+        }
+        Some(reply)
+    }
+
+    /// The journal after a cursor. `None` if the daemon is dead.
+    pub async fn log(&self, after_seq: u64) -> Option<Log> {
+        let subscription = self.ask("session.subscribe", json!({"after_seq": after_seq})).await?;
+        let subscription = subscription.expect("a cursor that was seen is there");
+        Some(Log::new(self.client.clone(), subscription.as_str().expect("a text").to_owned()))
+    }
+
+    /// Reads on where the reading stands, answers what is asked, and ends with the daemon, or with
+    /// the session's rest if `until_rest` says so. Returns the reading.
+    pub fn fly(&self, reading: Reading, manner: Manner) -> JoinHandle<Reading> {
+        self.fly_with(reading, manner, |_| {})
+    }
+
+    /// The same, and tells of every event.
+    pub fn fly_with(
+        &self,
+        mut reading: Reading,
+        manner: Manner,
+        tell: impl Fn(&Value) + Send + 'static,
+    ) -> JoinHandle<Reading> {
+        let pilot = self.clone();
+        tokio::spawn(async move {
+            reading.reconnected();
+            let Some(mut log) = pilot.log(reading.cursor).await else { return reading };
+            while let Some(event) = log.next_or_end().await {
+                pilot.witness.saw(&pilot.session, &event);
+                reading.read(&event);
+                tell(&event);
+                if !pilot.react(&event, manner).await {
+                    break;
+                }
+            }
+            reading
+        })
+    }
+
+    /// Whether the flight goes on.
+    async fn react(&self, event: &Value, manner: Manner) -> bool {
+        match event["type"].as_str() {
+            Some("permission.requested") if manner != Manner::Watches => {
+                // Somebody else may be faster, or an abort: then it is refused, which is fine.
+                self.approve(event, json!({"decision": "allow"})).await;
+                true
+            }
+            Some("question.requested") if manner != Manner::Watches => {
+                self.decide(event, "continue").await;
+                true
+            }
+            Some("turn.completed") => manner != Manner::AnswersOneTurn,
+            _ => true,
+        }
+    }
+}
+
+/// What a pilot does beside reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Nothing.
+    Watches,
+    /// Allows everything.
+    Answers,
+    /// Allows everything, and lands when a turn has ended.
+    AnswersOneTurn,
+}

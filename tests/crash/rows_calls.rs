@@ -1,0 +1,219 @@
+//! C12 to C16: a tool call begins, runs, ends.
+
+use serde_json::{Value, json};
+
+use super::invariants::Journals;
+use super::matrix_ways;
+use super::pilot::Pilot;
+use super::story::{Story, bash};
+use crate::support::daemon::{Blueprint, House, Way};
+use crate::support::model_server::Step;
+
+matrix_ways! {
+    c12_a_command_that_was_about_to_begin_is_unknown => c12_command,
+    c12_an_edit_that_was_about_to_begin_is_not_done => c12_edit,
+    c12_a_read_that_was_about_to_begin_is_run_again => c12_read,
+    c13_a_command_that_was_running_is_gone_and_unknown => c13,
+    c14_a_command_whose_result_was_not_committed_is_unknown => c14_command,
+    c14_an_edit_whose_result_was_not_committed_is_done => c14_edit,
+    c15_of_calls_beside_each_other_results_are_kept => c15_beside,
+    c15_of_calls_after_each_other_results_are_kept => c15_after,
+    c16_a_file_is_changed_whole_or_not_at_all => c16,
+}
+
+const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\"]\n[tools]\nedit_requires_read = false";
+
+fn plan() -> Blueprint {
+    House::plan().config(FREE)
+}
+
+/// Submits what leads to the step, and is there when the daemon dies.
+async fn dies(story: &mut Story, step: Step) -> (Pilot, Journals) {
+    story.house.models.push(step);
+    story.house.models.push(Step::text("Done."));
+    let pilot = story.session().await;
+    pilot.submit("go", "k").await;
+    let journals = story.crashed().await;
+    (pilot, journals)
+}
+
+/// After a restart: a person is asked about the call, and says to go on. Returns the question.
+async fn asked_and_continued(story: &mut Story, pilot: &Pilot) -> Value {
+    story.restart().await;
+    let (session, mut log) = story.look(pilot).await;
+    let question = log.wait_for("question.requested").await;
+    assert_eq!(question["kind"], "unknown_outcome");
+    assert_eq!(question["options"], json!(["continue", "abort"]));
+    log.state_is("requires_action").await;
+    assert_eq!(session.view().await["state"], "requires_action");
+    let before = story.house.models.requests().len();
+    assert_eq!(before, 1, "the model waits for the person too");
+    let pilot = story.join(pilot).await;
+    pilot.decide(&question, "continue").await.expect("it lives").expect("taken");
+    log.turn_ends("success").await;
+    assert_eq!(log.seen_of("question.requested").len(), 1, "asked once");
+    question
+}
+
+fn outcomes(journals: &Journals, pilot: &Pilot) -> Vec<Value> {
+    let events = journals[&pilot.session].values();
+    events.filter(|event| event["type"] == "tool.completed").cloned().collect()
+}
+
+/// The results that the model got with the second request, in order.
+fn results(story: &Story) -> Vec<String> {
+    let requests = story.house.models.requests();
+    requests[1].tool_results().into_iter().map(|(_, text)| text).collect()
+}
+
+async fn c12_command(way: Way) {
+    let mut story = Story::begin(plan(), "C12", way).await;
+    let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt")])).await;
+    asked_and_continued(&mut story, &pilot).await;
+    assert_eq!(story.house.read("log.txt"), "", "never run by itself");
+    assert!(results(&story)[0].contains("outcome is unknown"), "{:?}", results(&story));
+    let journals = story.ends_well().await;
+    assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
+}
+
+/// Nobody is asked: what the call did can be seen.
+async fn goes_on(story: &mut Story, pilot: &Pilot) {
+    story.restart().await;
+    let (_, mut log) = story.look(pilot).await;
+    log.turn_ends("success").await;
+    assert_eq!(log.seen_of("question.requested").len(), 0);
+}
+
+async fn c12_edit(way: Way) {
+    let mut story = Story::begin(plan(), "C12", way).await;
+    story.house.write("a.txt", "old\n");
+    let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
+    let (pilot, _) = dies(&mut story, Step::calls([("Edit", edit)])).await;
+    goes_on(&mut story, &pilot).await;
+    assert_eq!(story.house.read("a.txt"), "old\n");
+    let journals = story.ends_well().await;
+    let outcome = &outcomes(&journals, &pilot)[0];
+    assert_eq!((&outcome["status"], &outcome["code"]), (&json!("failed"), &json!("not_done")));
+}
+
+async fn c12_read(way: Way) {
+    let mut story = Story::begin(plan(), "C12", way).await;
+    story.house.write("a.txt", "the words\n");
+    let (pilot, _) = dies(&mut story, Step::calls([("Read", json!({"file_path": "a.txt"}))])).await;
+    goes_on(&mut story, &pilot).await;
+    assert!(results(&story)[0].contains("the words"), "{:?}", results(&story));
+    let journals = story.ends_well().await;
+    assert_eq!(outcomes(&journals, &pilot)[0]["status"], "completed");
+}
+
+async fn c13(way: Way) {
+    // A child in a session of its own, whose parent is gone.
+    let command = "(setsid -f sleep 1000); echo once >> log.txt; echo said; sleep 1000";
+    for point in ["C13.started", "C13.told"] {
+        let mut story = Story::begin(plan(), point, way).await;
+        let (pilot, _) = dies(&mut story, Step::calls([bash(command)])).await;
+        let question = asked_and_continued(&mut story, &pilot).await;
+        assert_eq!(story.house.tool_processes(), [], "{point}");
+        assert!(story.house.read("log.txt").lines().count() <= 1, "{point}: never run by itself");
+        if point == "C13.told" {
+            assert_eq!(story.house.read("log.txt"), "once\n");
+            assert!(question["output"].as_str().expect("what it said").contains("said"), "{question}");
+            assert!(results(&story)[0].contains("said"), "{:?}", results(&story));
+        }
+        let journals = story.ends_well().await;
+        assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
+    }
+}
+
+async fn c14_command(way: Way) {
+    let mut story = Story::begin(plan(), "C14", way).await;
+    let (pilot, _) = dies(&mut story, Step::calls([bash("echo once >> log.txt")])).await;
+    asked_and_continued(&mut story, &pilot).await;
+    assert_eq!(story.house.read("log.txt"), "once\n", "never run again");
+    let journals = story.ends_well().await;
+    assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
+}
+
+async fn c14_edit(way: Way) {
+    let mut story = Story::begin(plan(), "C14", way).await;
+    story.house.write("a.txt", "old\n");
+    let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
+    let (pilot, _) = dies(&mut story, Step::calls([("Edit", edit)])).await;
+    goes_on(&mut story, &pilot).await;
+    assert_eq!(story.house.read("a.txt"), "new\n");
+    let journals = story.ends_well().await;
+    assert_eq!(outcomes(&journals, &pilot)[0]["status"], "completed");
+}
+
+async fn c15_beside(way: Way) {
+    for point in ["C15", "C15:2"] {
+        let mut story = Story::begin(plan(), point, way).await;
+        let names = ["a.txt", "b.txt", "c.txt"];
+        for name in names {
+            story.house.write(name, &format!("the words of {name}\n"));
+        }
+        let reads = names.map(|name| ("Read", json!({"file_path": name})));
+        let (pilot, before) = dies(&mut story, Step::calls(reads)).await;
+        let kept = outcomes(&before, &pilot);
+        assert_eq!(kept.len(), if point == "C15" { 1 } else { 2 }, "{point}");
+        goes_on(&mut story, &pilot).await;
+        let results = results(&story);
+        assert_eq!(results.len(), 3);
+        for (name, result) in names.iter().zip(&results) {
+            assert!(result.contains(&format!("the words of {name}")), "{point}: in call order: {results:?}");
+        }
+        let journals = story.ends_well().await;
+        let all = outcomes(&journals, &pilot);
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[..kept.len()], kept[..], "{point}: what was done is kept as it was");
+    }
+}
+
+/// Its end and the next one's intent are one transaction: so the second is unknown, the third runs.
+async fn c15_after(way: Way) {
+    let mut story = Story::begin(plan(), "C15", way).await;
+    let calls =
+        ["first", "second", "third"].map(|word| bash(&format!("echo {word} >> log.txt; echo {word}")));
+    let (pilot, before) = dies(&mut story, Step::calls(calls)).await;
+    assert_eq!(outcomes(&before, &pilot).len(), 1);
+    asked_and_continued(&mut story, &pilot).await;
+    assert_eq!(story.house.read("log.txt"), "first\nthird\n");
+    let results = results(&story);
+    assert!(results[0].contains("first") && results[1].contains("unknown"), "{results:?}");
+    assert!(results[2].contains("third"), "{results:?}");
+    let journals = story.ends_well().await;
+    let statuses: Vec<Value> =
+        outcomes(&journals, &pilot).into_iter().map(|event| event["status"].clone()).collect();
+    assert_eq!(statuses, ["completed", "unknown", "completed"]);
+}
+
+async fn c16(way: Way) {
+    let rest = "a line\n".repeat(20_000);
+    let (old, new) = (format!("old\n{rest}"), format!("new\n{rest}"));
+    for point in ["C16.made", "C16.written", "C16.synced", "C16.replaced"] {
+        for is_new in [false, true] {
+            let mut story = Story::begin(plan(), point, way).await;
+            let (before, call) = if is_new {
+                ("", ("Write", json!({"file_path": "d/a.txt", "content": new})))
+            } else {
+                story.house.write("d/a.txt", &old);
+                let edit = json!({"file_path": "d/a.txt", "old_string": "old", "new_string": "new"});
+                (old.as_str(), ("Edit", edit))
+            };
+            let (pilot, _) = dies(&mut story, Step::calls([call])).await;
+            let is_done = point == "C16.replaced";
+            let expected = if is_done { new.as_str() } else { before };
+            assert!(story.house.read("d/a.txt") == expected, "{point}: neither the old nor the new content");
+            goes_on(&mut story, &pilot).await;
+            assert!(story.house.read("d/a.txt") == expected, "{point}: it was changed after the restart");
+            let folder = std::fs::read_dir(story.house.workspace().join("d")).expect("a folder");
+            let names: Vec<String> =
+                folder.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            let wanted: &[&str] = if expected.is_empty() { &[] } else { &["a.txt"] };
+            assert_eq!(names, wanted, "{point}: a temporary file is left");
+            let journals = story.ends_well().await;
+            let outcome = &outcomes(&journals, &pilot)[0];
+            assert_eq!(outcome["status"], if is_done { "completed" } else { "failed" }, "{point}: {outcome}");
+        }
+    }
+}

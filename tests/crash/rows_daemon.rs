@@ -1,0 +1,351 @@
+//! C20 to C23: the daemon starts, picks up, tells everybody, folds its log, stops.
+
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use super::matrix_ways;
+use super::pilot::{Manner, Pilot};
+use super::story::{Story, bash};
+use super::witness::{Reading, is_foldable};
+use crate::support::client::Session;
+use crate::support::daemon::{House, Way};
+use crate::support::model_server::{Gate, Step};
+use crate::support::wait::within;
+
+matrix_ways! {
+    c20_a_migration_is_completed_by_the_second_start => c20,
+    c21_recovery_that_is_cut_short_is_done_again => c21,
+    c22_fifty_clients_read_on_where_they_stood => c22_fanout,
+    c23_ten_turns_survive_a_crash_in_a_shutdown => c23,
+}
+
+/// A database of the first version, with a session that has spoken.
+async fn first_version(house: &mut House) -> String {
+    house.models.push(Step::text("Hello."));
+    house.launch().await;
+    let session = house.client("alice").await.create(house).await;
+    let mut log = session.follow().await;
+    session.submit("hello").await;
+    log.turn_ends("success").await;
+    house.stop().await;
+    let path = house.path("data/agentd/agentd.db");
+    // The later tables are taken away again, and with them the knowledge of their migrations.
+    let mut db = SqliteConnectOptions::new().filename(&path).connect().await.expect("it opens");
+    let later = later_migrations().await;
+    for name in later.tables {
+        sqlx::query(sqlx::AssertSqlSafe(format!("drop table {name}")))
+            .execute(&mut db)
+            .await
+            .expect("dropped");
+    }
+    sqlx::query("delete from _sqlx_migrations where version > 1").execute(&mut db).await.expect("forgotten");
+    db.close().await.expect("closed");
+    session.id
+}
+
+/// What migrations after the first add.
+struct Later {
+    tables: Vec<String>,
+    newest: i64,
+}
+
+async fn later_migrations() -> Later {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let all = Migrator::new(folder).await.expect("migrations");
+    let newest = all.iter().map(|migration| migration.version).max().expect("some");
+    let sql = all.iter().filter(|migration| migration.version > 1).map(|migration| migration.sql.as_str());
+    let mut tables = Vec::new();
+    for statement in sql.flat_map(|sql| sql.split(';')) {
+        let code: String =
+            statement.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
+        let code = code.trim();
+        if let Some(rest) = code.strip_prefix("create table ") {
+            tables.extend(rest.split_whitespace().next().map(str::to_owned));
+        } else {
+            assert!(code.is_empty() || code.starts_with("create index"), "undo {code:?} in this test too");
+        }
+    }
+    Later { tables, newest }
+}
+
+async fn c20(way: Way) {
+    let newest = later_migrations().await.newest;
+    // A step of SQLite's machine every so often, until a start comes through without a crash. Each
+    // way begins elsewhere.
+    let (mut step, stride) = if way == Way::Abort { (1, 31) } else { (16, 89) };
+    let mut crashes = 0;
+    let mut house = House::plan().build().await;
+    let session = first_version(&mut house).await;
+    let old = house.path("old.db");
+    let database = house.path("data/agentd/agentd.db");
+    std::fs::copy(&database, &old).expect("copied");
+    loop {
+        remove_database(&database, newest);
+        std::fs::copy(&old, &database).expect("copied");
+        house.crash_at(&format!("C20:{step}"), way);
+        house.launch_to_crash();
+        if !house.crashed_or_ready().await {
+            break;
+        }
+        crashes += 1;
+        house.crash_no_more();
+        house.launch().await;
+        let client = house.client("alice").await;
+        let items = Session { client, id: session.clone() }.items().await;
+        assert_eq!(items.len(), 2, "step {step}: what was said is there");
+        house.kill().await;
+        is_whole(&database, newest, &format!("step {step}: the database")).await;
+        let copy = house.path(&format!("data/agentd/agentd.db.before-{newest}"));
+        is_whole(&copy, 1, &format!("step {step}: the copy")).await;
+        step += stride;
+    }
+    assert!(crashes > 10, "{crashes} crashes");
+}
+
+/// With its companions and the copy.
+fn remove_database(path: &Path, newest: i64) {
+    for ending in ["", "-wal", "-shm", &format!(".before-{newest}")] {
+        let _ = std::fs::remove_file(format!("{}{ending}", path.display()));
+    }
+}
+
+async fn is_whole(path: &Path, version: i64, what: &str) {
+    let mut db = SqliteConnectOptions::new().filename(path).connect().await.expect("it opens");
+    let verdict: Vec<String> =
+        sqlx::query_scalar("pragma integrity_check").fetch_all(&mut db).await.expect("checked");
+    assert_eq!(verdict, ["ok"], "{what}");
+    let have: Result<i64, _> = sqlx::query_scalar("select max(version) from _sqlx_migrations where success")
+        .fetch_one(&mut db)
+        .await;
+    assert_eq!(have.ok(), Some(version), "{what}: its schema");
+    let said: i64 = sqlx::query_scalar("select count(*) from event where kind = 'message.completed'")
+        .fetch_one(&mut db)
+        .await
+        .expect("counted");
+    assert_eq!(said, 2, "{what}: what was said");
+    db.close().await.expect("closed");
+}
+
+/// Three sessions stand at different places: in the middle of an answer, at a question, in a command.
+/// The daemon dies three times in a row while it picks them up.
+async fn c21(way: Way) {
+    for point in ["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"] {
+        let mut story = Story::begin_at_peace(House::plan().config("[retry]\nbase_ms = 1")).await;
+        let gate = Gate::new();
+        let hold = gate.clone();
+        story.house.models.otherwise(move |request| match request.body.to_string() {
+            body if body.contains("tool_result") => Step::text("Done."),
+            body if body.contains("ask me") => Step::calls([bash("echo asked >> log.txt")]),
+            body if body.contains("run it") => {
+                Step::calls([("Bash", json!({"command": "echo ran >> log.txt; sleep 1000"}))])
+            }
+            _ => Step::text("one two").hold_after(1, &hold),
+        });
+        let mut pilots = Vec::new();
+        for (input, sign) in [
+            ("stream", "message.text_delta"),
+            ("ask me", "permission.requested"),
+            ("run it", "permission.requested"),
+        ] {
+            let pilot = story.session().await;
+            let mut log = pilot.log(0).await.expect("it lives");
+            pilot.submit(input, "k").await.expect("it lives").expect("taken");
+            let seen = log.wait_for(sign).await;
+            if input == "run it" {
+                pilot.approve(&seen, json!({"decision": "allow"})).await;
+                let (read, log) = (|| story.house.read("log.txt"), || story.house.log());
+                crate::support::wait::until("the command", log, || (read() == "ran\n").then_some(())).await;
+            }
+            pilots.push(pilot);
+        }
+        story.killed().await;
+        for _ in 0..3 {
+            story.house.crash_at(point, way);
+            story.house.launch_to_crash();
+            story.crashed().await;
+        }
+        gate.open();
+        story.restart().await;
+        let (_, mut stream) = story.look(&pilots[0]).await;
+        stream.turn_ends("success").await;
+        let cut = stream.seen_of("message.completed").into_iter();
+        assert_eq!(
+            cut.filter(|event| event["item"]["status"] == "interrupted").count(),
+            1,
+            "{point}: closed once"
+        );
+
+        let (session, mut ask) = story.look(&pilots[1]).await;
+        let asked = ask.wait_for("permission.requested").await;
+        session.allow(&asked).await;
+        ask.turn_ends("success").await;
+        assert_eq!(ask.seen_of("permission.requested").len(), 1, "{point}: asked once");
+
+        let pilot = story.join(&pilots[2]).await;
+        pilot.fly(Reading::default(), Manner::AnswersOneTurn).await.expect("no panic");
+        let journals = story.check_alive(&pilots[2]).await;
+        let of_kind = |kind: &str| journals[&pilot.session].values().filter(|e| e["type"] == kind).count();
+        assert_eq!(of_kind("question.requested"), 1, "{point}: asked once");
+        assert_eq!(of_kind("tool.completed"), 1, "{point}");
+        assert_eq!(story.house.read("log.txt"), "ran\nasked\n", "{point}: each ran once");
+        story.ends_well().await;
+    }
+}
+
+async fn c22_fanout(way: Way) {
+    for nth in [1, 60, 333] {
+        let mut story = Story::begin(House::plan(), &format!("C22.fanout:{nth}"), way).await;
+        let words: Vec<String> = (0..40).map(|n| format!("word{n} ")).collect();
+        story.house.models.push(Step::pieces(words.clone()).drip(64));
+        story.house.models.push(Step::pieces(words));
+        let pilot = story.session().await;
+        let mut flights = Vec::new();
+        for _ in 0..50 {
+            let pilot = Pilot { client: story.house.stranger().await, ..pilot.clone() };
+            flights.push(pilot.fly(Reading::default(), Manner::Watches));
+        }
+        pilot.submit("count", "k").await;
+        story.crashed().await;
+        let mut readings = Vec::new();
+        for flight in flights {
+            readings.push(flight.await.expect("no panic"));
+        }
+        story.restart().await;
+        // What the first died of may not have been reached by the submit.
+        let again = story.join(&pilot).await;
+        again.submit("count", "k").await.expect("it lives").expect("taken");
+        let mut flights = Vec::new();
+        for reading in readings {
+            let pilot = Pilot { client: story.house.stranger().await, ..pilot.clone() };
+            flights.push(pilot.fly(reading, Manner::AnswersOneTurn));
+        }
+        let mut readings = Vec::new();
+        for flight in flights {
+            readings
+                .push(within("a client to read on", || story.house.log(), flight).await.expect("no panic"));
+        }
+        let journal = &story.check_alive(&pilot).await[&pilot.session];
+        for (n, reading) in readings.iter().enumerate() {
+            let kept = journal.iter().filter(|(_, event)| !is_foldable(event)).map(|(seq, _)| *seq);
+            let expected: Vec<u64> = kept.take_while(|seq| *seq <= reading.cursor).collect();
+            assert_eq!(reading.kept, expected, "crash at {nth}: client {n} missed something");
+        }
+        story.ends_well().await;
+    }
+}
+
+/// A checkpoint is long when the log is: a reader from outside holds the log until it is. It is killed
+/// when the database file begins to change, and the shared index says that it was not finished.
+#[tokio::test]
+async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
+    let mut inside = 0;
+    for _ in 0..6 {
+        let mut story = Story::begin_at_peace(House::plan()).await;
+        story.house.models.otherwise(|_| Step::text("Hello."));
+        let pilot = story.session().await;
+        let mut reader =
+            SqliteConnectOptions::new().filename(story.database()).connect().await.expect("it opens");
+        sqlx::query("begin").execute(&mut reader).await.expect("begun");
+        sqlx::query("select count(*) from event").execute(&mut reader).await.expect("read");
+        let flight = pilot.fly(Reading::default(), Manner::Watches);
+        // More than SQLite writes back by itself: 1,000 pages.
+        let long = "long ".repeat(60_000);
+        for n in 0..24 {
+            let queued = json!({"input": format!("{n} {long}"), "idempotency_key": format!("k{n}")});
+            pilot.submit_with(queued).await.expect("it lives").expect("taken");
+        }
+        let database = story.database();
+        let pid = story.house.pid();
+        let changed = || std::fs::metadata(&database).and_then(|meta| meta.modified()).expect("a file");
+        let before = changed();
+        sqlx::query("commit").execute(&mut reader).await.expect("ended");
+        // Sent without waiting: its commit is the one that writes the log back.
+        let last = pilot.clone();
+        let submit = tokio::spawn(async move { last.submit("the last one", "last").await });
+        let watch = async {
+            while changed() == before {
+                tokio::task::yield_now().await;
+            }
+            nix::sys::signal::kill(pid, Signal::SIGKILL).expect("it lives");
+        };
+        within("the log to be written back", || story.house.log(), watch).await;
+        story.killed().await;
+        inside += usize::from(is_inside_checkpoint(&story.database()));
+        let _ = submit.await.expect("no panic");
+        let _ = reader.close().await;
+        let reading = flight.await.expect("no panic");
+
+        story.restart().await;
+        let pilot = story.join(&pilot).await;
+        let flight = pilot.fly(reading, Manner::Watches);
+        let again = pilot.submit("the last one", "last").await.expect("it lives").expect("taken");
+        let (_, mut log) = story.look(&pilot).await;
+        let last = log.find("the end of all", |event| {
+            event["type"] == "turn.completed" && event["turn_id"] == again["turn_id"]
+        });
+        last.await;
+        story.ends_well().await;
+        flight.await.expect("no panic");
+        if inside > 1 {
+            break;
+        }
+    }
+    assert!(inside > 0, "no kill fell into a checkpoint");
+}
+
+/// The index that readers share holds how far the log was written back, and how far somebody set out
+/// to do so (SQLite's file format, "WAL-Index File Format": bytes 96 and 128).
+fn is_inside_checkpoint(database: &Path) -> bool {
+    let index = std::fs::read(format!("{}-shm", database.display())).unwrap_or_default();
+    let number = |at: usize| index.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    number(128) > number(96)
+}
+
+async fn c23(way: Way) {
+    for point in ["C23.told", "C23.parking", "C23.parking:7", "C23.parked", "C23.closing", "C23.closed"] {
+        let plan = House::plan().config("[permissions]\nallow = [\"Bash\"]");
+        let mut story = Story::begin(plan, point, way).await;
+        let gate = Gate::new();
+        let hold = gate.clone();
+        story.house.models.otherwise(move |request| match request.body.to_string() {
+            body if body.contains("tool_result") => Step::text("Done."),
+            body if body.contains("use a tool") => Step::calls([bash("echo once >> log.txt")]),
+            _ => Step::text("one two three").hold_after(1, &hold),
+        });
+        let mut flights = Vec::new();
+        let mut pilots: Vec<(Pilot, Value)> = Vec::new();
+        for n in 0..10 {
+            let pilot = story.session().await;
+            let uses_tool = n % 5 == 0;
+            let mut log = pilot.log(0).await.expect("it lives");
+            let input = if uses_tool { "use a tool" } else { "speak" };
+            let turn = pilot.submit(input, "k").await.expect("it lives").expect("taken")["turn_id"].clone();
+            log.wait_for(if uses_tool { "turn.started" } else { "message.text_delta" }).await;
+            flights.push(pilot.fly(Reading::default(), Manner::Watches));
+            pilots.push((pilot, turn));
+        }
+        story.house.signal(Signal::SIGTERM);
+        story.crashed().await;
+        gate.open();
+        let mut readings = Vec::new();
+        for flight in flights {
+            readings.push(flight.await.expect("no panic"));
+        }
+        story.restart().await;
+        for ((pilot, turn), reading) in pilots.iter().zip(readings) {
+            let pilot = story.join(pilot).await;
+            pilot.fly(reading, Manner::AnswersOneTurn);
+            let (_, mut log) = story.look(&pilot).await;
+            let ended = log.wait_for("turn.completed").await;
+            assert_eq!(ended["turn_id"], *turn, "{point}");
+            assert_eq!(ended["result"]["subtype"], "success", "{point}");
+        }
+        assert!(story.house.read("log.txt").lines().count() <= 2, "{point}: each call ran at most once");
+        story.ends_well().await;
+    }
+}

@@ -1,0 +1,203 @@
+//! C3 to C7 and C17: the model is asked, answers, and is asked again.
+
+use serde_json::{Value, json};
+
+use super::invariants::Journals;
+use super::matrix_ways;
+use super::pilot::{Manner, Pilot};
+use super::story::{Story, bash};
+use super::witness::Reading;
+use crate::support::daemon::{BOTH_APIS, House, Way};
+use crate::support::model_server::{Gate, Step};
+
+matrix_ways! {
+    c3_a_request_that_was_not_sent_is_sent => c3,
+    c4_a_request_that_was_sent_is_sent_again => c4,
+    c5_text_that_was_cut_off_is_kept_and_marked => c5,
+    c6_a_call_that_was_cut_off_does_not_exist => c6,
+    c7_an_answer_that_was_not_committed_is_asked_for_again => c7,
+    c17_results_that_were_committed_are_sent => c17,
+}
+
+/// The turn goes on after one resume, to its end.
+async fn goes_on(story: &mut Story, pilot: &Pilot) {
+    story.restart().await;
+    let pilot = story.join(pilot).await;
+    pilot.fly(Reading::default(), Manner::AnswersOneTurn).await.expect("no panic");
+}
+
+fn of_kind<'a>(journals: &'a Journals, pilot: &Pilot, kind: &str) -> Vec<&'a Value> {
+    journals[&pilot.session].values().filter(|event| event["type"] == kind).collect()
+}
+
+fn resumed_once(journals: &Journals, pilot: &Pilot) {
+    let resumed = of_kind(journals, pilot, "turn.resumed");
+    assert_eq!(resumed.len(), 1, "{resumed:?}");
+    assert_eq!(resumed[0]["resumes"], 1);
+}
+
+async fn c3(way: Way) {
+    let mut story = Story::begin(House::plan(), "C3", way).await;
+    story.house.models.push(Step::text("Hello."));
+    let pilot = story.session().await;
+    pilot.submit("hello", "k").await;
+    story.crashed().await;
+    assert_eq!(story.house.models.requests().len(), 0, "nothing was sent");
+    goes_on(&mut story, &pilot).await;
+    assert_eq!(story.house.models.requests().len(), 1);
+    let journals = story.ends_well().await;
+    resumed_once(&journals, &pilot);
+}
+
+/// Its head has come (the point), or nothing (killed while the server is silent).
+async fn c4(way: Way) {
+    for api in BOTH_APIS {
+        for silent in [false, true] {
+            let plan = House::plan().speaking(api);
+            let mut story = if silent && way == Way::Kill {
+                Story::begin_at_peace(plan).await
+            } else {
+                Story::begin(plan, "C4", way).await
+            };
+            let gate = Gate::new();
+            story.house.models.push(match silent {
+                true if way == Way::Kill => Step::text("Hello.").hold(&gate),
+                _ => Step::text("Hello.").hold_after(0, &gate),
+            });
+            story.house.models.push(Step::text("Hello."));
+            let pilot = story.session().await;
+            pilot.submit("hello", "k").await;
+            if silent && way == Way::Kill {
+                gate.reached().await;
+                story.killed().await;
+            } else {
+                story.crashed().await;
+            }
+            goes_on(&mut story, &pilot).await;
+            let requests = story.house.models.requests();
+            assert_eq!(requests.len(), 2);
+            assert_eq!(requests[0].body, requests[1].body, "the same request, byte for byte");
+            let journals = story.ends_well().await;
+            resumed_once(&journals, &pilot);
+            lost_attempt_is_booked(&journals, &pilot);
+        }
+    }
+}
+
+/// An attempt whose answer is lost counts with what it may have cost (S3).
+fn lost_attempt_is_booked(journals: &Journals, pilot: &Pilot) {
+    let booked = of_kind(journals, pilot, "usage");
+    assert_eq!(booked.len(), 1, "{booked:?}");
+    assert!(booked[0]["usage"]["output_tokens"].as_u64() > Some(0), "{:?}", booked[0]);
+}
+
+async fn c5(way: Way) {
+    for api in BOTH_APIS {
+        for point in ["C5", "C5:3"] {
+            let mut story = Story::begin(House::plan().speaking(api), point, way).await;
+            let steps = ["one ", "two ", "three ", "four"].map(str::to_owned);
+            // Small writes, so that the words come one by one.
+            story.house.models.push(Step::pieces(steps).thinking("well well").drip(40));
+            story.house.models.push(Step::text("whole answer"));
+            let pilot = story.session().await;
+            let flight = pilot.fly(Reading::default(), Manner::Watches);
+            pilot.submit("count", "k").await;
+            story.crashed().await;
+            let reading = flight.await.expect("no panic");
+            story.restart().await;
+            let pilot = story.join(&pilot).await;
+            pilot.fly(reading, Manner::AnswersOneTurn).await.expect("no panic");
+            let journals = story.check_alive(&pilot).await;
+            let cut = interrupted(&journals, &pilot);
+            let text = cut["item"]["text"].as_str().expect("text");
+            assert!(!text.is_empty() && "one two three four".starts_with(text), "{point}: {text:?}");
+            let requests = story.house.models.requests();
+            assert_eq!(requests.len(), 2);
+            assert_eq!(requests[0].body, requests[1].body, "the partial message is not in the next request");
+            let journals = story.ends_well().await;
+            resumed_once(&journals, &pilot);
+            lost_attempt_is_booked(&journals, &pilot);
+        }
+    }
+}
+
+/// The one message that was cut short.
+fn interrupted<'a>(journals: &'a Journals, pilot: &Pilot) -> &'a Value {
+    let messages = of_kind(journals, pilot, "message.completed");
+    let mut cut = messages.into_iter().filter(|event| event["item"]["status"] == "interrupted");
+    let first = cut.next().expect("a message was cut short");
+    assert_eq!(cut.next(), None, "one message was cut short");
+    first
+}
+
+async fn c6(way: Way) {
+    for api in BOTH_APIS {
+        for point in ["C6", "C6:2"] {
+            let mut story = Story::begin(House::plan().speaking(api).config(ALLOWED), point, way).await;
+            story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it.").drip(60));
+            story.house.models.push(Step::text("Never mind."));
+            let pilot = story.session().await;
+            pilot.submit("log it", "k").await;
+            story.crashed().await;
+            goes_on(&mut story, &pilot).await;
+            let journals = story.check_alive(&pilot).await;
+            interrupted(&journals, &pilot);
+            for kind in ["tool.requested", "tool.started", "tool.completed", "permission.requested"] {
+                assert_eq!(of_kind(&journals, &pilot, kind).len(), 0, "{point}: {kind}");
+            }
+            assert_eq!(story.house.read("log.txt"), "", "{point}: it ran");
+            let requests = story.house.models.requests();
+            assert_eq!(requests[0].body, requests[1].body);
+            story.ends_well().await;
+        }
+    }
+}
+
+const ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+async fn c7(way: Way) {
+    for calls in [false, true] {
+        let mut story = Story::begin(House::plan().config(ALLOWED), "C7", way).await;
+        let first = Step::text("lost words").thinking("well");
+        let lost = Step::calls([bash("echo lost >> log.txt")]).say("lost words");
+        story.house.models.push(if calls { lost } else { first });
+        story.house.models.push(Step::text("whole answer"));
+        let pilot = story.session().await;
+        pilot.submit("tell me", "k").await;
+        story.crashed().await;
+        goes_on(&mut story, &pilot).await;
+        let journals = story.check_alive(&pilot).await;
+        assert_eq!(interrupted(&journals, &pilot)["item"]["text"], "lost words");
+        assert_eq!(of_kind(&journals, &pilot, "tool.requested").len(), 0);
+        assert_eq!(story.house.read("log.txt"), "");
+        let requests = story.house.models.requests();
+        assert_eq!((requests.len(), &requests[0].body), (2, &requests[1].body));
+        let journals = story.ends_well().await;
+        resumed_once(&journals, &pilot);
+        lost_attempt_is_booked(&journals, &pilot);
+    }
+}
+
+async fn c17(way: Way) {
+    let mut story = Story::begin(House::plan().config(ALLOWED), "C17", way).await;
+    story
+        .house
+        .models
+        .push(Step::calls([bash("echo once >> log.txt; echo said"), ("LS", json!({"path": "."}))]));
+    story.house.models.push(Step::text("It is logged."));
+    let pilot = story.session().await;
+    pilot.submit("log it", "k").await;
+    story.crashed().await;
+    assert_eq!(story.house.models.requests().len(), 1, "the results were not sent");
+    goes_on(&mut story, &pilot).await;
+    let requests = story.house.models.requests();
+    assert_eq!(requests.len(), 2);
+    let results = requests[1].tool_results();
+    assert_eq!(results.len(), 2);
+    assert!(results[0].1.contains("said") && results[1].1.contains("log.txt"), "{results:?}");
+    assert_eq!(story.house.read("log.txt"), "once\n");
+    let journals = story.ends_well().await;
+    resumed_once(&journals, &pilot);
+    let outcomes = of_kind(&journals, &pilot, "tool.completed");
+    assert!(outcomes.iter().all(|event| event["status"] == "completed"), "{outcomes:?}");
+}

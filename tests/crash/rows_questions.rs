@@ -1,0 +1,141 @@
+//! C8 to C11 and C19: a tool call is asked for, answered, aborted.
+
+use serde_json::json;
+
+use super::invariants::appended_once;
+use super::matrix_ways;
+use super::pilot::{Manner, Pilot};
+use super::story::{Story, bash};
+use super::witness::Reading;
+use crate::support::daemon::{House, Way};
+use crate::support::model_server::Step;
+use crate::support::wait::until;
+
+matrix_ways! {
+    c8_a_request_that_was_not_made_is_made_once => c8,
+    c9_a_pending_request_stays_pending => c9,
+    c10_an_answer_that_was_not_committed_was_not_given => c10,
+    c11_an_answer_that_was_committed_is_not_asked_for_again => c11,
+    c19_an_abort_that_was_committed_is_finished => c19,
+}
+
+async fn asks(story: &Story) -> Pilot {
+    story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
+    story.house.models.push(Step::text("It is logged."));
+    story.session().await
+}
+
+/// Answers the one pending request over a new connection; the tool runs once and the turn ends.
+async fn is_answered_once(story: Story, pilot: &Pilot) {
+    let (session, mut log) = story.look(pilot).await;
+    let asked = log.wait_for("permission.requested").await;
+    session.allow(&asked).await;
+    log.turn_ends("success").await;
+    assert_eq!(log.seen_of("permission.requested").len(), 1, "asked once");
+    assert_eq!(session.pending().await.len(), 0);
+    assert_eq!(story.house.models.requests().len(), 2, "the model was not asked again for the call");
+    appended_once(&story.house.read("log.txt"), ["once"]);
+    story.ends_well().await;
+}
+
+async fn c8(way: Way) {
+    let mut story = Story::begin(House::plan(), "C8", way).await;
+    let pilot = asks(&story).await;
+    pilot.submit("log it", "k").await;
+    let journals = story.crashed().await;
+    let asked = journals[&pilot.session].values().filter(|event| event["type"] == "permission.requested");
+    assert_eq!(asked.count(), 0, "not asked yet");
+    story.restart().await;
+    is_answered_once(story, &pilot).await;
+}
+
+async fn c9(way: Way) {
+    for attached in [true, false] {
+        let mut story = Story::begin(House::plan(), "C9", way).await;
+        let pilot = asks(&story).await;
+        let flight = attached.then(|| pilot.fly(Reading::default(), Manner::Watches));
+        pilot.submit("log it", "k").await;
+        let journals = story.crashed().await;
+        if let Some(flight) = flight {
+            flight.await.expect("no panic");
+        }
+        let asked = journals[&pilot.session].values().find(|event| event["type"] == "permission.requested");
+        let asked = asked.expect("it was asked").clone();
+        story.restart().await;
+        let (session, mut log) = story.look(&pilot).await;
+        assert_eq!(log.wait_for("permission.requested").await, asked, "announced to whoever attaches");
+        let pending = session.pending().await;
+        assert_eq!(pending.len(), 1);
+        assert_eq!(pending[0]["request_id"], asked["request_id"]);
+        assert_eq!(pending[0].get("deadline_ms"), asked.get("deadline_ms"), "its deadline is what it was");
+        assert_eq!(session.view().await["state"], "requires_action");
+        is_answered_once(story, &pilot).await;
+    }
+}
+
+async fn c10(way: Way) {
+    let mut story = Story::begin(House::plan(), "C10", way).await;
+    let pilot = asks(&story).await;
+    let flight = pilot.fly(Reading::default(), Manner::Answers);
+    pilot.submit("log it", "k").await;
+    let journals = story.crashed().await;
+    flight.await.expect("no panic");
+    let settled = journals[&pilot.session].values().filter(|event| event["type"] == "permission.resolved");
+    assert_eq!(settled.count(), 0, "the answer was not committed");
+    story.restart().await;
+    is_answered_once(story, &pilot).await;
+}
+
+/// Of two calls the second is allowed first: it waits for the first, allowed and not begun.
+async fn c11(way: Way) {
+    let mut story = Story::begin(House::plan(), "C11", way).await;
+    story.house.models.push(Step::calls([bash("echo first >> log.txt"), bash("echo second >> log.txt")]));
+    story.house.models.push(Step::text("Both are logged."));
+    let pilot = story.session().await;
+    let mut log = pilot.log(0).await.expect("it lives");
+    pilot.submit("log both", "k").await;
+    let first = log.wait_for("permission.requested").await;
+    let second = log.wait_for("permission.requested").await;
+    assert_eq!(pilot.approve(&second, json!({"decision": "allow"})).await, None);
+    story.crashed().await;
+    assert_eq!(story.house.read("log.txt"), "", "nothing runs yet");
+
+    story.restart().await;
+    let (session, mut log) = story.look(&pilot).await;
+    let pending = session.pending().await;
+    assert_eq!(pending.len(), 1, "no second question: {pending:?}");
+    assert_eq!(pending[0]["request_id"], first["request_id"]);
+    let late = session.answer_refused(&second, json!({"decision": "allow"})).await;
+    assert_eq!(late.code, -32014, "it was answered");
+    session.allow(&first).await;
+    log.turn_ends("success").await;
+    assert_eq!(story.house.read("log.txt"), "first\nsecond\n");
+    story.ends_well().await;
+}
+
+async fn c19(way: Way) {
+    for command in
+        ["echo begun; exec sleep 1000", "trap '' TERM; setsid -f sleep 1000; echo begun; sleep 1000"]
+    {
+        let plan = House::plan().config("[permissions]\nallow = [\"Bash\"]");
+        let mut story = Story::begin(plan, "C19", way).await;
+        story.house.models.push(Step::calls([bash(command)]));
+        let pilot = story.session().await;
+        let mut log = pilot.log(0).await.expect("it lives");
+        pilot.submit("go", "k").await;
+        log.wait_for("tool.progress").await;
+        let (seen, alive) = (|| story.house.log(), || story.house.tool_processes().len());
+        until("the processes of the call", seen, || (alive() > 0).then_some(())).await;
+        assert_eq!(pilot.abort().await, None, "not acknowledged");
+        story.crashed().await;
+
+        // Checks that every process of the call is gone.
+        story.restart().await;
+        let (session, mut log) = story.look(&pilot).await;
+        log.turn_ends("aborted").await;
+        log.state_is("idle").await;
+        assert_eq!(session.view().await["state"], "idle");
+        assert_eq!(story.house.models.requests().len(), 1, "the model was not asked again");
+        story.ends_well().await;
+    }
+}

@@ -1,0 +1,172 @@
+//! Questions that a restart leaves behind: asked with the same id for as long as it takes, answered
+//! once, and the turn goes on or ends as the person says.
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+use crate::support::wait::until;
+
+const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// A house whose daemon was killed while a command ran, and started again.
+async fn house_with_a_lost_command() -> (House, Session, Log, Value) {
+    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let lost = "echo begun | tee -a log.txt; sleep 1000";
+    house.models.push(Step::calls([bash(lost), bash("echo second >> log.txt")]));
+    session.submit("go").await;
+    let said = seen.wait_for("tool.progress").await;
+    until("the command to begin", || house.log(), || (house.read("log.txt") == "begun\n").then_some(()))
+        .await;
+
+    house.crash_and_restart().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow().await;
+    let asked = seen.wait_for("question.requested").await;
+    assert_eq!(asked["call_id"], said["call_id"]);
+    (house, session, seen, asked)
+}
+
+async fn answer(session: &Session, asked: &Value, choice: &str) -> Value {
+    let params = json!({"request_id": asked["request_id"], "choice": choice});
+    session.client.call("session.answer", params).await
+}
+
+#[tokio::test]
+async fn a_lost_command_is_asked_about_and_the_model_is_told_what_is_known() {
+    let (mut house, session, _, asked) = house_with_a_lost_command().await;
+    assert_eq!(asked["kind"], "unknown_outcome");
+    assert_eq!(asked["options"], json!(["continue", "abort"]));
+    assert_eq!((&asked["tool"], &asked["output"]), (&json!("Bash"), &json!("begun\n")));
+    assert!(asked["input"]["command"].as_str().is_some_and(|command| command.contains("sleep 1000")));
+    assert!(asked["request_id"].as_str().is_some_and(|id| id.starts_with("ask_")));
+    let view = session.view().await;
+    assert_eq!((&view["state"], &view["requires"]), (&json!("requires_action"), &json!("unknown_outcome")));
+    let status = |items: Vec<Value>| {
+        let calls = items.into_iter().filter(|item| item["call"]["call_id"] == asked["call_id"]);
+        calls.map(|item| item["call"]["status"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(status(session.items().await), ["unknown"]);
+
+    // However often the daemon starts, it is the same question, announced to whoever attaches.
+    house.crash_and_restart().await;
+    let session = house.client("carol").await.join(&session);
+    let mut seen = session.follow().await;
+    assert_eq!(seen.wait_for("question.requested").await, asked);
+    let wrong = json!({"request_id": asked["request_id"], "choice": "perhaps"});
+    let refused = session.client.refused("session.answer", wrong).await;
+    assert_eq!((refused.code, &refused.data["options"]), (-32602, &json!(["continue", "abort"])));
+    let nobody = json!({"request_id": "ask_0190f2a4-0000-7000-8000-000000000001", "choice": "continue"});
+    assert_eq!(session.client.refused("session.answer", nobody).await.code, -32002);
+    let words = json!({"request_id": asked["request_id"], "choice": "continue", "text": "hm"});
+    assert_eq!(session.client.refused("session.answer", words).await.kind, "unsupported");
+
+    house.models.push(Step::text("I look first."));
+    let keyed = json!({"request_id": asked["request_id"], "choice": "continue", "idempotency_key": "k"});
+    let reply = session.client.call("session.answer", keyed.clone()).await;
+    assert_eq!(reply["session_id"], session.id.as_str());
+    let resolved = seen.wait_for("question.resolved").await;
+    assert_eq!((&resolved["seq"], &resolved["choice"]), (&reply["seq"], &json!("continue")));
+    assert_eq!((&resolved["by"], &resolved["origin"]["client"]), (&json!("answer"), &json!("carol")));
+    let lost = seen.wait_for_call("tool.completed", &asked["call_id"]).await;
+    assert_eq!((&lost["status"], &lost["code"]), (&json!("unknown"), &json!("unknown_outcome")));
+    seen.turn_ends("success").await;
+    assert_eq!(
+        house.read("log.txt"),
+        "begun\nsecond\n",
+        "the lost one never again, the next one in its turn"
+    );
+    let results = house.models.requests()[1].tool_results();
+    assert_eq!(results.len(), 2);
+    assert!(results[0].1.contains("outcome is unknown") && results[0].1.contains("begun"), "{results:?}");
+
+    // Once is enough, for ever.
+    assert_eq!(session.client.call("session.answer", keyed).await, reply);
+    house.crash_and_restart().await;
+    let session = house.client("dave").await.join(&session);
+    let late = json!({"request_id": asked["request_id"], "choice": "abort"});
+    let refused = session.client.refused("session.answer", late).await;
+    assert_eq!((refused.code, &refused.data["answered_by"]["client"]), (-32014, &json!("carol")));
+    assert_eq!(refused.data["choice"], "continue");
+    assert_eq!(session.events().await.iter().filter(|e| e["type"] == "question.requested").count(), 1);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn abort_ends_the_turn_and_the_model_is_told_with_the_next_one() {
+    let (mut house, session, mut seen, asked) = house_with_a_lost_command().await;
+    answer(&session, &asked, "abort").await;
+    seen.turn_ends("aborted").await;
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    assert_eq!(session.view().await["state"], "idle", "what a person stopped stays stopped");
+    house.models.push(Step::text("I see."));
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    session.submit("what happened?").await;
+    seen.turn_ends("success").await;
+    let results = house.models.requests()[1].tool_results();
+    assert!(results[0].1.contains("outcome is unknown"), "{results:?}");
+    assert!(results[1].1.contains("was not run"), "{results:?}");
+    assert_eq!(house.read("log.txt"), "begun\n");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn an_abort_withdraws_the_question() {
+    let (house, session, mut seen, asked) = house_with_a_lost_command().await;
+    session.call("abort", json!({})).await;
+    let resolved = seen.wait_for("question.resolved").await;
+    assert_eq!((&resolved["request_id"], &resolved["by"]), (&asked["request_id"], &json!("abort")));
+    seen.turn_ends("aborted").await;
+    let late = json!({"request_id": asked["request_id"], "choice": "continue"});
+    assert_eq!(session.client.refused("session.answer", late).await.code, -32014);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_new_input_is_an_answer_too_and_the_model_hears_it() {
+    let (house, session, mut seen, _) = house_with_a_lost_command().await;
+    house.models.push(Step::text("Understood."));
+    let reply = session.submit_with(json!({"input": "never mind the log"})).await;
+    assert_eq!(reply["state"], "steered");
+    let resolved = seen.wait_for("question.resolved").await;
+    assert_eq!((&resolved["choice"], &resolved["by"]), (&json!("continue"), &json!("submit")));
+    seen.turn_ends("success").await;
+    let request = house.models.requests()[1].body.to_string();
+    assert!(request.contains("never mind the log") && request.contains("outcome is unknown"), "{request}");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn in_the_background_nobody_is_asked_and_the_turn_ends_with_the_reason() {
+    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
+    let mut seen = session.follow().await;
+    house
+        .models
+        .push(Step::calls([bash("echo begun | tee -a log.txt; sleep 1000"), bash("echo no >> log.txt")]));
+    session.submit("go").await;
+    let said = seen.wait_for("tool.progress").await;
+
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    let lost = seen.wait_for_call("tool.completed", &said["call_id"]).await;
+    assert_eq!(lost["status"], "unknown");
+    let result = seen.turn_ends("error_during_execution").await;
+    assert_eq!(result["errors"][0]["kind"], "unknown_outcome");
+    seen.state_is("idle").await;
+
+    house.models.push(Step::text("I look first."));
+    session.submit("what happened?").await;
+    seen.turn_ends("success").await;
+    let request = house.models.requests()[1].body.to_string();
+    assert!(request.contains("outcome is unknown"), "the model is told: {request}");
+    assert_eq!(house.read("log.txt"), "begun\n");
+    house.models.assert_no_breach();
+}

@@ -1,0 +1,170 @@
+//! What a turn does after a restart by itself: bounded, with growing waits, paid for; or not at all
+//! where `on_restart = "pause"` holds.
+
+use serde_json::json;
+
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+
+const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }";
+
+#[tokio::test]
+async fn a_second_resume_waits_and_an_abort_ends_the_wait_at_once() {
+    let mut house = House::plan().config("[retry]\nresume_base_ms = 600000").start().await;
+    let mut session = house.client("alice").await.create(&house).await;
+    let gate = Gate::new();
+    let hold = gate.clone();
+    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    session.submit("go").await;
+    session.follow().await.text_of(1).await;
+    for (resumes, delay_ms) in [(1, 0), (2, 600_000)] {
+        house.crash_and_restart().await;
+        session = house.client("alice").await.join(&session);
+        let resumed = session
+            .follow()
+            .await
+            .find("the resume", |event| event["type"] == "turn.resumed" && event["resumes"] == resumes)
+            .await;
+        assert_eq!(resumed["delay_ms"], delay_ms);
+        if delay_ms == 0 {
+            house.models.wait_for_requests(2).await;
+        }
+    }
+    assert_eq!(session.view().await["state"], "running");
+    session.call("abort", json!({})).await;
+    session.follow().await.turn_ends("aborted").await;
+    assert_eq!(house.models.requests().len(), 2, "nothing is asked while it waits");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_call_that_the_daemon_did_not_survive_is_paid_for_and_counted() {
+    let mut house = House::plan().config(PRICE).start().await;
+    let budgets = json!({"budgets": {"model_calls": 2}});
+    let session = house.client("alice").await.create_with(&house, budgets).await;
+    let gate = Gate::new();
+    house.models.push(Step::text("lost words").hold_after(1, &gate));
+    house.models.push(Step::calls([("LS", json!({"path": "."}))]).usage(100, 10));
+    session.submit("go").await;
+    session.follow().await.text_of(1).await;
+
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    let cut = seen.answer().await;
+    assert_eq!((&cut["item"]["status"], &cut["superseded"]), (&json!("interrupted"), &json!(true)));
+    let booked = seen.wait_for("usage").await;
+    assert_eq!((&booked["reason"], &booked["estimated"]), (&json!("lost_attempt"), &json!(true)));
+    let input = booked["usage"]["input_tokens"].as_u64().expect("tokens");
+    let output = booked["usage"]["output_tokens"].as_u64().expect("tokens");
+    let sent = house.models.requests()[0].body["messages"].to_string().len() as u64;
+    assert!(input >= sent / 2 && output >= 2, "{booked}");
+    assert_eq!(booked["cost_usd_micros"], input + output);
+    // Two calls were made, the lost one among them: the budget is used up.
+    let result = seen.turn_ends("error_max_turns").await;
+    assert_eq!(result["model_calls"], 2);
+    assert_eq!(result["usage"]["input_tokens"], input + 100);
+    assert_eq!(result["cost_usd_micros"], input + output + 110);
+    assert_eq!(session.view().await["usage"]["input_tokens"], input + 100);
+    assert_eq!(house.models.requests().len(), 2);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn crash_loops_do_not_escape_a_budget() {
+    let mut house = House::start().await;
+    let session =
+        house.client("alice").await.create_with(&house, json!({"budgets": {"model_calls": 1}})).await;
+    let gate = Gate::new();
+    house.models.push(Step::text("lost words").hold_after(1, &gate));
+    session.submit("go").await;
+    session.follow().await.text_of(1).await;
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    session.follow().await.turn_ends("error_max_turns").await;
+    assert_eq!(house.models.requests().len(), 1, "it is not asked again");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
+    let house = House::plan().config("[retry]\nbase_ms = 1").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("half an answer and more").cut_after(420));
+    house.models.push(Step::text("whole"));
+    session.submit("go").await;
+    let first = seen.answer().await;
+    if first["item"]["status"] == "interrupted" {
+        assert_eq!(first["superseded"], true);
+        seen.wait_for("usage").await;
+        seen.wait_for("retry").await;
+    }
+    let result = seen.turn_ends("success").await;
+    assert_eq!(result["text"], "whole");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn paused_by_the_configuration_a_turn_waits_for_a_person() {
+    let mut house = House::plan().build().await;
+    let config = std::fs::read_to_string(house.path("config.toml")).expect("read");
+    let config = config.replace("[daemon]\n", "[daemon]\non_restart = \"pause\"\n");
+    std::fs::write(house.path("config.toml"), config).expect("written");
+    house.launch().await;
+    let alice = house.client("alice").await;
+    let (one, two) = (alice.create(&house).await, alice.create(&house).await);
+    let own = alice.create_with(&house, json!({"on_restart": "resume"})).await;
+    let gate = Gate::new();
+    let hold = gate.clone();
+    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    for session in [&one, &two, &own] {
+        session.submit("go").await;
+        session.follow().await.text_of(1).await;
+    }
+    house.models.otherwise(|_| Step::text("Here."));
+    house.crash_and_restart().await;
+    let bob = house.client("bob").await;
+    let (one, two, own) = (bob.join(&one), bob.join(&two), bob.join(&own));
+    own.follow().await.turn_ends("success").await;
+
+    let mut seen = one.follow().await;
+    let asked = seen.wait_for("question.requested").await;
+    assert_eq!((&asked["kind"], &asked["options"]), (&json!("resume"), &json!(["continue", "abort"])));
+    seen.state_is("paused").await;
+    house.crash_and_restart().await;
+    let bob = house.client("bob").await;
+    let (one, two) = (bob.join(&one), bob.join(&two));
+    assert_eq!(one.view().await["state"], "paused");
+    assert_eq!(house.models.requests().len(), 4, "what is paused asks nothing");
+    let mut seen = one.follow().await;
+    bob.call("session.answer", json!({"request_id": asked["request_id"], "choice": "continue"})).await;
+    assert_eq!(seen.turn_ends("success").await["text"], "Here.");
+    assert_eq!(seen.seen_of("question.requested").len(), 1);
+
+    let mut seen = two.follow().await;
+    assert_eq!(two.submit_with(json!({"input": "shorter, please"})).await["state"], "steered");
+    seen.turn_ends("success").await;
+    let last = house.models.requests().pop().expect("a request");
+    assert!(last.body.to_string().contains("shorter, please"), "{}", last.body);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_session_pauses_by_itself_and_abort_ends_it() {
+    let mut house = House::start().await;
+    let session = house.client("alice").await.create_with(&house, json!({"on_restart": "pause"})).await;
+    let gate = Gate::new();
+    house.models.push(Step::text("never ending").hold_after(1, &gate));
+    session.submit("go").await;
+    session.follow().await.text_of(1).await;
+    house.crash_and_restart().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow().await;
+    let asked = seen.wait_for("question.requested").await;
+    let answer = json!({"request_id": asked["request_id"], "choice": "abort"});
+    session.client.call("session.answer", answer).await;
+    seen.turn_ends("aborted").await;
+    seen.state_is("idle").await;
+    assert_eq!(house.models.requests().len(), 1);
+    house.models.assert_no_breach();
+}
