@@ -19,7 +19,7 @@ use crate::crash;
 use crate::engine::Engine;
 use crate::store::{Idempotency, NewSession, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{Mint, PermissionId, RequestId, Seed, SessionId};
+use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
