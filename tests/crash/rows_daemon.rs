@@ -255,9 +255,15 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
         let flight = pilot.fly(Reading::default(), Manner::Watches);
         // More than SQLite writes back by itself: 1,000 pages.
         let long = "long ".repeat(60_000);
-        for n in 0..24 {
-            let queued = json!({"input": format!("{n} {long}"), "idempotency_key": format!("k{n}")});
-            pilot.submit_with(queued).await.expect("it lives").expect("taken");
+        let mut turns = Vec::new();
+        for n in 0..12 {
+            let other = story.session().await;
+            let mut log = other.log(0).await.expect("it lives");
+            other.submit(&format!("{n} {long}"), "k").await.expect("it lives").expect("taken");
+            turns.push(tokio::spawn(async move { log.wait_for("turn.completed").await }));
+        }
+        for turn in turns {
+            turn.await.expect("it ended");
         }
         let database = story.database();
         let pid = story.house.pid();
