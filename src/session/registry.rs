@@ -98,9 +98,13 @@ impl Registry {
         crash::point("C21.listed");
         let mut recovered = 0;
         for id in unfinished {
-            match self.open(id).await {
-                Ok(_) => recovered += 1,
-                Err(error) => tracing::error!(session = %id, %error, "a session could not be picked up"),
+            // In a task of its own: a journal that makes the reader panic takes nobody else with it (S7).
+            let registry = self.clone();
+            let opened = tokio::spawn(async move { registry.open(id).await.map(|_| ()) }).await;
+            match opened {
+                Ok(Ok(())) => recovered += 1,
+                Ok(Err(error)) => tracing::error!(session = %id, %error, "a session could not be picked up"),
+                Err(error) => tracing::error!(session = %id, %error, "picking a session up failed"),
             }
         }
         Ok(recovered)
