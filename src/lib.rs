@@ -2,6 +2,7 @@
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
 pub mod crash;
+pub mod proc;
 pub mod types;
 
 pub mod api;

@@ -88,6 +88,12 @@ pub struct StatusReply {
     pub loaded_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
+    /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
+    #[serde(default)]
+    pub confinement: String,
+    /// Processes of an earlier daemon that could not be ended at the start.
+    #[serde(default)]
+    pub leftovers: Vec<i32>,
     /// How the last reading of the configuration went, if it was read again since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reload: Option<LastReload>,

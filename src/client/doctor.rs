@@ -180,6 +180,13 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
             "agentctl daemon logs; is the disk full or read-only?",
         ),
     });
+    findings.push(ok(format!("limits of commands: {}", status.confinement)));
+    if !status.leftovers.is_empty() {
+        findings.push(fail(
+            format!("processes of an earlier daemon could not be ended: {:?}", status.leftovers),
+            "end them by hand; one that waits for a device ends when that answers",
+        ));
+    }
     findings.push(if status.providers.is_empty() {
         warn("no model provider is configured", "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST before the daemon starts, or [providers] in the config")
     } else {

@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod error;
 mod notify;
+mod orphans;
 mod places;
 mod reload;
 mod shutdown;
@@ -20,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 
 use reload::Reloader;
 use shutdown::Wish;
+use wiring::Found;
 
 use crate::crash;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry};
 use crate::store::Store;
 use crate::transport::{self, StateLock};
-use crate::types::ids::Seed;
 use crate::types::time::{Clock, Timestamp};
 
 pub use config::{Config, ConfigError};
@@ -70,7 +71,7 @@ pub fn check(options: Options) -> Result<Vec<PathBuf>, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, "")?;
+    wiring::setup(&config, &places, &Found::default())?;
     Ok(config.files)
 }
 
@@ -97,20 +98,28 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = inherited.as_ref().and_then(activation::path) {
         places.socket = path;
     }
-    let instance = format!("{:032x}", Seed::random().0);
-    let setup = wiring::setup(&config, &places, &instance)?;
+    // Nothing is made for a configuration that cannot be.
+    wiring::setup(&config, &places, &Found::default())?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
+    let instance = orphans::instance(&places.data_dir)?;
+    let found = Found { instance, open_files: orphans::raise_open_files() };
+    let setup = wiring::setup(&config, &places, &found)?;
     let (store, store_owner) = Store::open(&places.data_dir.join("agentd.db")).await?;
     stage("database open");
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let registry = Registry::new(House::new(store, Arc::clone(&clock), setup));
+    // Before anything can be started, and before anybody can ask for it.
+    let reaper = orphans::adopt()?;
+    let leftovers = orphans::sweep(&registry).await;
+    stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let info = Info {
         socket: places.socket.display().to_string(),
         data_dir: places.data_dir.display().to_string(),
         started_at: clock.now(),
+        leftovers,
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
@@ -152,7 +161,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let mut reloader = Reloader {
         flag: options.config,
         places,
-        instance,
+        found,
         registry: registry.clone(),
         clock,
         at_start: config.clone(),
@@ -184,6 +193,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
     crash::point("C23.closing");
+    reaper.abort();
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }

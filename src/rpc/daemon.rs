@@ -72,6 +72,8 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         active_sessions,
         loaded_sessions: office.registry.loaded() as u64,
         storage,
+        confinement: setup.tools.confinement(),
+        leftovers: office.info.leftovers.clone(),
         last_reload: config.last_reload,
     })
 }

@@ -18,6 +18,8 @@ pub struct Info {
     pub data_dir: String,
     /// When it started.
     pub started_at: Timestamp,
+    /// Processes of an earlier daemon that it could not end.
+    pub leftovers: Vec<i32>,
 }
 
 /// What is known of the configuration now.

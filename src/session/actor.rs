@@ -1,6 +1,6 @@
 //! The loop that owns one session: decide → write → remember → tell → act.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use super::moments;
 use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan, Recovery};
 use crate::store::{Idempotency, SessionKey, StoreError};
+use crate::tools::Birth;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seed, SessionId};
 use crate::types::model::Delta;
@@ -54,6 +55,7 @@ pub(super) struct Actor {
     pub clients: Arc<AtomicU32>,
     pub inbox: mpsc::Receiver<Command>,
     pub leaving: mpsc::UnboundedReceiver<Origin>,
+    pub births: mpsc::Receiver<Birth>,
     pub jobs: Jobs,
     pub door: Arc<Door>,
     pub state: Tending,
@@ -65,6 +67,8 @@ pub(super) struct Tending {
     /// A plan that could not be written; nothing is decided until it is.
     stuck: Option<Plan>,
     pub aborts: Vec<Reply<Aborted>>,
+    /// Calls whose processes are recorded.
+    born: HashSet<CallId>,
     pub call_aborts: HashMap<CallId, Vec<Reply<Aborted>>>,
     pub aborted: Aborted,
     pub stop_by: Option<Instant>,
@@ -125,6 +129,7 @@ impl Actor {
                     self.state.resting_since = None;
                     self.detached(origin).await;
                 }
+                Some(birth) = self.births.recv() => self.born(birth).await,
                 input = self.jobs.next() => if let Some(input) = input { self.heard(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.late(),
                 () = sleep_until(leaves_at), if leaves_at.is_some() => if self.leave().await { break },
@@ -294,7 +299,8 @@ impl Actor {
                 next
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
-            let prepared = journal::prepare(self.key, plan, snapshot, idempotency);
+            let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency);
+            prepared.append.processes = journal::deaths(plan, &self.state.born);
             moments::decided(plan);
             self.house.store.append(prepared.append).await?;
             moments::committed(plan);
@@ -312,6 +318,18 @@ impl Actor {
             self.act(effect);
         }
         Ok(())
+    }
+
+    /// Stores who was started for a call, before its tool goes on (S9).
+    async fn born(&mut self, birth: Birth) {
+        let call_id = birth.record.call_id;
+        let at = self.house.clock.now();
+        let stored = self.house.store.append(journal::birth(self.key, birth.record, at)).await;
+        if stored.is_ok() {
+            self.state.born.insert(call_id);
+        }
+        // Nobody listens any more if the call was dropped.
+        let _ = birth.stored.send(stored.map_err(|error| error.to_string()));
     }
 
     /// Answers those who waited for this fact.
@@ -337,8 +355,9 @@ impl Actor {
                 }
             }
             Event::ToolCompleted { call_id, detail, .. } => {
+                self.state.born.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
-                    let survivors = survivors(detail.as_ref());
+                    let survivors = journal::survivors(detail.as_ref());
                     let _ = reply.send(Ok(Aborted { turn: None, calls: vec![*call_id], survivors }));
                 }
             }
@@ -348,7 +367,7 @@ impl Actor {
 
     fn note_survivors(&mut self, detail: Option<&serde_json::Value>) {
         if self.engine.is_aborting() {
-            self.state.aborted.survivors.extend(survivors(detail));
+            self.state.aborted.survivors.extend(journal::survivors(detail));
         }
     }
 
@@ -404,14 +423,10 @@ impl Actor {
                     Some(command) => self.obey(command).await,
                     None => return,
                 },
+                Some(birth) = self.births.recv() => self.born(birth).await,
             }
         }
     }
-}
-
-fn survivors(detail: Option<&serde_json::Value>) -> Vec<i32> {
-    let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
-    list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
 
 fn delta_bytes(delta: &Delta) -> usize {

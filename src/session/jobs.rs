@@ -16,7 +16,7 @@ use super::house::{House, Settings};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, judge};
-use crate::tools::Scene;
+use crate::tools::{Birth, Scene};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{FaultKind, ModelFault, ModelRequest};
@@ -40,6 +40,8 @@ pub(super) struct Jobs {
     others: Vec<AbortHandle>,
     /// Stopped by being told, since their processes must be gone first.
     tools: HashMap<CallId, CancellationToken>,
+    /// Processes that were started, on their way to the session.
+    births: mpsc::Sender<Birth>,
 }
 
 /// What a job may know of its session.
@@ -70,9 +72,17 @@ impl Surroundings {
 }
 
 impl Jobs {
-    pub fn new(house: Arc<House>) -> Self {
+    pub fn new(house: Arc<House>, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
-        Self { house, running: JoinSet::new(), reports, report, others: Vec::new(), tools: HashMap::new() }
+        Self {
+            house,
+            running: JoinSet::new(),
+            reports,
+            report,
+            others: Vec::new(),
+            tools: HashMap::new(),
+            births,
+        }
     }
 
     pub fn are_idle(&self) -> bool {
@@ -242,11 +252,12 @@ impl Jobs {
         let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
+        let births = self.births.clone();
         self.running.spawn(async move {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &around.scene, progress, stop);
+            let run = setup.tools.run(&call, &prepared, &around.scene, progress, births, stop);
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {

@@ -21,6 +21,8 @@ use crate::types::ids::{Seq, SessionId};
 
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;
+/// Started processes that may wait to be recorded; tools wait beyond that.
+const BIRTHS: usize = 16;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
 /// How often a session that panics as soon as it is loaded is loaded again for one caller.
@@ -142,7 +144,8 @@ impl Registry {
             clients: Arc::clone(&clients),
             door: Arc::clone(&door),
         };
-        let jobs = Jobs::new(Arc::clone(&house));
+        let (birth, births) = mpsc::channel(BIRTHS);
+        let jobs = Jobs::new(Arc::clone(&house), birth);
         let actor = Actor {
             id,
             key,
@@ -152,6 +155,7 @@ impl Registry {
             clients,
             inbox,
             leaving: left,
+            births,
             jobs,
             door,
             state: Tending::default(),

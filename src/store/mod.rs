@@ -6,6 +6,7 @@
 
 mod error;
 mod open;
+mod processes;
 mod read;
 mod rows;
 mod script;
@@ -19,4 +20,6 @@ mod trip_tests;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, SettledRequest, StoredItem, StoredRequest};
-pub use rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+pub use rows::{
+    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+};

@@ -113,7 +113,7 @@ impl Store {
         self.ask(|answer| Command::Delete(Box::new(deletion), answer)).await
     }
 
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
     ) -> Result<T, StoreError> {

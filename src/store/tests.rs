@@ -98,6 +98,7 @@ fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         requests: Vec::new(),
         summary: None,
         idempotency: None,
+        processes: Vec::new(),
         sync: Sync::Normal,
     }
 }

@@ -84,6 +84,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         requests: Vec::new(),
         summary: None,
         idempotency: None,
+        processes: Vec::new(),
         sync: Sync::Normal,
     }
 }

@@ -5,9 +5,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::open::{close_connection, is_worth_single_tries};
+use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
-use crate::types::ids::RequestId;
+use crate::types::ids::{CallId, RequestId};
 use crate::types::time::Timestamp;
 
 /// Commands taken into one transaction at most.
@@ -31,6 +32,7 @@ pub(super) enum Command {
     Append(Box<Append>, Answer<()>),
     Create(Box<NewSession>, Answer<SessionKey>),
     Delete(Box<Deletion>, Answer<()>),
+    Forget(Vec<CallId>, Answer<()>),
     Close,
 }
 
@@ -57,6 +59,11 @@ pub(super) async fn run(mut connection: SqliteConnection, mut inbox: mpsc::Recei
                     flush(&mut connection, &mut sync, &mut appends).await;
                     let _ = set_sync(&mut connection, &mut sync, Sync::Full).await;
                     let _ = answer.send(delete(&mut connection, &deletion).await);
+                }
+                Command::Forget(calls, answer) => {
+                    flush(&mut connection, &mut sync, &mut appends).await;
+                    let done = processes::forget(&mut connection, &calls).await;
+                    let _ = answer.send(undone(&mut connection, done).await);
                 }
                 Command::Close => closing = true,
             }
@@ -132,8 +139,9 @@ async fn undone<T>(connection: &mut SqliteConnection, done: Result<T, StoreError
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, summary: None, idempotency: None, .. }]
-        if rows.len() <= CHUNK && folds.is_empty() && items.is_empty() && requests.is_empty())
+    matches!(group, [Append { rows, folds, items, requests, processes, summary: None, idempotency: None, .. }]
+        if rows.len() <= CHUNK
+            && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
@@ -161,6 +169,9 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        for process in &append.processes {
+            processes::update(&mut script, append.key, process).await?;
         }
         if let Some(summary) = &append.summary {
             let last_seq = append.rows.last().map(|row| row.seq);

@@ -34,4 +34,5 @@ mod write;
 mod tests;
 
 pub use context::{Scene, Settings};
+pub use shell::{Birth, CgroupSetting, Limits, Swept};
 pub use toolbox::Toolbox;

@@ -93,7 +93,7 @@ pub const ROWS: &[Row] = &[
     row(
         "C13",
         "tool running, also with a child that left its session",
-        &["C13.started", "C13.told"],
+        &["C13.started", "C13.recorded", "C13.told"],
         "every process is gone; the command is `unknown` and never run again; output that was shown is in the \
          result",
     ),

@@ -39,6 +39,7 @@ pub struct Blueprint {
     provider: String,
     environment: Vec<(String, String)>,
     base_url: Option<String>,
+    prelude: Option<String>,
 }
 
 impl Blueprint {
@@ -66,6 +67,12 @@ impl Blueprint {
         self
     }
 
+    /// What a shell does before it becomes the daemon, e.g. `ulimit -n 64`.
+    pub fn under(mut self, prelude: &str) -> Self {
+        self.prelude = Some(prelude.into());
+        self
+    }
+
     /// Another model server than the house's own.
     pub fn model_server_at(mut self, base_url: &str) -> Self {
         self.base_url = Some(base_url.into());
@@ -90,7 +97,14 @@ impl Blueprint {
             self.provider, self.config
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
-        House { folder, models, environment: self.environment, crash: None, daemon: None }
+        House {
+            folder,
+            models,
+            environment: self.environment,
+            prelude: self.prelude,
+            crash: None,
+            daemon: None,
+        }
     }
 
     pub async fn start(self) -> House {
@@ -107,6 +121,7 @@ pub struct House {
     environment: Vec<(String, String)>,
     /// Where the next daemon crashes: a point, and how it goes.
     crash: Option<(String, Way)>,
+    prelude: Option<String>,
     daemon: Option<Child>,
 }
 
@@ -127,6 +142,7 @@ impl House {
             provider: String::new(),
             environment: Vec::new(),
             base_url: None,
+            prelude: None,
         }
     }
 
@@ -172,7 +188,11 @@ impl House {
 
     /// The program with the house's environment, not yet started.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
+        let program = env!("CARGO_BIN_EXE_agentd");
+        let mut command = Command::new(if self.prelude.is_some() { "/bin/bash" } else { program });
+        if let Some(prelude) = &self.prelude {
+            command.args(["-c", &format!("{prelude}; exec \"$0\" \"$@\""), program]);
+        }
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

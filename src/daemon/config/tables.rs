@@ -1,6 +1,7 @@
 //! The tables of `config.toml`, with their defaults.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::limits::Limits;
 use super::source::Source;
-use super::values::{Span, Thinking};
+use super::values::{CgroupChoice, Size, Span, Thinking};
 use crate::judge::Rule;
 use crate::types::permission::Mode;
 use crate::types::session::OnRestart;
@@ -406,6 +407,16 @@ pub struct Tools {
     pub bash_timeout_max: Span,
     /// Environment variables that tools may see beyond the usual ones.
     pub env: Vec<String>,
+    /// Where commands get a cgroup of their own.
+    pub cgroup: CgroupChoice,
+    /// Memory of a command.
+    pub memory: Option<Size>,
+    /// Processes of a command.
+    pub processes: Option<NonZeroU64>,
+    /// Longest file that a command may write.
+    pub file_size: Option<Size>,
+    /// Processor time of each process of a command.
+    pub cpu_time: Option<Span>,
 }
 
 impl Default for Tools {
@@ -416,6 +427,11 @@ impl Default for Tools {
             bash_timeout: Span(Duration::from_secs(120)),
             bash_timeout_max: Span(Duration::from_secs(600)),
             env: Vec::new(),
+            cgroup: CgroupChoice::default(),
+            memory: None,
+            processes: None,
+            file_size: None,
+            cpu_time: None,
         }
     }
 }

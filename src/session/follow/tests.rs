@@ -271,6 +271,7 @@ impl House {
             requests: Vec::new(),
             summary: None,
             idempotency: None,
+            processes: Vec::new(),
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();
