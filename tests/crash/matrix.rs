@@ -131,7 +131,7 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C21",
-        "inside recovery, three times in a row",
+        "inside recovery, twice in a row",
         &["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"],
         "as after one restart: nothing closed twice, nothing asked twice, nothing run",
     ),

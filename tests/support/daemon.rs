@@ -222,14 +222,14 @@ impl House {
 
     fn spawn(&self) -> Child {
         assert!(self.daemon.is_none(), "the daemon runs already");
-        let child = self.spawn_anyhow();
+        let child = self.spawn_process();
         if let (Some((_, Way::Kill)), Some(pid)) = (&self.crash, child.id()) {
             tokio::spawn(kill_when_stopped(pid));
         }
         child
     }
 
-    fn spawn_anyhow(&self) -> Child {
+    fn spawn_process(&self) -> Child {
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).expect("a log");
         self.command().stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
     }
