@@ -129,7 +129,7 @@ fn estimate(request: &ModelRequest, partial: Option<&Partial>) -> Usage {
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
     let _ = serde_json::to_writer(&mut sent, &request.tools);
-    let received = partial.map_or(0, |partial| partial.bytes.max(1));
+    let received = partial.map_or(0, |partial| partial.bytes).max(1);
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
     Usage { input_tokens: tokens(sent.0), output_tokens: tokens(received), ..Usage::default() }
 }
