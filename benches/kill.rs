@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench kill -- 1000`; a seed is taken from `AGENTD_SEED`.
 
-#[expect(dead_code, unused_imports, reason = "of the crash tests only the loop is used here")]
+#[expect(dead_code, reason = "of the crash tests only the loop is used here")]
 #[path = "../tests/crash/mod.rs"]
 mod crash;
 #[path = "../tests/support/mod.rs"]

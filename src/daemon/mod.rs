@@ -222,8 +222,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.parked");
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
-    reaper.abort();
     crash::point("C23.closing");
+    reaper.abort();
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }

@@ -66,7 +66,6 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
             tools: tools.cards(),
-            ..engine::Settings::default()
         }),
         rules: Arc::new(rules),
         home: places.home.clone(),

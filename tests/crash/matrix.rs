@@ -93,7 +93,7 @@ pub const ROWS: &[Row] = &[
     row(
         "C13",
         "tool running, also with a child that left its session",
-        &["C13.started", "C13.told"],
+        &["C13.started", "C13.recorded", "C13.told"],
         "every process is gone; the command is `unknown` and never run again; output that was shown is in the \
          result",
     ),
@@ -131,7 +131,7 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C21",
-        "inside recovery, three times in a row",
+        "inside recovery, twice in a row",
         &["C21.listed", "C21.loaded", "C21.decided", "C21.committed", "C21.done"],
         "as after one restart: nothing closed twice, nothing asked twice, nothing run",
     ),

@@ -72,7 +72,10 @@ impl Pilot {
     /// The journal after a cursor. `None` if the daemon is dead.
     pub async fn log(&self, after_seq: u64) -> Option<Log> {
         let subscription = self.ask("session.subscribe", json!({"after_seq": after_seq})).await?;
-        let subscription = subscription.expect("a cursor that was seen is there");
+        let subscription = match subscription {
+            Err(refusal) if refusal.kind == "shutting_down" => return None,
+            subscription => subscription.expect("a cursor that was seen is there"),
+        };
         Some(Log::new(self.client.clone(), subscription.as_str().expect("a text").to_owned()))
     }
 

@@ -109,7 +109,7 @@ async fn c12_read(way: Way) {
 async fn c13(way: Way) {
     // A child in a session of its own, whose parent is gone.
     let command = "(setsid -f sleep 1000); echo once >> log.txt; echo said; sleep 1000";
-    for point in ["C13.started", "C13.told"] {
+    for point in ["C13.started", "C13.recorded", "C13.told"] {
         let mut story = Story::begin(plan(), point, way).await;
         let (pilot, _) = dies(&mut story, Step::calls([bash(command)])).await;
         let question = asked_and_continued(&mut story, &pilot).await;

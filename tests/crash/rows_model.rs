@@ -88,7 +88,8 @@ async fn c4(way: Way) {
 fn lost_attempt_is_booked(journals: &Journals, pilot: &Pilot) {
     let booked = of_kind(journals, pilot, "usage");
     assert_eq!(booked.len(), 1, "{booked:?}");
-    assert!(booked[0]["usage"]["output_tokens"].as_u64() > Some(0), "{:?}", booked[0]);
+    assert_eq!(booked[0]["reason"], "lost_attempt");
+    assert!(booked[0]["usage"]["input_tokens"].as_u64() > Some(0), "{:?}", booked[0]);
 }
 
 async fn c5(way: Way) {
@@ -96,12 +97,22 @@ async fn c5(way: Way) {
         for point in ["C5", "C5:3"] {
             let mut story = Story::begin(House::plan().speaking(api), point, way).await;
             let steps = ["one ", "two ", "three ", "four"].map(str::to_owned);
-            // Small writes, so that the words come one by one.
-            story.house.models.push(Step::pieces(steps).thinking("well well").drip(40));
+            // Held, so that the words come one by one.
+            let gates = [Gate::new(), Gate::new()];
+            let step = Step::pieces(steps).thinking("well well");
+            let step = step.hold_after(3, &gates[0]).hold_after(4, &gates[1]);
+            story.house.models.push(if point == "C5" { Step::pieces(["one two three"]) } else { step });
             story.house.models.push(Step::text("whole answer"));
             let pilot = story.session().await;
             let flight = pilot.fly(Reading::default(), Manner::Watches);
             pilot.submit("count", "k").await;
+            if point != "C5" {
+                let mut log = pilot.log(0).await.expect("it lives");
+                for gate in &gates {
+                    log.wait_for("message.text_delta").await;
+                    gate.open();
+                }
+            }
             story.crashed().await;
             let reading = flight.await.expect("no panic");
             story.restart().await;
@@ -134,10 +145,18 @@ async fn c6(way: Way) {
     for api in BOTH_APIS {
         for point in ["C6", "C6:2"] {
             let mut story = Story::begin(House::plan().speaking(api).config(ALLOWED), point, way).await;
-            story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it.").drip(60));
+            let step = Step::calls([bash("echo once >> log.txt")]).say("I log it.");
+            // The arguments come in two pieces, after three words.
+            let gate = Gate::new();
+            story.house.models.push(if point == "C6" { step } else { step.hold_after(4, &gate) });
             story.house.models.push(Step::text("Never mind."));
             let pilot = story.session().await;
             pilot.submit("log it", "k").await;
+            if point != "C6" {
+                let mut log = pilot.log(0).await.expect("it lives");
+                log.wait_for("message.tool_input_delta").await;
+                gate.open();
+            }
             story.crashed().await;
             goes_on(&mut story, &pilot).await;
             let journals = story.check_alive(&pilot).await;

@@ -235,6 +235,14 @@ impl House {
 
     fn spawn(&self) -> Child {
         assert!(self.daemon.is_none(), "the daemon runs already");
+        let child = self.spawn_process();
+        if let (Some((_, Way::Kill)), Some(pid)) = (&self.crash, child.id()) {
+            tokio::spawn(kill_when_stopped(pid));
+        }
+        child
+    }
+
+    fn spawn_process(&self) -> Child {
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).expect("a log");
         self.command().stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
     }
@@ -259,7 +267,6 @@ impl House {
     async fn died(&mut self, is_ready: impl Fn() -> bool) -> bool {
         let (point, way) = self.crash.clone().expect("a crash was asked for");
         let mut child = self.daemon.take().expect("the daemon runs");
-        let pid = child.id().expect("it was not waited for");
         let end = async {
             loop {
                 if let Some(status) = child.try_wait().expect("it is ours") {
@@ -267,9 +274,6 @@ impl House {
                 }
                 if is_ready() {
                     return None;
-                }
-                if way == Way::Kill && process_state(pid) == Some('T') {
-                    child.start_kill().expect("it may be killed");
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
@@ -411,6 +415,21 @@ fn crash_at(point: &str, way: Way) -> String {
         (Way::Abort, _) => point.into(),
         (Way::Kill, true) => format!("{point}:stop"),
         (Way::Kill, false) => format!("{point}:1:stop"),
+    }
+}
+
+/// SIGKILL from outside for a daemon that stands still at its crash point. Ends with the process: its
+/// number is not another's before it was waited for, which happens only once it is dead.
+async fn kill_when_stopped(pid: u32) {
+    let number = Pid::from_raw(i32::try_from(pid).expect("a process id"));
+    while let Some(state) = process_state(pid)
+        && state != 'Z'
+    {
+        if state == 'T' {
+            let _ = kill(number, Signal::SIGKILL);
+            return;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

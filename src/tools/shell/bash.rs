@@ -157,6 +157,7 @@ pub(in crate::tools) async fn run(
         tree.end(Duration::ZERO).await;
         return Err(refusal);
     }
+    crash::point("C13.recorded");
     let mut output = Output::new(&mut shell, settings, progress);
     let (end, mut status) =
         follow(&mut shell, &mut output, begun + Duration::from_millis(limit), &stop).await;
