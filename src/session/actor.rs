@@ -17,7 +17,7 @@ use super::journal;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, SessionKey, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{CallId, Seed, SessionId};
+use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
 use crate::workspace;
 
@@ -67,6 +67,7 @@ pub(super) struct Tending {
     /// Reports taken out of order while deltas were joined.
     ahead: Option<Input>,
     pub parking: Option<Parking>,
+    seeds: Seeds,
 }
 
 pub(super) struct Parking {
@@ -203,11 +204,11 @@ impl Actor {
         result
     }
 
-    pub(super) fn decide(&self, input: Input) -> Result<Plan, SessionError> {
+    pub(super) fn decide(&mut self, input: Input) -> Result<Plan, SessionError> {
         if self.state.stuck.is_some() {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));
         }
-        let now = Now { at: self.house.clock.now(), seed: Seed::random() };
+        let now = Now { at: self.house.clock.now(), seed: self.state.seeds.next_seed() };
         Ok(self.engine.decide(input, now)?)
     }
 
