@@ -22,7 +22,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("session", 3, &["types", "crash", "engine", "judge", "store", "model", "tools", "workspace"]),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 4, &["types", "crash", "api", "session", "transport"]),
-    // `transport` for the framing that both ends share.
+    // `transport` for the framing that both ends share, and for the rules of a private folder.
     ("client", 4, &["types", "api", "transport"]),
     (
         "daemon",

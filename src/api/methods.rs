@@ -90,6 +90,17 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::StatusReply>,
     },
     Method {
+        name: "daemon.reload",
+        summary: "Read the configuration again. What runs keeps what it began with; a wrong configuration is refused \
+                  with its file and line, and the one in force stays.",
+        unbuilt: &[],
+        errors: &[Code::InvalidParams, Code::ShuttingDown],
+        mutates: true,
+        waits: true,
+        params: schema::<p::NoParams>,
+        reply: schema::<p::ReloadReply>,
+    },
+    Method {
         name: "daemon.shutdown",
         summary: "Stop the daemon. Sessions are kept; interrupted turns go on after the next start.",
         unbuilt: &[],

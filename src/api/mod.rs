@@ -2,6 +2,7 @@
 
 pub mod docs;
 pub mod endpoint;
+pub mod exit;
 pub mod fault;
 pub mod methods;
 pub mod params;

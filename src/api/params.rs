@@ -84,16 +84,54 @@ pub struct StatusReply {
     pub sessions: u64,
     /// Of these, running or waiting for a person.
     pub active_sessions: u64,
+    /// Sessions in memory; the others are loaded when they are used.
+    pub loaded_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
+    /// How the last reading of the configuration went, if it was read again since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reload: Option<LastReload>,
+}
+
+/// How a reading of the configuration went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LastReload {
+    /// When.
+    pub at_ms: Timestamp,
+    /// What is wrong with it, with file and line; the older one is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Keys that changed since the start and count only after a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs_restart: Vec<String>,
+}
+
+/// Reply of `daemon.reload`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadReply {
+    /// Keys that changed and count from now on, for example `retry.attempts`.
+    pub changed: Vec<String>,
+    /// Keys that changed since the start and count only after a restart.
+    pub needs_restart: Vec<String>,
 }
 
 /// `daemon.shutdown`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ShutdownParams {
-    /// Do not wait for running tools.
+    /// How.
     #[serde(default)]
-    pub now: bool,
+    pub mode: ShutdownMode,
+}
+
+/// How the daemon stops. Sent again with `now`, it hurries a stop that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShutdownMode {
+    /// Running tools get a few seconds to end by themselves.
+    #[default]
+    Drain,
+    /// Running tools are ended at once.
+    Now,
 }
 
 /// `session.create`

@@ -1,11 +1,17 @@
 //! The daemon's program: arguments in, exit code out.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 /// agentd: sessions of a coding agent, kept in a daemon and served on a Unix socket.
+///
+/// SIGTERM and SIGINT stop it, a second one hurries it, SIGHUP reads the configuration again. Exit
+/// codes: 0 stopped as asked, 75 another daemon is there already, 78 the configuration or a folder is
+/// wrong, 4 anything else.
 #[derive(Parser)]
 #[command(name = "agentd", version)]
 struct Arguments {
@@ -15,23 +21,49 @@ struct Arguments {
     /// Socket to serve.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Say whether the configuration is right, and start nothing
+    #[arg(long)]
+    check_config: bool,
 }
+
+/// What a thread may still do after the end: one that hangs in a file system must not hold us.
+const LAST: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let options = agentd::daemon::Options { config: arguments.config, socket: arguments.socket };
+    if arguments.check_config {
+        return match agentd::daemon::check(options) {
+            Ok(files) if files.is_empty() => told("no configuration file; the defaults hold"),
+            Ok(files) => {
+                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                told(&format!("the configuration is right: {}", files.join(", ")))
+            }
+            Err(error) => failed(&error),
+        };
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("agentd: could not start: {error}");
-            return ExitCode::from(4);
+            return ExitCode::from(agentd::api::exit::INTERNAL);
         }
     };
-    match runtime.block_on(agentd::daemon::run(options)) {
+    let ended = runtime.block_on(agentd::daemon::run(options));
+    runtime.shutdown_timeout(LAST);
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("agentd: {error}");
-            ExitCode::from(4)
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn told(text: &str) -> ExitCode {
+    // Nobody may be there to read it.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    ExitCode::SUCCESS
+}
+
+fn failed(error: &agentd::daemon::DaemonError) -> ExitCode {
+    eprintln!("agentd: {error}");
+    ExitCode::from(error.exit_code())
 }

@@ -232,6 +232,14 @@ pub enum DaemonCommand {
         #[arg(long)]
         now: bool,
     },
+    /// Stop it and start it again; sessions go on where they stood
+    Restart {
+        /// Do not wait for running tools
+        #[arg(long)]
+        now: bool,
+    },
+    /// Read the configuration again without a restart
+    Reload,
     /// Say whether it runs, and how
     Status {
         /// As JSON

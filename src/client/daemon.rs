@@ -1,4 +1,4 @@
-//! `agentctl daemon`: start, stop, status, logs.
+//! `agentctl daemon`: start, stop, restart, reload, status, logs.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::measure::{age, now};
 use super::out::Out;
 use super::reach::{Reach, last_lines, read_from};
-use crate::api::params::{Done, NoParams, ShutdownParams, StatusReply};
+use crate::api::params::{Done, NoParams, ReloadReply, ShutdownMode, ShutdownParams, StatusReply};
 
 /// How long a daemon may take to park its sessions.
 const STOP: Duration = Duration::from_secs(30);
@@ -21,13 +21,7 @@ pub(super) async fn daemon(reach: &Reach, what: &DaemonCommand, out: &mut Out) -
     match what {
         DaemonCommand::Start => {
             let client = reach.connect_or_start().await?;
-            let status = status(&client).await?;
-            let socket = escape::line(&status.socket).into_owned();
-            Ok(out.say(&format!(
-                "agentd {} runs, process {}, at {socket}",
-                escape::line(&status.version),
-                status.pid
-            ))?)
+            say_started(&client, out).await
         }
         DaemonCommand::Stop { now } => stop(reach, *now, out).await,
         DaemonCommand::Status { json } => {
@@ -41,8 +35,36 @@ pub(super) async fn daemon(reach: &Reach, what: &DaemonCommand, out: &mut Out) -
             }
             Ok(())
         }
+        DaemonCommand::Reload => reload(reach, out).await,
+        DaemonCommand::Restart { now } => {
+            stop(reach, *now, out).await?;
+            let started = reach.connect_or_start().await?;
+            say_started(&started, out).await
+        }
         DaemonCommand::Logs => logs(reach, out),
     }
+}
+
+async fn say_started(client: &Client, out: &mut Out) -> Result<(), Failure> {
+    let status = status(client).await?;
+    let socket = escape::line(&status.socket).into_owned();
+    let version = escape::line(&status.version).into_owned();
+    Ok(out.say(&format!("agentd {version} runs, process {}, at {socket}", status.pid))?)
+}
+
+async fn reload(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
+    let client = reach.connect().await?;
+    let told: ReloadReply = client.call("daemon.reload", &NoParams {}).await?;
+    let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
+    match told.changed.as_slice() {
+        [] => out.say("read again; nothing that counts at once has changed")?,
+        changed => out.say(&format!("read again; changed: {}", keys(changed)))?,
+    }
+    if !told.needs_restart.is_empty() {
+        let waiting = keys(&told.needs_restart);
+        out.say(&format!("only after `agentctl daemon restart`: {waiting}"))?;
+    }
+    Ok(())
 }
 
 async fn status(client: &Client) -> Result<StatusReply, Failure> {
@@ -51,7 +73,7 @@ async fn status(client: &Client) -> Result<StatusReply, Failure> {
 
 fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
     let none = |text: String| if text.is_empty() { "none".to_string() } else { text };
-    vec![
+    let mut told = vec![
         ("version", format!("{} (protocol {})", status.version, status.protocol_version)),
         ("process", format!("{}, up {}", status.pid, age(now().since(status.started_at_ms)))),
         ("socket", status.socket.clone()),
@@ -61,18 +83,30 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
         ("providers", none(status.providers.join(", "))),
         ("main model", none(status.main_model.clone().unwrap_or_default())),
         ("sessions", format!("{}, {} active", status.sessions, status.active_sessions)),
-    ]
+    ];
+    if let Some(last) = &status.last_reload {
+        let ago = age(now().since(last.at_ms));
+        told.push(match &last.error {
+            Some(error) => ("reload", format!("failed {ago} ago: {error}")),
+            None => ("reload", format!("{ago} ago")),
+        });
+        if !last.needs_restart.is_empty() {
+            told.push(("after restart", last.needs_restart.join(", ")));
+        }
+    }
+    told
 }
 
 /// Asks it to stop and waits until it is gone. None running is no error.
 pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), Failure> {
     let socket = &reach.places.socket;
+    let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
     let client = match Client::connect(socket, "agentctl").await {
         Ok(client) => client,
         Err(CallError::Io(e)) if absent(&e) => return Ok(out.note("no daemon was running")?),
         Err(other) => return Err(other.into()),
     };
-    match client.call::<Done>("daemon.shutdown", &ShutdownParams { now }).await {
+    match client.call::<Done>("daemon.shutdown", &ShutdownParams { mode }).await {
         // It may be gone before the reply is out.
         Ok(Done {}) | Err(CallError::Closed) => {}
         Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}

@@ -3,14 +3,19 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
 use super::connect::Client;
 use super::escape;
 use super::failure::{Failure, code};
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::Reach;
+use super::reach::{Reach, daemon_command};
 use crate::api::params::{NoParams, StatusReply};
+use crate::transport;
+
+/// How long the daemon may take to judge a configuration.
+const JUDGED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +50,11 @@ pub(super) async fn doctor(reach: &Reach, out: &mut Out) -> Result<(), Failure> 
     for (file, required) in &reach.places.config_files {
         findings.push(config(file, *required));
     }
-    findings.extend(socket_folder(&reach.places.socket));
+    findings.push(judged(reach).await);
+    if let Some(folder) = reach.places.socket.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        findings.push(private("socket", folder, "[daemon] socket or AGENTD_SOCKET"));
+    }
+    findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
     findings.extend(daemon(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
     for (program, why) in
@@ -93,37 +102,52 @@ fn config(file: &Path, required: bool) -> Finding {
     }
 }
 
-fn socket_folder(socket: &Path) -> Vec<Finding> {
-    let Some(folder) = socket.parent().filter(|p| !p.as_os_str().is_empty()) else { return Vec::new() };
+/// What the daemon itself would say of the configuration: only it knows every key.
+async fn judged(reach: &Reach) -> Finding {
+    let mut command = tokio::process::Command::from(daemon_command(&reach.places));
+    let output = command.arg("--check-config").kill_on_drop(true).output();
+    let name = "the configuration";
+    match tokio::time::timeout(JUDGED_WITHIN, output).await {
+        Ok(Ok(output)) if output.status.success() => ok(String::from_utf8_lossy(&output.stdout).trim()),
+        Ok(Ok(output)) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.trim();
+            fail(
+                said.strip_prefix("agentd: ").unwrap_or(said),
+                "correct that; the daemon does not start with it",
+            )
+        }
+        Ok(Err(error)) => warn(
+            format!("{name} was not judged: agentd: {error}"),
+            "install agentd beside agentctl or in PATH",
+        ),
+        Err(_) => {
+            warn(format!("{name} was not judged: agentd did not answer in time"), "agentd --check-config")
+        }
+    }
+}
+
+/// Whether a folder of the daemon is its owner's alone, by the daemon's own rules.
+fn private(what: &str, folder: &Path, choose: &str) -> Finding {
     let name = folder.display();
-    let meta = match fs::metadata(folder) {
+    let meta = match fs::symlink_metadata(folder) {
         Ok(meta) => meta,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return vec![ok(format!("socket folder {name} does not exist yet; the daemon makes it"))];
+            return ok(format!("{what} folder {name} does not exist yet; the daemon makes it"));
         }
         Err(error) => {
-            return vec![fail(format!("socket folder {name}: {error}"), "choose another with --socket")];
+            return fail(format!("{what} folder {name}: {error}"), format!("choose another with {choose}"));
         }
     };
-    let me = nix::unistd::geteuid().as_raw();
-    let mode = meta.permissions().mode() & 0o777;
-    let mut findings = Vec::new();
-    if meta.uid() != me {
-        findings.push(fail(
-            format!("socket folder {name} belongs to user {}", meta.uid()),
-            "choose a folder of your own with [daemon] socket or AGENTD_SOCKET",
-        ));
-    }
-    if mode & 0o077 != 0 {
-        findings.push(fail(
-            format!("socket folder {name} is open to others ({mode:04o})"),
-            format!("chmod 700 {name}"),
-        ));
-    }
-    if findings.is_empty() {
-        findings.push(ok(format!("socket folder {name} is yours alone")));
-    }
-    findings
+    let Err(error) = transport::check_folder(folder) else {
+        return ok(format!("{what} folder {name} is yours alone"));
+    };
+    let is_mode = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o1002 == 0;
+    let mend = match is_mode && meta.mode() & 0o777 != 0o700 {
+        true => format!("chmod 700 {name}"),
+        false => format!("choose another with {choose}"),
+    };
+    fail(format!("{what}: {error}"), mend)
 }
 
 async fn daemon(reach: &Reach) -> Vec<Finding> {
@@ -161,6 +185,19 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
     } else {
         ok(format!("model providers: {}", status.providers.join(", ")))
     });
+    if let Some(last) = &status.last_reload {
+        if let Some(error) = &last.error {
+            findings.push(fail(
+                format!("the configuration was not taken when it was read again: {error}"),
+                "correct it, then agentctl daemon reload",
+            ));
+        }
+        if !last.needs_restart.is_empty() {
+            let keys = last.needs_restart.join(", ");
+            findings
+                .push(warn(format!("changed, and waiting for a restart: {keys}"), "agentctl daemon restart"));
+        }
+    }
     findings.push(match &status.main_model {
         Some(model) => ok(format!("main model: {model}")),
         None => warn("no main model is set", "[models] main = \"PROVIDER/MODEL\" in the config, or --model"),
@@ -207,13 +244,24 @@ mod tests {
     #[test]
     fn an_open_socket_folder_fails_with_its_remedy() {
         let dir = tempfile::tempdir().expect("a folder");
-        let socket = dir.path().join("s");
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("changed");
-        assert_eq!(socket_folder(&socket)[0].grade, Grade::Ok);
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("changed");
-        let finding = &socket_folder(&socket)[0];
-        assert_eq!(finding.grade, Grade::Fail);
-        assert!(finding.mend.as_ref().is_some_and(|mend| mend.starts_with("chmod 700")));
+        let folder = dir.path().join("run");
+        let look = || private("socket", &folder, "AGENTD_SOCKET");
+        assert_eq!(look().grade, Grade::Ok, "the daemon makes it");
+        fs::create_dir(&folder).expect("made");
+        for (mode, grade, mend) in [
+            (0o700, Grade::Ok, None),
+            (0o755, Grade::Fail, Some("chmod 700")),
+            (0o1777, Grade::Fail, Some("choose another with AGENTD_SOCKET")),
+        ] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("changed");
+            let finding = look();
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            assert_eq!(finding.mend.is_some(), mend.is_some());
+            assert!(
+                finding.mend.iter().all(|said| said.starts_with(mend.unwrap_or_default())),
+                "{finding:?}"
+            );
+        }
     }
 
     #[tokio::test]

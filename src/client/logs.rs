@@ -126,6 +126,13 @@ fn what(event: &Event) -> String {
         Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
             format!("{clients} clients")
         }
+        Event::ConfigReloaded { changed, needs_restart } => {
+            let restart = match needs_restart.as_slice() {
+                [] => String::new(),
+                keys => format!("; after a restart: {}", keys.join(", ")),
+            };
+            format!("{}{restart}", changed.join(", "))
+        }
         Event::SessionEnded { reason } => reason.clone(),
         Event::SessionContext { system, sources } => {
             let from =

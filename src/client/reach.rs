@@ -14,6 +14,7 @@ use super::connect::{CallError, Client};
 use super::escape;
 use super::failure::Failure;
 use super::places::Places;
+use crate::api::exit;
 use crate::api::params::ClientRole;
 
 /// The name others see.
@@ -21,6 +22,9 @@ const NAME: &str = "agentctl";
 
 /// How long a daemon may take to answer after its start.
 const START: Duration = Duration::from_secs(10);
+
+/// How long after a start that found the place taken another one is tried.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The way to the daemon.
 #[derive(Clone, Debug)]
@@ -102,34 +106,35 @@ impl Reach {
 
     async fn start(&self) -> Result<Client, Failure> {
         let (mut child, mut log) = spawn(&self.places)?;
-        let deadline = Instant::now() + START;
-        let mut died_at = None;
-        let mut is_second = false;
+        let mut spawned = Instant::now();
+        let deadline = spawned + START;
         let mut wait = Duration::from_millis(10);
         loop {
             sleep(wait).await;
             wait = (wait * 2).min(Duration::from_millis(100));
+            // Asked before the dial: one that has ended will not answer later.
+            let ended = child.try_wait();
             match self.dial().await {
                 Ok(client) => return Ok(client),
                 Err(CallError::Io(_)) | Err(CallError::Closed) => {}
                 Err(refused) => return Err(refused.into()),
             }
             let now = Instant::now();
-            if died_at.is_none() && matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
-                died_at = Some(now);
-            }
-            // One that lost a race for the lock dies while the winner is still getting ready.
-            let dead = died_at.is_some_and(|at| now.duration_since(at) > Duration::from_secs(1));
-            // One that was just stopped may have held the lock a moment longer than its socket.
-            if dead && !is_second {
-                (child, log) = spawn(&self.places)?;
-                (died_at, is_second) = (None, true);
-                continue;
-            }
-            if dead || now > deadline {
-                let what = if dead { "ended at once" } else { "did not answer within 10 s" };
-                return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
-            }
+            let what = match ended {
+                // Somebody else was faster and is getting ready, or is just ending and holds the lock a
+                // moment longer than its socket: then it is our turn again.
+                Ok(Some(status)) if status.code() == Some(i32::from(exit::TAKEN)) && now < deadline => {
+                    if now.duration_since(spawned) > AGAIN {
+                        (child, log) = spawn(&self.places)?;
+                        spawned = now;
+                    }
+                    continue;
+                }
+                Ok(None) if now < deadline => continue,
+                Ok(None) => "did not answer within 10 s",
+                Ok(Some(_)) | Err(_) => "ended at once",
+            };
+            return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
         }
     }
 }
@@ -145,6 +150,18 @@ pub(super) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// The daemon for these places, not yet started.
+pub(super) fn daemon_command(places: &Places) -> Command {
+    let mut command = Command::new(agentd());
+    command.stdin(Stdio::null()).current_dir("/");
+    if let Some(config) = &places.config_flag {
+        command.arg("--config").arg(config);
+    }
+    // It shall be where we look for it, whatever else it finds configured.
+    command.env("AGENTD_SOCKET", &places.socket).env("AGENTD_DATA_DIR", &places.data_dir);
+    command
+}
+
 fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
     private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
@@ -153,20 +170,14 @@ fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     let log = log.map_err(|e| failed("open the daemon's log", e))?;
     let from = log.metadata().map(|m| m.len()).unwrap_or(0);
     let again = log.try_clone().map_err(|e| failed("open the daemon's log", e))?;
-    let program = agentd();
-    let mut command = Command::new(&program);
-    command.stdin(Stdio::null()).stdout(log).stderr(again);
+    let mut command = daemon_command(places);
+    command.stdout(log).stderr(again);
     // Not in our group: a Ctrl-C here is not meant for it.
-    command.process_group(0).current_dir("/");
-    if let Some(config) = &places.config_flag {
-        command.arg("--config").arg(config);
-    }
-    // It shall be where we look for it, whatever else it finds configured.
-    command.env("AGENTD_SOCKET", &places.socket).env("AGENTD_DATA_DIR", &places.data_dir);
+    command.process_group(0);
     let child = command.spawn().map_err(|e| {
         Failure::unreachable(format!(
             "could not start {}: {e}; install agentd beside agentctl or in PATH",
-            escape::line(&program.display().to_string())
+            escape::line(&command.get_program().to_string_lossy())
         ))
     })?;
     Ok((child, Log { path, from }))

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::config::ConfigError;
 use crate::api::endpoint::NoHome;
+use crate::api::exit;
 use crate::store::StoreError;
 use crate::transport::TransportError;
 
@@ -44,6 +45,24 @@ impl fmt::Display for DaemonError {
 }
 
 impl std::error::Error for DaemonError {}
+
+impl DaemonError {
+    /// The exit code of the program, of [`exit`].
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            DaemonError::Transport(error) => match error.word() {
+                "locked" | "in_use" => exit::TAKEN,
+                "not_a_socket" | "bad_path" | "unsafe_folder" => exit::CONFIG,
+                _ => exit::INTERNAL,
+            },
+            DaemonError::Config(_) | DaemonError::NoHome(_) | DaemonError::Folder(_) => exit::CONFIG,
+            DaemonError::Store(_) | DaemonError::Activation(_) | DaemonError::Io(_) | DaemonError::Bug(_) => {
+                exit::INTERNAL
+            }
+        }
+    }
+}
 
 macro_rules! from {
     ($($source:ty => $variant:ident),*) => {$(

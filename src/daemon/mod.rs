@@ -5,6 +5,7 @@ mod config;
 mod error;
 mod notify;
 mod places;
+mod reload;
 mod shutdown;
 mod telemetry;
 mod wiring;
@@ -13,12 +14,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::rpc::{self, Info, Office};
-use crate::session::Registry;
+use reload::Reloader;
+use shutdown::Wish;
+
+use crate::rpc::{self, ConfigState, Info, Office};
+use crate::session::{House, Registry};
 use crate::store::Store;
 use crate::transport::{self, StateLock};
+use crate::types::ids::Seed;
 use crate::types::time::{Clock, Timestamp};
 
 pub use config::{Config, ConfigError};
@@ -33,10 +40,15 @@ pub struct Options {
     pub socket: Option<PathBuf>,
 }
 
-/// Sessions get this long to stop; with the replies that follow, the whole stays under 10 s (S12).
+/// From the wish to stop, sessions get this long; with the replies and the journal that follow, the
+/// whole stays under 10 s (S12).
 const PARK_WITHIN: Duration = Duration::from_secs(8);
 /// Pending replies get this long.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
+/// The journal's last writes get this long.
+const CLOSE_WITHIN: Duration = Duration::from_millis(500);
+/// Clients that may wait for a reload; further ones wait to wait.
+const RELOADS: usize = 8;
 
 /// The system's clock: the only place that asks it.
 struct SystemClock;
@@ -49,6 +61,18 @@ impl Clock for SystemClock {
     }
 }
 
+/// Reads the configuration as a start would and says which files it is made of; starts nothing.
+///
+/// # Errors
+/// What a start would say of it.
+pub fn check(options: Options) -> Result<Vec<PathBuf>, DaemonError> {
+    let env = |name: &str| std::env::var(name).ok();
+    let config = Config::load(&env, options.config)?;
+    let places = places::find(&env, options.socket, &config)?;
+    wiring::setup(&config, &places, "")?;
+    Ok(config.files)
+}
+
 /// Runs the daemon until a signal or `daemon.shutdown` stops it.
 ///
 /// # Errors
@@ -57,12 +81,14 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let began = std::time::Instant::now();
     let stage =
         |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
+    // First of all: from now on no signal ends us in the middle of something.
+    let mut signals = shutdown::Signals::listen()?;
     // The environment may hold keys: no process of ours may read it out of /proc.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
     }
     let env = |name: &str| std::env::var(name).ok();
-    let config = Config::load(&env, options.config)?;
+    let config = Config::load(&env, options.config.clone())?;
     telemetry::start(&config);
     stage("configuration read");
     let inherited = activation::inherited(&env)?;
@@ -70,31 +96,37 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = inherited.as_ref().and_then(activation::path) {
         places.socket = path;
     }
+    let instance = format!("{:032x}", Seed::random().0);
+    let setup = wiring::setup(&config, &places, &instance)?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let (store, store_owner) = Store::open(&places.data_dir.join("agentd.db")).await?;
     stage("database open");
 
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let house = wiring::house(&config, &places, store, Arc::clone(&clock))?;
-    let registry = Registry::new(house);
-    let stop = CancellationToken::new();
-    let hurry = Arc::default();
+    let registry = Registry::new(House::new(store, Arc::clone(&clock), setup));
+    let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let info = Info {
         socket: places.socket.display().to_string(),
         data_dir: places.data_dir.display().to_string(),
-        config_files: config.files.iter().map(|file| file.display().to_string()).collect(),
         started_at: clock.now(),
     };
+    let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
+    let (reload, mut reloads) = mpsc::channel(RELOADS);
     let office = Office {
         registry: registry.clone(),
         info: Arc::new(info),
+        config: told,
+        reload,
         stop: stop.clone(),
-        hurry: Arc::clone(&hurry),
+        hurry: hurry.clone(),
     };
     let methods = rpc::methods(office).map_err(DaemonError::Bug)?;
-    // Before anybody is told that we are ready: from then on a signal must not find us unprepared.
-    let signals = shutdown::Signals::listen()?;
+    if signals.ask_to_stop() {
+        tracing::info!("asked to stop before the start was done");
+        store_owner.close().await;
+        return Ok(());
+    }
     let bound = match inherited {
         Some(listener) => transport::Bound::adopt(listener)?,
         None => transport::bind(&places.socket)?,
@@ -114,22 +146,43 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     });
     let warming = registry.clone();
-    let warm = tokio::spawn(async move { warming.house().models.warm().await });
+    let warm = tokio::spawn(async move { warming.house().setup().models.warm().await });
 
-    let signals = shutdown::wait(signals, &stop).await;
-    tracing::info!("stopping");
-    notify::stopping();
-    serving.stop_accepting();
-    warm.abort();
-    // Loading what was unfinished must not hold up the end: it is still there at the next start.
-    let recovery_stops = recovery.abort_handle();
-    if tokio::time::timeout(Duration::from_secs(1), recovery).await.is_err() {
-        recovery_stops.abort();
+    let mut reloader = Reloader {
+        flag: options.config,
+        places,
+        instance,
+        registry: registry.clone(),
+        clock,
+        at_start: config.clone(),
+        in_force: config,
+        state,
+    };
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            wish = signals.next() => match wish {
+                Wish::Stop => break,
+                // It has said what is wrong.
+                Wish::Reload => drop(reloader.reload(&serving).await),
+            },
+            Some(reply) = reloads.recv() => drop(reply.send(reloader.reload(&serving).await)),
+        }
     }
-    shutdown::park(&registry, signals, &hurry, PARK_WITHIN).await;
+    tracing::info!("stopping");
+    let park_by = Instant::now() + PARK_WITHIN;
+    serving.stop_accepting();
+    notify::stopping();
+    warm.abort();
+    // What was not loaded yet is still there at the next start.
+    recovery.abort();
+    let _ = recovery.await;
+    shutdown::park(&registry, &mut signals, &hurry, park_by).await;
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
-    store_owner.close().await;
+    if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
+        tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
+    }
     tracing::info!("stopped");
     Ok(())
 }

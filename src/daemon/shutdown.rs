@@ -1,19 +1,29 @@
 //! Signals start the end; a second one hurries it (S12).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::session::Registry;
+
+/// What is left for running tools once somebody is in a hurry: their processes get 2 s after TERM (S8).
+const HURRIED: Duration = Duration::from_secs(4);
 
 /// The signals we listen to.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Stop,
+    Reload,
 }
 
 impl Signals {
@@ -25,41 +35,48 @@ impl Signals {
         })
     }
 
-    async fn end(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {
-                    tracing::warn!("SIGHUP: reloading is not built yet; restart to read the configuration again");
-                }
-            }
+    /// The next signal. Cancel-safe.
+    pub async fn next(&mut self) -> Wish {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => Wish::Stop,
+            _ = self.interrupt.recv() => Wish::Stop,
+            _ = self.hangup.recv() => Wish::Reload,
         }
+    }
+
+    /// The next signal that asks to stop. Cancel-safe.
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Whether we were asked to stop already.
+    pub fn ask_to_stop(&mut self) -> bool {
+        self.stop().now_or_never().is_some()
     }
 }
 
-/// Waits for the first signal or for `daemon.shutdown`.
-pub(super) async fn wait(mut signals: Signals, stop: &CancellationToken) -> Signals {
+/// Parks the sessions until `by` at the latest; running tools get a while, unless somebody is in a hurry.
+pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &CancellationToken, by: Instant) {
     tokio::select! {
-        () = signals.end() => {}
-        () = stop.cancelled() => {}
+        biased;
+        () = hurry.cancelled() => tracing::info!("asked to hurry: not waiting for running tools"),
+        () = signals.stop() => tracing::warn!("second signal: not waiting for running tools"),
+        parked = timeout_at(by, registry.park_all(true)) => return told(parked.is_ok(), registry),
     }
-    signals
+    let by = by.min(Instant::now() + HURRIED);
+    let parked = timeout_at(by, registry.park_all(false)).await;
+    told(parked.is_ok(), registry);
 }
 
-/// Parks the sessions; running tools get a while, unless somebody is in a hurry.
-pub(super) async fn park(
-    registry: &Registry,
-    mut signals: Signals,
-    hurry: &Arc<AtomicBool>,
-    within: Duration,
-) {
-    let patient = !hurry.load(Ordering::Acquire);
-    tokio::select! {
-        () = registry.park_all(patient, within) => {}
-        () = signals.end() => {
-            tracing::warn!("second signal: not waiting for running tools");
-            registry.park_all(false, Duration::from_secs(3)).await;
-        }
+fn told(in_time: bool, registry: &Registry) {
+    if !in_time {
+        tracing::warn!(
+            left = registry.running(),
+            "some sessions did not stop in time; a restart looks after them"
+        );
     }
 }

@@ -1,20 +1,41 @@
 //! Logs go to stderr: for people on a terminal, as JSON otherwise if asked for.
 
 use std::io::IsTerminal as _;
+use std::sync::OnceLock;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
-use super::config::{Config, LogFormat};
+use super::config::{Config, LogFormat, LogLevel};
+
+/// The way to the filter of the logs that were started.
+static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging. A second start in the same process changes nothing.
 pub(super) fn start(config: &Config) {
-    let level = config.daemon.log.as_str();
-    // Libraries speak up only when something is wrong.
-    let directives = format!("warn,agentd={level}");
-    let filter = EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn,agentd=info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let _ = match config.daemon.log_format {
-        LogFormat::Json => builder.json().try_init(),
-        LogFormat::Human | LogFormat::Auto => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+    let (filter, handle) = reload::Layer::new(filter(config.daemon.log));
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = match config.daemon.log_format {
+        LogFormat::Json => lines.json().boxed(),
+        LogFormat::Human | LogFormat::Auto => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
     };
+    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+        let _ = FILTER.set(handle);
+    }
+}
+
+/// Logs more or less from now on.
+pub(super) fn set_level(level: LogLevel) {
+    if let Some(handle) = FILTER.get()
+        && let Err(error) = handle.reload(filter(level))
+    {
+        tracing::warn!(%error, "the log level stays as it was");
+    }
+}
+
+fn filter(level: LogLevel) -> EnvFilter {
+    // Libraries speak up only when something is wrong.
+    let directives = format!("warn,agentd={}", level.as_str());
+    EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn,agentd=info"))
 }

@@ -10,24 +10,22 @@ use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelSettings, Models};
-use crate::session::{House, Settings};
-use crate::store::Store;
+use crate::session::{Settings, Setup};
 use crate::tools::{self, Toolbox};
-use crate::types::ids::Seed;
 use crate::types::model::ModelRef;
-use crate::types::time::Clock;
+use crate::types::permission::Mode;
 use crate::types::usage::Budgets;
 
 /// No byte from a model for this long drops the stream (Q29).
 const IDLE: Duration = Duration::from_secs(90);
 const CONNECT: Duration = Duration::from_secs(15);
 
-pub(super) fn house(
-    config: &Config,
-    places: &Places,
-    store: Store,
-    clock: Arc<dyn Clock>,
-) -> Result<House, DaemonError> {
+/// Everything that the configuration says, ready for use. Nothing is changed by making it: a reload
+/// tries it first.
+///
+/// # Errors
+/// Something that parses and yet cannot be: file, line and key are told.
+pub(super) fn setup(config: &Config, places: &Places, instance: &str) -> Result<Setup, DaemonError> {
     let models = models(config)?;
     if let Some(main) = &config.models.main {
         check_model(config, main)?;
@@ -38,12 +36,14 @@ pub(super) fn house(
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
         edit_requires_read: config.tools.edit_requires_read,
-        instance: format!("{:032x}", Seed::random().0),
+        instance: instance.into(),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
     let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
-        .map_err(|error| DaemonError::Folder(format!("[permissions]: {error}")))?;
+        .map_err(|error| config.wrong(&["permissions"], format!("[permissions]: {error}")))?;
+    let bypass = bypass(config, nix::unistd::geteuid().is_root());
+    check_mode(config, &bypass)?;
     let settings = Settings {
         engine: Arc::new(engine::Settings {
             retry_attempts: config.retry.attempts.max(1),
@@ -59,10 +59,26 @@ pub(super) fn house(
         main_model: config.models.main.clone(),
         mode: config.session.mode,
         safe_mode: config.session.safe_mode,
-        bypass: bypass(config, nix::unistd::geteuid().is_root()),
+        bypass,
         budgets: budgets(config),
+        idle_unload: config.limits.idle_unload(),
+        loaded_sessions: config.limits.loaded_sessions(),
     };
-    Ok(House { store, models, tools, clock, settings })
+    Ok(Setup { models, tools, settings })
+}
+
+/// A mode that every session would be refused with is refused here, where it is written.
+fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), DaemonError> {
+    let wrong = |why: &str| {
+        let name = config.session.mode.name();
+        let why = format!("[session] mode = {name:?}: {why}");
+        Err(config.wrong(&["session", "mode"], why).into())
+    };
+    match (config.session.mode, bypass) {
+        (Mode::Plan, _) => wrong("plan mode is not built yet"),
+        (Mode::Bypass, Err(why)) => wrong(why),
+        _ => Ok(()),
+    }
 }
 
 fn models(config: &Config) -> Result<Models, DaemonError> {
@@ -196,6 +212,23 @@ mod tests {
         };
         let protected = protected(&places, &[root.join("data/../my.toml"), file.clone()]);
         assert!(protected.contains(&file), "{protected:?}");
+    }
+
+    #[test]
+    fn a_mode_that_every_session_would_be_refused_with_is_named() {
+        let check = |mode, bypass: Result<(), String>, word: Option<&str>| {
+            let mut config = Config::default();
+            config.session.mode = mode;
+            let told = check_mode(&config, &bypass).err().map(|error| error.to_string());
+            match word {
+                Some(word) => assert!(told.as_ref().is_some_and(|told| told.contains(word)), "{told:?}"),
+                None => assert_eq!(told, None),
+            }
+        };
+        check(Mode::Default, Err("no".into()), None);
+        check(Mode::Plan, Ok(()), Some("not built yet"));
+        check(Mode::Bypass, Ok(()), None);
+        check(Mode::Bypass, Err("set it".into()), Some("set it"));
     }
 
     #[test]

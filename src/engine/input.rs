@@ -176,6 +176,13 @@ pub enum Input {
         /// Who.
         origin: Option<Origin>,
     },
+    /// The configuration was read again.
+    Reloaded {
+        /// Keys that count from now on.
+        changed: Vec<String>,
+        /// Keys that count after a restart.
+        needs_restart: Vec<String>,
+    },
     /// The session was loaded after a restart; nothing of it runs.
     Recovered,
 }

@@ -55,6 +55,7 @@ fn scripts_reach_every_event_and_every_ending() {
         seen.extend(played.seen);
     }
     let wanted = [
+        "config.reloaded",
         "error",
         "file.changed",
         "message.block_completed",

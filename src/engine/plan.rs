@@ -149,6 +149,9 @@ impl Engine {
                 draft.origin = origin;
                 draft.push_session(Event::SessionDetached { clients });
             }
+            Input::Reloaded { changed, needs_restart } => {
+                draft.push_session(Event::ConfigReloaded { changed, needs_restart });
+            }
             Input::Recovered => draft.recovered(),
             Input::Deltas { .. } | Input::Progress { .. } => {}
         }

@@ -195,6 +195,20 @@ impl Engine {
         Self { settings, state: State::new(session_id) }
     }
 
+    /// Takes settings that hold from the next decision on. They are not state: nothing that is known
+    /// changes. The tools of a running turn stay on offer as they are until it ends, so that the
+    /// beginning of its requests does not change (Q9); the settings are then to be given again.
+    pub fn use_settings(&mut self, settings: &Arc<Settings>) {
+        if Arc::ptr_eq(&self.settings, settings) {
+            return;
+        }
+        let mut taken = Arc::clone(settings);
+        if self.state.turn.is_some() && self.settings.tools != settings.tools {
+            Arc::make_mut(&mut taken).tools = Arc::clone(&self.settings.tools);
+        }
+        self.settings = taken;
+    }
+
     /// The next event's number.
     #[must_use]
     pub fn next_seq(&self) -> Seq {

@@ -1,13 +1,16 @@
-//! `rpc.discover`, `daemon.hello`, `daemon.status`, `daemon.shutdown`.
+//! `rpc.discover`, `daemon.hello`, `daemon.status`, `daemon.reload`, `daemon.shutdown`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use super::office::Office;
 use super::params::Caller;
-use crate::api::params::{ClientRole, Done, HelloParams, HelloReply, NoParams, ShutdownParams, StatusReply};
+use crate::api::params::{
+    ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadReply, ShutdownMode, ShutdownParams,
+    StatusReply,
+};
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
 
 /// Characters of a client's name that are kept.
@@ -52,6 +55,8 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         Ok(_) => "ok".to_string(),
         Err(error) => format!("could not {error}"),
     };
+    let setup = house.setup();
+    let config = office.config.borrow().clone();
     let (sessions, active_sessions) = counts.unwrap_or_default();
     Ok(StatusReply {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -60,18 +65,33 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         started_at_ms: office.info.started_at,
         socket: office.info.socket.clone(),
         data_dir: office.info.data_dir.clone(),
-        config_files: office.info.config_files.clone(),
-        providers: house.models.providers(),
-        main_model: house.settings.main_model.clone(),
+        config_files: config.files,
+        providers: setup.models.providers(),
+        main_model: setup.settings.main_model.clone(),
         sessions,
         active_sessions,
+        loaded_sessions: office.registry.loaded() as u64,
         storage,
+        last_reload: config.last_reload,
+    })
+}
+
+pub(super) async fn reload(office: Arc<Office>, _: Caller, _: NoParams) -> Result<ReloadReply, Fault> {
+    let stopping = |_| Fault::new(Code::ShuttingDown, "the daemon is stopping");
+    let (reply, told) = oneshot::channel();
+    office.reload.send(reply).await.map_err(|_| stopping(()))?;
+    told.await.map_err(|_| stopping(()))?.map_err(|refused| {
+        let why = format!("{} (the configuration in force stays)", refused.message);
+        Fault::new(Code::InvalidParams, why)
+            .with("path", "config")
+            .with("file", refused.file)
+            .with("line", refused.line)
     })
 }
 
 pub(super) async fn shutdown(office: Arc<Office>, _: Caller, p: ShutdownParams) -> Result<Done, Fault> {
-    if p.now {
-        office.hurry.store(true, Ordering::Release);
+    if p.mode == ShutdownMode::Now {
+        office.hurry.cancel();
     }
     office.stop.cancel();
     Ok(Done {})

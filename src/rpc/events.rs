@@ -25,16 +25,13 @@ pub(super) struct RawEvents {
 pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> Result<RawEvents, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(p.after_seq);
     let limit = convert::limit(p.limit, 500, 1_000);
-    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
-    let last_seq = session.last_seq();
+    let (key, last_seq) = office.registry.journal(p.session_id).await.map_err(convert::fault)?;
     if after > last_seq {
         return Err(convert::fault(SessionError::CursorAhead { last_seq }));
     }
     let store = &office.registry.house().store;
-    let mut rows = store
-        .events_after(session.key(), after, limit + 1)
-        .await
-        .map_err(|error| convert::fault(error.into()))?;
+    let mut rows =
+        store.events_after(key, after, limit + 1).await.map_err(|error| convert::fault(error.into()))?;
     rows.retain(|row| row.seq <= last_seq);
     let fits = convert::fits(rows.iter().map(|row| row.body.len()), limit);
     let more = rows.len() > fits;

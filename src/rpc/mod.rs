@@ -16,7 +16,7 @@ mod subscribe;
 
 use jsonrpsee::{Methods, RpcModule};
 
-pub use office::{Info, Office};
+pub use office::{ConfigState, Info, Office, Refused, ReloadRequest};
 
 /// Every method of the contract, ready to be served.
 ///
@@ -28,6 +28,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "rpc.discover", daemon::discover)?;
     params::serve(m, "daemon.hello", daemon::hello)?;
     params::serve(m, "daemon.status", daemon::status)?;
+    params::serve(m, "daemon.reload", daemon::reload)?;
     params::serve(m, "daemon.shutdown", daemon::shutdown)?;
     params::serve(m, "session.create", create::create)?;
     params::serve(m, "session.list", list::list)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::door::Door;
 use super::error::SessionError;
 use super::feed::Feed;
 use super::handle::{Aborted, Command, Reply};
@@ -52,6 +53,7 @@ pub(super) struct Actor {
     pub inbox: mpsc::Receiver<Command>,
     pub leaving: mpsc::UnboundedReceiver<Origin>,
     pub jobs: Jobs,
+    pub door: Arc<Door>,
     pub state: Tending,
 }
 
@@ -67,6 +69,10 @@ pub(super) struct Tending {
     /// Reports taken out of order while deltas were joined.
     ahead: Option<Input>,
     pub parking: Option<Parking>,
+    /// Since when there was nothing to do and nothing was asked.
+    resting_since: Option<Instant>,
+    /// Somebody else needs the memory.
+    pub leave_now: bool,
     seeds: Seeds,
 }
 
@@ -77,7 +83,7 @@ pub(super) struct Parking {
 }
 
 impl Actor {
-    /// Runs until the session is parked or every handle is gone.
+    /// Runs until the session is parked, or leaves memory because nobody needed it for a while.
     pub async fn run(mut self, recover: bool) {
         let _mourner = Mourner(Arc::clone(&self.feed));
         if recover {
@@ -101,17 +107,22 @@ impl Actor {
                 continue;
             }
             let deadline = self.deadline();
+            let leaves_at = self.leaves_at();
             tokio::select! {
                 command = self.inbox.recv() => match command {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => {
+                        self.state.resting_since = None;
+                        self.obey(command).await;
+                    }
                     None => break,
                 },
                 Some(origin) = self.leaving.recv() => {
-                    let clients = self.clients.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
-                    self.hear(Input::Detached { clients, origin: Some(origin) }).await;
+                    self.state.resting_since = None;
+                    self.detached(origin).await;
                 }
                 input = self.jobs.next() => if let Some(input) = input { self.heard(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.late(),
+                () = sleep_until(leaves_at), if leaves_at.is_some() => if self.leave().await { break },
             }
         }
         self.jobs.drop_all();
@@ -121,6 +132,45 @@ impl Actor {
                 let _ = reply.send(());
             }
         }
+    }
+
+    async fn detached(&mut self, origin: Origin) {
+        let clients = self.clients.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
+        self.hear(Input::Detached { clients, origin: Some(origin) }).await;
+    }
+
+    /// When to leave memory; `None` while there is work. A session whose turn is open stays, also
+    /// while the turn waits for a person: so loading one never looks like a restart to its turn.
+    fn leaves_at(&mut self) -> Option<Instant> {
+        let rests = self.engine.turn_id().is_none() && self.jobs.are_idle() && self.state.aborts.is_empty();
+        self.door.rest(rests);
+        if !rests {
+            self.state.resting_since = None;
+            self.state.leave_now = false;
+            return None;
+        }
+        let now = Instant::now();
+        if self.state.leave_now {
+            return Some(now);
+        }
+        let since = *self.state.resting_since.get_or_insert(now);
+        since.checked_add(self.house.setup().settings.idle_unload)
+    }
+
+    /// Leaves memory if nobody is inside and nothing waits.
+    async fn leave(&mut self) -> bool {
+        self.state.leave_now = false;
+        if !self.inbox.is_empty() || !self.door.shut() {
+            self.state.resting_since = Some(Instant::now());
+            return false;
+        }
+        // What is in the queues now was left by callers who did not wait for an answer. Those who
+        // detached are heard; nobody opens the session anew before this task has ended.
+        while let Ok(origin) = self.leaving.try_recv() {
+            self.detached(origin).await;
+        }
+        tracing::debug!(session = %self.id, "leaves memory");
+        true
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -204,9 +254,18 @@ impl Actor {
         result
     }
 
+    /// Takes the settings of the moment for the decisions to come.
+    pub(super) fn renew(&mut self) {
+        self.engine.use_settings(&self.house.setup().settings.engine);
+    }
+
     pub(super) fn decide(&mut self, input: Input) -> Result<Plan, SessionError> {
         if self.state.stuck.is_some() {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));
+        }
+        if self.engine.turn_id().is_none() {
+            // What a running turn did not take, the next one does.
+            self.renew();
         }
         let now = Now { at: self.house.clock.now(), seed: self.state.seeds.next_seed() };
         Ok(self.engine.decide(input, now)?)
@@ -288,7 +347,7 @@ impl Actor {
                     date: self.house.clock.now().date(),
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
-                    user_dir: self.house.settings.user_dir.clone(),
+                    user_dir: self.house.setup().settings.user_dir.clone(),
                 });
             }
             Effect::CallModel { token, request } => self.jobs.call_model(token, *request),

@@ -48,15 +48,26 @@ impl Actor {
             Command::Kill { origin, reply } => {
                 self.abort(Input::Kill { origin: Some(origin) }, None, reply).await;
             }
-            Command::Attach { origin, reply } => {
+            Command::Attach(mut attachment, reply) => {
                 let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
-                let result = self.advance(Input::Attached { clients, origin: Some(origin) }, None).await;
+                attachment.is_counted = true;
+                let origin = Some(attachment.origin.clone());
+                let result = self.advance(Input::Attached { clients, origin }, None).await;
                 if result.is_err() {
                     // A failing disk must not keep people from looking.
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
-                let _ = reply.send(Ok(()));
+                // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
+                let _ = reply.send(Ok(attachment));
             }
+            Command::Reloaded { changed, needs_restart } => {
+                self.renew();
+                let is_watched = self.clients.load(Ordering::Relaxed) > 0;
+                if is_watched || self.engine.turn_id().is_some() {
+                    self.hear(Input::Reloaded { changed, needs_restart }).await;
+                }
+            }
+            Command::Unload => self.state.leave_now = true,
             Command::Park { patient, reply } => {
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
@@ -133,7 +144,7 @@ impl Actor {
             return Ok(());
         };
         let around = Surroundings { grants: vec![grant.clone()], ..Surroundings::of(&self.engine, self.id) };
-        let verdict = jobs::verdict(&self.house, &around, &call.tool, prepared);
+        let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -146,7 +157,7 @@ impl Actor {
     async fn settle_granted(&mut self) {
         let around = Surroundings::of(&self.engine, self.id);
         for (request_id, call, prepared) in self.engine.pending() {
-            let verdict = jobs::verdict(&self.house, &around, &call.tool, &prepared);
+            let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, &prepared);
             if verdict.verdict == VerdictKind::Allow {
                 self.hear(Input::Answer {
                     request_id,
@@ -228,7 +239,9 @@ fn refuse(command: Command) {
         Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
-        Command::Attach { reply, .. } => drop(reply.send(Ok(()))),
+        Command::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
+        Command::Reloaded { .. } => {}
         Command::Park { reply, .. } => drop(reply.send(())),
+        Command::Unload => {}
     }
 }

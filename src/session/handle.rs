@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::door::{Door, Visit};
 use super::error::SessionError;
 use super::feed::Feed;
 use super::follow::Follower;
@@ -118,20 +119,31 @@ pub(super) enum Command {
         origin: Origin,
         reply: Reply<Aborted>,
     },
-    Attach {
-        origin: Origin,
-        reply: Reply<()>,
+    Attach(Attachment, Reply<Attachment>),
+    /// The configuration was read again.
+    Reloaded {
+        changed: Vec<String>,
+        needs_restart: Vec<String>,
     },
     /// Stop working and leave; `patient` gives running tools a while to end by themselves.
     Park {
         patient: bool,
         reply: oneshot::Sender<()>,
     },
+    /// Leave memory, if there is nothing to do and nobody is inside.
+    Unload,
 }
 
-/// A handle on a living session. Cheap to clone.
+/// A handle on a living session, which stays in memory as long as there is one. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionHandle {
+    at: Resident,
+    visit: Visit,
+}
+
+/// A session in memory, as the registry keeps it: it may leave.
+#[derive(Clone)]
+pub(super) struct Resident {
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) store: Store,
@@ -141,18 +153,54 @@ pub struct SessionHandle {
     pub(super) leaving: mpsc::UnboundedSender<Origin>,
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
+    pub(super) door: Arc<Door>,
 }
 
-/// Being attached; dropping it detaches.
+/// Being attached; dropping it detaches. The session stays in memory meanwhile.
 pub struct Attachment {
     leaving: mpsc::UnboundedSender<Origin>,
-    origin: Origin,
+    pub(super) origin: Origin,
+    /// Whether the session has counted it: one that it never heard of leaves no trace.
+    pub(super) is_counted: bool,
+    _visit: Visit,
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // Fails only when the session is gone, and then nobody counts.
-        let _ = self.leaving.send(self.origin.clone());
+        if self.is_counted {
+            // Fails only when the session is gone, and then nobody counts.
+            let _ = self.leaving.send(self.origin.clone());
+        }
+    }
+}
+
+impl Resident {
+    pub(super) async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
+        // One that is gone reads the new configuration when it is loaded again.
+        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
+    }
+
+    /// A handle on it; `None` once it leaves. `tick` rises from visit to visit.
+    pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
+        let visit = self.door.enter(tick)?;
+        Some(SessionHandle { at: self.clone(), visit })
+    }
+
+    /// The session's task panicked; it must be loaded again.
+    pub fn has_crashed(&self) -> bool {
+        self.feed.has_crashed()
+    }
+
+    /// Waits until its task has ended.
+    pub async fn gone(&self) {
+        self.mailbox.closed().await;
+    }
+
+    pub async fn park(&self, patient: bool) {
+        let (reply, parked) = oneshot::channel();
+        if self.mailbox.send(Command::Park { patient, reply }).await.is_ok() {
+            let _ = parked.await;
+        }
     }
 }
 
@@ -160,25 +208,25 @@ impl SessionHandle {
     /// The session.
     #[must_use]
     pub fn id(&self) -> SessionId {
-        self.id
+        self.at.id
     }
 
     /// Its key in the store.
     #[must_use]
     pub fn key(&self) -> SessionKey {
-        self.key
+        self.at.key
     }
 
     /// Clients attached now.
     #[must_use]
     pub fn clients(&self) -> u32 {
-        self.clients.load(Ordering::Relaxed)
+        self.at.clients.load(Ordering::Relaxed)
     }
 
     /// The newest published event.
     #[must_use]
     pub fn last_seq(&self) -> Seq {
-        self.feed.last_seq()
+        self.at.feed.last_seq()
     }
 
     /// Takes an input in. When this returns, it is on disk. A dropped call may still be taken in.
@@ -227,38 +275,25 @@ impl SessionHandle {
         after_seq: Seq,
         origin: Origin,
     ) -> Result<(Follower, Attachment), SessionError> {
-        let follower = self.follow(after_seq).await?;
-        self.ask(|reply| Command::Attach { origin: origin.clone(), reply }).await?;
-        Ok((follower, Attachment { leaving: self.leaving.clone(), origin }))
-    }
-
-    /// Follows the journal without being counted as a client.
-    ///
-    /// # Errors
-    /// The cursor is ahead of the journal.
-    pub async fn follow(&self, after_seq: Seq) -> Result<Follower, SessionError> {
-        Follower::start(self.store.clone(), self.key, Arc::clone(&self.feed), after_seq).await
+        let Resident { store, key, feed, leaving, .. } = &self.at;
+        let follower = Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await?;
+        let attachment =
+            Attachment { leaving: leaving.clone(), origin, is_counted: false, _visit: self.visit.clone() };
+        let attachment = self.ask(|reply| Command::Attach(attachment, reply)).await?;
+        Ok((follower, attachment))
     }
 
     pub(super) async fn park(&self, patient: bool) {
-        let (reply, parked) = oneshot::channel();
-        if self.mailbox.send(Command::Park { patient, reply }).await.is_ok() {
-            let _ = parked.await;
-        }
-    }
-
-    /// The session's task panicked; a handle opened now is on a fresh one.
-    pub(super) fn has_crashed(&self) -> bool {
-        self.feed.has_crashed()
+        self.at.park(patient).await;
     }
 
     fn gone(&self) -> SessionError {
-        if self.has_crashed() { SessionError::Crashed } else { SessionError::ShuttingDown }
+        if self.at.has_crashed() { SessionError::Crashed } else { SessionError::ShuttingDown }
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(make(reply)).await.map_err(|_| self.gone())?;
+        self.at.mailbox.send(make(reply)).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?
     }
 }

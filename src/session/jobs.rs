@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::house::House;
+use super::house::{House, Settings};
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, judge};
 use crate::tools::Scene;
@@ -220,11 +220,12 @@ impl Jobs {
 
     pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
         let house = Arc::clone(&self.house);
+        let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream { token, batches });
         self.start(async move {
             let started = house.clock.now();
-            let result = AssertUnwindSafe(house.models.call(&request, &out)).catch_unwind().await;
+            let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
                 Err(ModelFault::new(
@@ -235,7 +236,7 @@ impl Jobs {
             Some(match result {
                 Ok(reply) => {
                     let cost_usd_micros =
-                        house.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
+                        setup.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
                 }
                 Err(fault) => Input::ModelFailed { token, fault, duration_ms },
@@ -245,14 +246,14 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
-        let house = Arc::clone(&self.house);
+        let setup = self.house.setup();
         self.start(async move {
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
-                let looked = AssertUnwindSafe(house.tools.prepare(call, &around.scene)).catch_unwind().await;
+                let looked = AssertUnwindSafe(setup.tools.prepare(call, &around.scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
-                        let verdict = verdict(&house, &around, &call.tool, &prepared);
+                        let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),
@@ -266,12 +267,13 @@ impl Jobs {
 
     pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<Prepared>, around: Surroundings) {
         let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
+        let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         self.running.spawn(async move {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = house.tools.run(&call, &prepared, &around.scene, progress, stop);
+            let run = setup.tools.run(&call, &prepared, &around.scene, progress, stop);
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {
@@ -302,7 +304,7 @@ fn panicked() -> ToolOutcome {
 
 /// What the rules say of a call.
 pub(super) fn verdict(
-    house: &House,
+    settings: &Settings,
     around: &Surroundings,
     tool: &str,
     prepared: &Prepared,
@@ -311,10 +313,10 @@ pub(super) fn verdict(
     let grants: Vec<Rule> = around.grants.iter().filter_map(|grant| grant.parse().ok()).collect();
     let policy = Policy {
         mode: around.mode,
-        rules: &house.settings.rules,
+        rules: &settings.rules,
         grants: &grants,
         workspace: &around.scene.workspace,
-        home: &house.settings.home,
+        home: &settings.home,
         safe_mode: around.safe_mode,
     };
     judge(&policy, tool, &prepared.subject)

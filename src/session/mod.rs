@@ -3,6 +3,7 @@
 
 mod actor;
 mod commands;
+mod door;
 mod error;
 mod feed;
 mod follow;
@@ -10,6 +11,7 @@ mod handle;
 mod house;
 mod jobs;
 mod journal;
+mod loading;
 mod registry;
 mod request;
 
@@ -18,7 +20,7 @@ pub use follow::Follower;
 pub use handle::{
     Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
-pub use house::{House, Settings};
+pub use house::{House, Settings, Setup};
 pub use registry::Registry;
 pub use request::NewSessionRequest;
 

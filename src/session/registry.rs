@@ -1,54 +1,55 @@
-//! The map of living sessions: make, open, list, delete, park.
+//! The map of living sessions: make, list, answer, delete, park. How they are loaded and leave is in
+//! `loading`.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
-use super::actor::{Actor, Tending};
 use super::error::SessionError;
-use super::feed::Feed;
-use super::handle::{Answer, Answered, Keyed, SessionHandle};
-use super::house::House;
-use super::jobs::Jobs;
+use super::handle::{Answer, Answered, Keyed, Resident};
+use super::house::{House, Setup};
 use super::journal;
 use super::request::NewSessionRequest;
 use crate::engine::Engine;
-use crate::store::{Idempotency, NewSession, SessionKey, StoreError};
+use crate::store::{Idempotency, NewSession, StoreError};
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{Mint, PermissionId, Seed, Seq, SessionId};
+use crate::types::ids::{Mint, PermissionId, Seed, SessionId};
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
 
-/// Commands that may wait for one session; callers wait beyond that.
-const MAILBOX: usize = 64;
-/// Rows read at once when a session is loaded.
-const PAGE: u32 = 1_000;
+/// How long a session may take to hear of a new configuration.
+const TELL_WITHIN: Duration = Duration::from_secs(1);
 /// Method name under which `session.delete` remembers its replies.
 const DELETE: &str = "session.delete";
 /// Method name under which `session.create` remembers its replies.
 const CREATE: &str = "session.create";
 
-type Slot = Arc<OnceCell<SessionHandle>>;
+/// A place in memory for one session. It is filled once: what leaves takes its place along.
+pub(super) type Slot = Arc<OnceCell<Resident>>;
 
 /// All sessions. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    house: Arc<House>,
-    live: DashMap<SessionId, Slot>,
-    actors: TaskTracker,
+pub(super) struct Inner {
+    pub house: Arc<House>,
+    pub live: DashMap<SessionId, Slot>,
+    pub actors: TaskTracker,
     closing: AtomicBool,
+    /// Sessions in memory.
+    pub loaded: Arc<AtomicUsize>,
+    /// Rises from visit to visit.
+    pub tick: AtomicU64,
 }
 
 impl Registry {
@@ -60,6 +61,8 @@ impl Registry {
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
+            loaded: Arc::default(),
+            tick: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -68,6 +71,21 @@ impl Registry {
     #[must_use]
     pub fn house(&self) -> &House {
         &self.inner.house
+    }
+
+    /// Puts another set-up in the place of the present one and tells the sessions that somebody looks
+    /// at or whose turn runs. One that does not listen takes it with its next turn.
+    pub async fn reload(&self, setup: Setup, changed: &[String], needs_restart: &[String]) {
+        self.inner.house.replace(setup);
+        if changed.is_empty() && needs_restart.is_empty() {
+            return;
+        }
+        // No guard of the map is held while a session is told.
+        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let told = slots.iter().filter_map(|slot| slot.get()).map(|handle| {
+            tokio::time::timeout(TELL_WITHIN, handle.reloaded(changed.to_vec(), needs_restart.to_vec()))
+        });
+        futures_util::future::join_all(told).await;
     }
 
     /// Picks up every session whose turn was under way. One that cannot be loaded stops no other.
@@ -119,7 +137,7 @@ impl Registry {
         let new = NewSession { session_id: id, spec: spec.clone(), at: now, rows: vec![row], idempotency };
         match house.store.create(new).await {
             Ok(key) => {
-                let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
+                let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
@@ -168,7 +186,8 @@ impl Registry {
     }
 
     async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
-        let settings = &self.inner.house.settings;
+        let setup = self.inner.house.setup();
+        let settings = &setup.settings;
         let path = Path::new(&request.cwd);
         if !path.is_absolute() {
             let why = format!("expected an absolute path, got {:?}", request.cwd);
@@ -224,7 +243,7 @@ impl Registry {
     /// The model's price is not known.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
         let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-        if budgets.usd_micros.is_none() || self.inner.house.models.price(&known).is_some() {
+        if budgets.usd_micros.is_none() || self.inner.house.setup().models.price(&known).is_some() {
             return Ok(());
         }
         let why = format!(
@@ -237,7 +256,7 @@ impl Registry {
     fn known_model(&self, text: &str) -> Result<String, SessionError> {
         let model: ModelRef =
             text.parse().map_err(|why: &str| SessionError::BadParam("model", format!("{text:?}: {why}")))?;
-        let providers = self.inner.house.models.providers();
+        let providers = self.inner.house.setup().models.providers();
         if !providers.contains(&model.provider) {
             let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
             let why = format!("there is no provider {:?}; configured: {known}", model.provider);
@@ -246,87 +265,7 @@ impl Registry {
         Ok(text.to_string())
     }
 
-    /// A handle on a session, loaded from the journal if need be.
-    ///
-    /// # Errors
-    /// There is no such session, or it could not be read.
-    pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
-        self.check_open()?;
-        let mut slot = self.slot(id);
-        if slot.get().is_some_and(SessionHandle::has_crashed) {
-            self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
-            slot = self.slot(id);
-        }
-        let opened = slot.get_or_try_init(|| self.load(id)).await.cloned();
-        if opened.is_err() {
-            self.inner.live.remove_if(&id, |_, slot| !slot.initialized());
-        }
-        opened
-    }
-
-    fn slot(&self, id: SessionId) -> Slot {
-        // The guard ends with the statement: nothing is awaited under it.
-        Arc::clone(&self.inner.live.entry(id).or_default())
-    }
-
-    async fn load(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
-        self.check_open()?;
-        let house = &self.inner.house;
-        let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
-        let mut engine = Engine::new(id, Arc::clone(&house.settings.engine));
-        let mut cursor: Seq = 0;
-        loop {
-            let rows = house.store.events_after(key, cursor, PAGE).await?;
-            let Some(last) = rows.last() else { break };
-            cursor = last.seq;
-            for row in &rows {
-                match serde_json::from_str::<Envelope>(&row.body) {
-                    Ok(envelope) => engine.apply(&envelope),
-                    // A kind of a later version: its number counts, its meaning is not known.
-                    Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
-                }
-            }
-            if rows.len() < PAGE as usize {
-                break;
-            }
-        }
-        engine.skip_to(house.store.last_seq(key).await? + 1);
-        Ok(self.spawn(id, key, engine, true))
-    }
-
-    fn spawn(&self, id: SessionId, key: SessionKey, engine: Engine, recover: bool) -> SessionHandle {
-        let (mailbox, inbox) = mpsc::channel(MAILBOX);
-        let (leaving, left) = mpsc::unbounded_channel();
-        let feed = Arc::new(Feed::new(engine.next_seq() - 1));
-        let clients = Arc::new(AtomicU32::new(0));
-        let house = Arc::clone(&self.inner.house);
-        let handle = SessionHandle {
-            id,
-            key,
-            store: house.store.clone(),
-            mailbox,
-            leaving,
-            feed: Arc::clone(&feed),
-            clients: Arc::clone(&clients),
-        };
-        let jobs = Jobs::new(Arc::clone(&house));
-        let actor = Actor {
-            id,
-            key,
-            house,
-            engine,
-            feed,
-            clients,
-            inbox,
-            leaving: left,
-            jobs,
-            state: Tending::default(),
-        };
-        self.inner.actors.spawn(actor.run(recover));
-        handle
-    }
-
-    fn check_open(&self) -> Result<(), SessionError> {
+    pub(super) fn check_open(&self) -> Result<(), SessionError> {
         if self.inner.closing.load(Ordering::Acquire) { Err(SessionError::ShuttingDown) } else { Ok(()) }
     }
 
@@ -360,9 +299,9 @@ impl Registry {
 
     fn with_live(&self, mut view: SessionView) -> SessionView {
         let slot = self.inner.live.get(&view.session_id).map(|slot| Arc::clone(&slot));
-        if let Some(handle) = slot.as_ref().and_then(|slot| slot.get()) {
-            view.clients = handle.clients();
-            view.last_seq = view.last_seq.max(handle.last_seq());
+        if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
+            view.clients = loaded.clients.load(Ordering::Relaxed);
+            view.last_seq = view.last_seq.max(loaded.feed.last_seq());
         }
         view
     }
@@ -456,16 +395,22 @@ impl Registry {
         Ok(())
     }
 
+    /// Sessions whose task runs.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.inner.actors.len()
+    }
+
     /// Stops all work and waits for it: turns are parked where a restart can pick them up. Nothing
-    /// can be opened afterwards.
-    pub async fn park_all(&self, patient: bool, within: Duration) {
+    /// can be opened afterwards. May be dropped and called again, also in more of a hurry.
+    pub async fn park_all(&self, patient: bool) {
         self.inner.closing.store(true, Ordering::Release);
         let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
-        let parked = slots.iter().filter_map(|slot| slot.get()).map(|handle| handle.park(patient));
-        if tokio::time::timeout(within, futures_util::future::join_all(parked)).await.is_err() {
-            tracing::warn!("some sessions did not stop in time");
-        }
-        self.inner.live.clear();
+        let parked = slots.iter().filter_map(|slot| slot.get()).map(|loaded| loaded.park(patient));
         self.inner.actors.close();
+        futures_util::future::join_all(parked).await;
+        self.inner.live.clear();
+        // Also those that were just being loaded: nothing writes after this.
+        self.inner.actors.wait().await;
     }
 }

@@ -470,16 +470,37 @@ async fn a_file_that_is_no_database_is_said_to_be_damaged_and_left_alone() {
 
 #[tokio::test]
 async fn an_older_database_is_copied_before_it_is_changed() {
-    let Place { folder, store, owner } = Place::new().await;
+    let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    store.create(new_session(1, None)).await.unwrap();
-    soon(owner.close()).await;
-    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
-    // A schema older than ours, as far as the copy is concerned.
-    sqlx::query("update _sqlx_migrations set version = 0").execute(&mut other).await.unwrap();
-    other.close().await.unwrap();
+    let ours = sqlx::migrate!();
+    let newest = ours.iter().map(|migration| migration.version).max().unwrap();
+    // As the first version left it: one migration, one session.
+    let first = sqlx::migrate::Migrator {
+        migrations: ours.iter().filter(|migration| migration.version == 1).cloned().collect(),
+        ..sqlx::migrate::Migrator::DEFAULT
+    };
+    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut old = options.connect().await.unwrap();
+    first.run(&mut old).await.unwrap();
+    let row = "insert into session (session_id, title, cwd, model, mode, background, state, created_at_ms, \
+               updated_at_ms, last_seq, usage, last_line) values ('s', '', '', '', 'default', 0, 'idle', 0, 0, 0, '{}', '')";
+    sqlx::query(row).execute(&mut old).await.unwrap();
+    old.close().await.unwrap();
 
-    let _ = Store::open(&path).await.map(|_| ());
-    let copy = folder.path().join("journal.db.before-1");
-    assert_eq!(counts(&copy).await, [1, 1, 0, 0, 0]);
+    let (store, owner) = Store::open(&path).await.unwrap();
+    assert_eq!(store.counts().await, Ok((1, 0)));
+    soon(owner.close()).await;
+    assert_eq!(versions(&path).await, (1..=newest).collect::<Vec<_>>());
+    let copy = folder.path().join(format!("journal.db.before-{newest}"));
+    assert_eq!(counts(&copy).await, [1, 0, 0, 0, 0]);
+    assert_eq!(versions(&copy).await, [1], "the copy is the old one");
+}
+
+/// The migrations that a database has been through.
+async fn versions(path: &Path) -> Vec<i64> {
+    let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let query = "select version from _sqlx_migrations order by version";
+    let versions = sqlx::query_scalar(query).fetch_all(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    versions
 }

@@ -32,7 +32,7 @@ pub enum TransportError {
         /// What to change.
         why: String,
     },
-    /// The folder of the socket is open to others, or is not what it should be.
+    /// The folder of the socket or of the data is open to others, or is not what it should be.
     UnsafeFolder {
         /// The folder.
         path: PathBuf,
@@ -82,14 +82,18 @@ impl fmt::Display for TransportError {
                 write!(f, "{} is held: another agentd uses this state folder", path.display())
             }
             Self::InUse { path } => {
-                write!(f, "a daemon already answers on {}; stop it or choose another socket", path.display())
+                write!(
+                    f,
+                    "another program answers on {} already; stop it or choose another socket",
+                    path.display()
+                )
             }
             Self::NotASocket { path } => {
                 write!(f, "{} exists and is not a socket; move it away", path.display())
             }
             Self::BadPath { path, why } => write!(f, "{} cannot be a socket: {why}", path.display()),
             Self::UnsafeFolder { path, why } => {
-                write!(f, "{} cannot hold the socket: {why}", path.display())
+                write!(f, "the folder {} is not safe: {why}", path.display())
             }
             Self::Io { doing, path, source } => write!(f, "could not {doing} {}: {source}", path.display()),
         }

@@ -16,6 +16,7 @@ mod dispatch;
 mod envelope;
 mod error;
 mod exchange;
+mod folder;
 pub mod framing;
 mod limits;
 mod lock;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use connection::{Connection, Overloaded};
 pub use error::TransportError;
+pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;
 pub use limits::Limits;
 pub use lock::StateLock;

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jsonrpsee::{MethodCallback, Methods};
@@ -30,7 +30,17 @@ pub(super) struct House {
     pub stop: CancellationToken,
     /// Whom we run as.
     pub uid: u32,
-    open: AtomicUsize,
+    open: Arc<AtomicUsize>,
+}
+
+/// The house that further connections get: another one after the limits have changed.
+#[derive(Clone)]
+struct Current(Arc<RwLock<Arc<House>>>);
+
+impl Current {
+    fn get(&self) -> Arc<House> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl House {
@@ -51,7 +61,7 @@ impl Drop for OpenConnection {
 
 /// A socket being served. Dropping it ends everything at once; [`Serving::finished`] ends it well.
 pub struct Serving {
-    house: Arc<House>,
+    current: Current,
     accepting: CancellationToken,
     /// One task, which owns all the others.
     task: JoinSet<()>,
@@ -86,21 +96,30 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
     let (listener, file) = bound.into_parts();
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
-    let house = Arc::new(House { methods, limits, stop, uid, open: AtomicUsize::new(0) });
+    let house = Arc::new(House { methods, limits, stop, uid, open: Arc::default() });
+    let current = Current(Arc::new(RwLock::new(house)));
     let mut task = JoinSet::new();
-    task.spawn(accept_all(listener, Arc::clone(&house), accepting.clone()));
-    Serving { house, accepting, task, file, path }
+    task.spawn(accept_all(listener, current.clone(), accepting.clone()));
+    Serving { current, accepting, task, file, path }
 }
 
 impl Serving {
     /// Connections that are open now.
     pub fn connections(&self) -> usize {
-        self.house.open.load(Ordering::Relaxed)
+        self.current.get().open.load(Ordering::Relaxed)
     }
 
     /// Where it listens, unless the socket was inherited.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Other limits for the connections to come; those that are open keep theirs.
+    pub fn set_limits(&self, limits: Limits) {
+        let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
+        let old = &**current;
+        let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
+        *current = Arc::new(House { methods, limits, stop, uid: old.uid, open });
     }
 
     /// Takes in no further connection; those that are open are served on.
@@ -111,7 +130,7 @@ impl Serving {
     /// Waits for `stop`, then until every connection has ended, at most `grace`; then what is left is
     /// cut off and the socket removed. True if nothing had to be cut off.
     pub async fn finished(mut self, grace: Duration) -> bool {
-        self.house.stop.cancelled().await;
+        self.current.get().stop.cancelled().await;
         let in_time = tokio::time::timeout(grace, self.task.join_next()).await.is_ok();
         self.task.shutdown().await;
         drop(self.file.take());
@@ -119,7 +138,7 @@ impl Serving {
     }
 }
 
-async fn accept_all(listener: UnixListener, house: Arc<House>, accepting: CancellationToken) {
+async fn accept_all(listener: UnixListener, current: Current, accepting: CancellationToken) {
     let mut connections = JoinSet::new();
     let mut pause = SHORTEST_PAUSE;
     let mut number = 0u64;
@@ -133,6 +152,7 @@ async fn accept_all(listener: UnixListener, house: Arc<House>, accepting: Cancel
             }
             accepted = listener.accept() => accepted,
         };
+        let house = current.get();
         match accepted {
             Ok((socket, _)) if connections.len() >= house.limits.max_connections => {
                 turn_away(&socket, house.limits.max_connections);
@@ -140,7 +160,7 @@ async fn accept_all(listener: UnixListener, house: Arc<House>, accepting: Cancel
             Ok((socket, _)) => {
                 pause = SHORTEST_PAUSE;
                 number += 1;
-                connections.spawn(attend(socket, number, Arc::clone(&house)));
+                connections.spawn(attend(socket, number, house));
             }
             Err(e) if is_shortage(&e) => {
                 if pause == SHORTEST_PAUSE {

@@ -5,20 +5,19 @@
 //! only if it is proven to be a dead socket: connecting to it is refused. Two daemons that start at
 //! once take turns by a lock on the folder, which is held only while binding or removing.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
-use nix::unistd::geteuid;
 use tokio::net::UnixListener;
 
 use super::error::TransportError;
+use super::folder::{open_folder, private_folder};
 
 /// Longest path of a Unix socket: 108 bytes with the closing zero.
 const LONGEST_PATH: usize = 107;
@@ -119,59 +118,6 @@ fn check_path(path: &Path) -> Result<&Path, TransportError> {
         (Some(folder), Some(_)) => Ok(folder),
         _ => Err(bad("it needs a folder and a name".into())),
     }
-}
-
-/// Makes the folder or checks it; returns a handle of exactly the folder that was checked.
-fn private_folder(folder: &Path) -> Result<File, TransportError> {
-    if let Some(above) = folder.parent() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(above)
-            .map_err(|e| TransportError::io("make the folder", above, e))?;
-    }
-    let made = match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => true,
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(e) => return Err(TransportError::io("make the folder", folder, e)),
-    };
-    if made {
-        // An unusual umask may have taken bits away from the owner.
-        fs::set_permissions(folder, Permissions::from_mode(0o700))
-            .map_err(|e| TransportError::io("make private", folder, e))?;
-    }
-    let bad = |why: String| TransportError::UnsafeFolder { path: folder.to_owned(), why };
-    let handle = match open_folder(folder) {
-        Ok(handle) => handle,
-        Err(e) => {
-            let kind = fs::symlink_metadata(folder).map(|m| m.file_type());
-            return Err(match kind {
-                Ok(kind) if kind.is_symlink() => bad("it is a link; name the folder itself".into()),
-                Ok(kind) if !kind.is_dir() => bad("it is not a folder".into()),
-                _ => TransportError::io("open the folder", folder, e),
-            });
-        }
-    };
-    let meta = handle.metadata().map_err(|e| TransportError::io("look at", folder, e))?;
-    let (owner, us) = (meta.uid(), geteuid().as_raw());
-    if owner != us {
-        return Err(bad(format!("it belongs to user {owner}, and we are user {us}")));
-    }
-    let mode = meta.mode() & 0o7777;
-    if mode & 0o1002 != 0 {
-        return Err(bad(format!(
-            "it is open to everybody (mode {mode:04o}); choose a folder of its own inside it"
-        )));
-    }
-    if mode & 0o777 != 0o700 {
-        return Err(bad(format!("its mode is {mode:04o}; chmod it to 0700")));
-    }
-    Ok(handle)
-}
-
-/// Opens the folder itself, never what a link points to.
-fn open_folder(folder: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits()).open(folder)
 }
 
 /// Removes a dead socket; refuses everything else that stands at `path`.

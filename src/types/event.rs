@@ -140,6 +140,15 @@ pub enum Event {
         /// Clients attached now.
         clients: u32,
     },
+    /// The daemon read its configuration again. Sessions are told that have clients or a running turn;
+    /// what is already running keeps what it began with.
+    #[serde(rename = "config.reloaded")]
+    ConfigReloaded {
+        /// Keys that changed and count from now on, for example `retry.attempts`.
+        changed: Vec<String>,
+        /// Keys that changed and count only after a restart of the daemon.
+        needs_restart: Vec<String>,
+    },
     /// The session was killed and takes no more input.
     #[serde(rename = "session.ended")]
     SessionEnded {
@@ -430,6 +439,7 @@ impl Event {
             Event::SessionContext { .. } => "session.context",
             Event::SessionAttached { .. } => "session.attached",
             Event::SessionDetached { .. } => "session.detached",
+            Event::ConfigReloaded { .. } => "config.reloaded",
             Event::SessionEnded { .. } => "session.ended",
             Event::WorkspaceTrustRequired { .. } => "workspace.trust_required",
             Event::TurnQueued { .. } => "turn.queued",

@@ -14,10 +14,10 @@ use crate::support::wait::within;
 
 /// How `agentctl` ended and what it said.
 #[derive(Debug)]
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
+pub(super) struct Said {
+    pub(super) code: i32,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Said {
@@ -28,19 +28,19 @@ impl Said {
     }
 
     /// What a command printed that must have succeeded.
-    fn fine(self) -> String {
+    pub(super) fn fine(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.out
     }
 
-    fn json(self) -> Value {
+    pub(super) fn json(self) -> Value {
         let out = self.fine();
         serde_json::from_str(&out).unwrap_or_else(|_| panic!("not JSON: {out:?}"))
     }
 }
 
 /// `agentctl` in the workspace of the house, with its environment and nothing else.
-fn command(house: &House, args: &[&str]) -> Command {
+pub(super) fn command(house: &House, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_agentctl"));
     command
         .env_clear()
@@ -60,12 +60,12 @@ fn command(house: &House, args: &[&str]) -> Command {
 }
 
 /// Waits for its end.
-async fn ended(house: &House, child: Child) -> Said {
+pub(super) async fn ended(house: &House, child: Child) -> Said {
     Said::of(within("agentctl to end", || house.log(), child.wait_with_output()).await.expect("it ran"))
 }
 
 /// Runs it to its end.
-async fn ctl(house: &House, args: &[&str]) -> Said {
+pub(super) async fn ctl(house: &House, args: &[&str]) -> Said {
     ended(house, command(house, args).spawn().expect("agentctl starts")).await
 }
 

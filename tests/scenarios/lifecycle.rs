@@ -174,15 +174,6 @@ async fn without_a_configuration_the_environment_says_where_the_model_is() {
 }
 
 #[tokio::test]
-async fn sighup_does_not_end_it() {
-    let house = House::start().await;
-    let alice = house.client("alice").await;
-    house.signal(Signal::SIGHUP);
-    until("the signal to be heard", || house.log(), || house.log().contains("SIGHUP").then_some(())).await;
-    alice.call("daemon.status", json!({})).await;
-}
-
-#[tokio::test]
 async fn places_can_be_chosen_and_status_tells_them() {
     for by_flag in [true, false] {
         let house = House::plan().build().await;
@@ -204,7 +195,11 @@ async fn places_can_be_chosen_and_status_tells_them() {
 }
 
 /// The program as a service manager starts it: `stdin` becomes descriptor 3.
-fn activated(house: &House, count: u32, stdin: impl Into<std::process::Stdio>) -> tokio::process::Command {
+pub(super) fn activated(
+    house: &House,
+    count: u32,
+    stdin: impl Into<std::process::Stdio>,
+) -> tokio::process::Command {
     let agentd = house.command();
     let agentd = agentd.as_std();
     let mut shell = tokio::process::Command::new("bash");
@@ -254,12 +249,217 @@ async fn something_else_that_is_handed_over_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_may_ask_it_to_stop() {
-    let mut house = House::start().await;
-    let alice = house.client("alice").await;
-    alice.call("daemon.shutdown", json!({})).await;
+async fn a_client_may_ask_it_to_stop_and_another_to_hurry() {
+    for mode in ["drain", "now"] {
+        let mut house = House::start().await;
+        let alice = house.client("alice").await;
+        alice.call("daemon.shutdown", json!({"mode": mode})).await;
+        assert!(house.ended().await.success());
+        assert!(!house.socket().exists());
+    }
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let (alice, bob) = (house.client("alice").await, house.client("bob").await);
+    let refusal = alice.refused("daemon.shutdown", json!({"mode": "soon"})).await;
+    assert_eq!(refusal.kind, "invalid_params");
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo begun; until [ -e go ]; do sleep 0.01; done; sleep 1000")]));
+    session.submit("go").await;
+    seen.wait_for("tool.progress").await;
+    alice.call("daemon.shutdown", json!({"mode": "drain"})).await;
+    until("the daemon to begin to stop", || house.log(), || house.log().contains("stopping").then_some(()))
+        .await;
+    bob.call("daemon.shutdown", json!({"mode": "now"})).await;
     assert!(house.ended().await.success());
+    assert!(house.log().contains("asked to hurry"), "{}", house.log());
+    assert_eq!(house.tool_processes(), []);
+}
+
+#[tokio::test]
+async fn while_it_stops_nobody_new_gets_in_and_nothing_new_begins() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let alice = house.client("alice").await;
+    let (session, idle) = (alice.create(&house).await, alice.create(&house).await);
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo begun; until [ -e go ]; do sleep 0.01; done")]));
+    session.submit("go").await;
+    seen.wait_for("tool.progress").await;
+    house.signal(Signal::SIGTERM);
+    until("the daemon to begin to stop", || house.log(), || house.log().contains("stopping").then_some(()))
+        .await;
+    let socket = house.socket();
+    let look = || std::os::unix::net::UnixStream::connect(&socket).is_err().then_some(());
+    until("connections to be refused", || house.log(), look).await;
+    let refusal = alice.refused("session.create", json!({"cwd": house.workspace()})).await;
+    assert_eq!((refusal.code, refusal.kind.as_str()), (-32017, "shutting_down"));
+    assert_eq!(idle.refused("submit", json!({"input": "hello"})).await.kind, "shutting_down");
+    assert_eq!(alice.refused("daemon.reload", json!({})).await.kind, "shutting_down");
+    house.write("go", "");
+    assert!(house.ended().await.success());
+}
+
+/// The longest that a stop may take, S12.
+const END_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
+#[tokio::test]
+async fn sigterm_with_ten_running_turns_ends_in_time_and_all_can_go_on() {
+    let mut house =
+        House::plan().config("[permissions]\nallow = [\"Bash(echo:*)\", \"Bash(trap:*)\"]").start().await;
+    house.models.otherwise(|request| {
+        let said = request.body["messages"].to_string();
+        let has_result = !request.tool_results().is_empty();
+        match () {
+            () if said.contains("hang") && !said.contains("again") => {
+                Step::text("a b c").hold_after(1, &Gate::new())
+            }
+            () if said.contains("silent") => Step::text("at last").hold(&Gate::new()),
+            () if said.contains("stubborn") && !has_result => {
+                Step::calls([bash("trap '' TERM INT HUP; echo begun; while :; do sleep 0.2; done")])
+            }
+            () if said.contains("ask") && !has_result => Step::calls([bash("touch asked")]),
+            () => Step::text("Done."),
+        }
+    });
+    let alice = house.client("alice").await;
+    let mut sessions = Vec::new();
+    for (what, ready) in [
+        ("hang", "message.text_delta"),
+        ("hang", "message.text_delta"),
+        ("hang", "message.text_delta"),
+        ("silent", "turn.phase"),
+        ("stubborn", "tool.progress"),
+        ("stubborn", "tool.progress"),
+        ("stubborn", "tool.progress"),
+        ("ask", "permission.requested"),
+        ("ask", "permission.requested"),
+        ("ask", "permission.requested"),
+    ] {
+        let session = alice.create(&house).await;
+        let mut seen = session.follow().await;
+        session.submit(what).await;
+        let event = seen.wait_for(ready).await;
+        sessions.push((what, session.id.clone(), event));
+    }
+    // One client takes nothing in, another says half a word.
+    let mut stuck = house.raw().await;
+    for n in 0..32 {
+        stuck.line(json!({"jsonrpc": "2.0", "id": n, "method": "rpc.discover"})).await;
+    }
+    let mut half = house.raw().await;
+    half.send("{\"jsonrpc\": ").await;
+
+    let began = std::time::Instant::now();
+    let status = house.stop().await;
+    let took = began.elapsed();
+    assert!(status.success(), "{status}: {}", house.log());
+    assert!(took <= END_WITHIN, "it took {took:?}\n{}", house.log());
     assert!(!house.socket().exists());
+    assert_eq!(house.tool_processes(), [], "nothing is left");
+    assert_eq!(std::fs::read_to_string(house.path("data/agentd/agentd.lock")).expect("there"), "");
+
+    // From now on the model answers at once.
+    house.models.otherwise(|_| Step::text("Done."));
+    house.launch().await;
+    let bob = house.client("bob").await;
+    for (what, id, event) in sessions {
+        let session = crate::support::client::Session { client: bob.clone(), id };
+        let mut seen = session.follow().await;
+        match what {
+            "stubborn" => {
+                let ended = seen.wait_for("tool.completed").await;
+                assert_eq!(ended["status"], "cancelled", "what it is, and not unknown");
+            }
+            "ask" => {
+                let pending = session.pending().await;
+                assert_eq!(pending[0]["request_id"], event["request_id"], "still pending, the same");
+                session.answer(&event, json!({"decision": "deny"})).await;
+            }
+            _ => {}
+        }
+        seen.turn_ends("success").await;
+    }
+    assert_eq!(house.read("asked"), "");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn sigterm_during_the_start_leaves_nothing_in_the_way() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut house = House::plan().build().await;
+    let mut clean = 0;
+    for round in 0..30u32 {
+        let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
+        let mut child =
+            house.command().stdout(std::process::Stdio::null()).stderr(log).spawn().expect("starts");
+        // Somewhere between its first instruction and its being ready; any moment is a right one.
+        tokio::time::sleep(std::time::Duration::from_millis(u64::from(round) * 3)).await;
+        let pid = i32::try_from(child.id().expect("it runs")).expect("a process id");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGTERM).expect("it runs");
+        let status = within("the daemon to end", || house.log(), child.wait()).await.expect("ours");
+        if status.success() {
+            clean += 1;
+            assert!(!house.socket().exists(), "round {round}: {}", house.log());
+            let lock = std::fs::read_to_string(house.path("data/agentd/agentd.lock")).unwrap_or_default();
+            assert_eq!(lock, "", "round {round}");
+        } else {
+            // Before it listened to signals it had made nothing.
+            assert_eq!(status.signal(), Some(15), "round {round}: {status} {}", house.log());
+        }
+    }
+    eprintln!("{clean} of 30 ended by themselves");
+    house.launch().await;
+    house.client("alice").await.call("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn sigterm_during_the_recovery_loses_nothing() {
+    let mut house = House::start().await;
+    house.models.otherwise(|_| Step::text("one two").hold_after(1, &Gate::new()));
+    let alice = house.client("alice").await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        let session = alice.create(&house).await;
+        session.submit("count").await;
+        ids.push(session.id.clone());
+    }
+    house.models.wait_for_requests(20).await;
+    house.kill().await;
+    for _ in 0..2 {
+        house.launch().await;
+        assert!(house.stop().await.success(), "{}", house.log());
+    }
+    house.models.otherwise(|_| Step::text("Done."));
+    house.launch().await;
+    let bob = house.client("bob").await;
+    for id in ids {
+        let session = crate::support::client::Session { client: bob.clone(), id };
+        session.follow().await.turn_ends("success").await;
+    }
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn what_sessions_would_be_refused_with_is_refused_at_the_start_and_by_the_doctor() {
+    use super::agentctl::ctl;
+    for (config, words) in [
+        ("[session]\nmode = \"plan\"\n", ["config.toml:2: ", "not built yet"]),
+        ("\n[session]\nmode = \"bypass\"\n", ["config.toml:3: ", "allow_bypass"]),
+        ("[models]\nmain = \"nobody/x\"\n", ["config.toml:2: ", "nobody"]),
+        ("[retry]\natempts = 2\n", ["config.toml:2: ", "attempts"]),
+    ] {
+        refuses(config, &words).await;
+        let house = House::plan().build().await;
+        std::fs::write(house.path("config.toml"), config).expect("written");
+        let said = ctl(&house, &["doctor"]).await;
+        assert_eq!(said.code, 4, "{said:?}");
+        for word in words {
+            assert!(said.out.contains(word), "{word:?} is missing in {}", said.out);
+        }
+        assert!(!house.path("data").exists(), "nothing is made by looking");
+    }
+    let house = House::plan().build().await;
+    let said = ctl(&house, &["doctor"]).await.fine();
+    assert!(said.contains("the configuration is right"), "{said}");
 }
 
 #[tokio::test]

@@ -15,10 +15,13 @@ mod limits;
 mod list;
 mod model_errors;
 mod modes;
+mod one_daemon;
 mod prefix;
+mod reload;
 mod resume;
 mod submit;
 mod trust;
+mod upgrade;
 
 use serde_json::{Value, json};
 

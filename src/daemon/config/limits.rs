@@ -1,9 +1,11 @@
-//! `[limits]`: what one client may ask for.
+//! `[limits]`: what one client may ask for, and what is kept in memory.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
+use super::values::Span;
 use crate::transport;
 
 /// Deeper JSON is refused by the parser in any case.
@@ -28,9 +30,30 @@ pub struct Limits {
     pub subscriptions: Option<NonZeroUsize>,
     /// Whether root may connect to a daemon of another user.
     pub allow_root: bool,
+    /// How long a session that nobody uses stays in memory.
+    pub idle_unload: Option<Span>,
+    /// Sessions in memory; beyond that, those that were not used for longest leave at once.
+    pub loaded_sessions: Option<NonZeroUsize>,
 }
 
+/// A session that nobody uses is in memory for so long.
+const IDLE_UNLOAD: Duration = Duration::from_secs(600);
+/// So many sessions are in memory, unless more are used.
+const LOADED_SESSIONS: usize = 1_000;
+
 impl Limits {
+    /// How long a session that nobody uses stays in memory.
+    #[must_use]
+    pub fn idle_unload(&self) -> Duration {
+        self.idle_unload.map_or(IDLE_UNLOAD, |span| span.0)
+    }
+
+    /// Sessions in memory, unless more are used.
+    #[must_use]
+    pub fn loaded_sessions(&self) -> usize {
+        self.loaded_sessions.map_or(LOADED_SESSIONS, NonZeroUsize::get)
+    }
+
     /// The same in the transport's words.
     #[must_use]
     pub fn of_transport(&self) -> transport::Limits {

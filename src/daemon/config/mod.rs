@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use crate::api::endpoint::{self, Env};
 
-pub use tables::{Config, LogFormat, Provider, ProviderKind};
+pub use tables::{Config, LogFormat, LogLevel, Provider, ProviderKind};
 
+mod changes;
 mod limits;
 mod paths;
 mod source;
 mod tables;
 mod values;
 
+pub(super) use changes::Changes;
 use source::Source;
 
 /// What is wrong with the configuration.
@@ -78,6 +80,7 @@ impl Config {
         let mut config = Self::parse(&text, last)?;
         config.files = sources.iter().map(|source| source.file.clone()).collect();
         config.sources = sources;
+        config.table = merged;
         if config.providers.is_empty() {
             config.fill_from_environment(env);
         }
@@ -178,7 +181,6 @@ fn nearest_known(message: &str) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::tables::LogLevel;
     use super::values::Span;
     use super::*;
 

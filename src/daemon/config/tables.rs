@@ -53,6 +53,9 @@ pub struct Config {
     /// The same with their texts.
     #[serde(skip)]
     pub(super) sources: Vec<Source>,
+    /// What they say together.
+    #[serde(skip)]
+    pub(super) table: toml::Table,
 }
 
 /// `[daemon]`

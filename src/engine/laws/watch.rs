@@ -375,7 +375,10 @@ fn sum(mut sum: Usage, more: &Usage) -> Usage {
 }
 
 fn is_of_session(event: &Event) -> bool {
-    matches!(event, Event::SessionAttached { .. } | Event::SessionDetached { .. })
+    matches!(
+        event,
+        Event::SessionAttached { .. } | Event::SessionDetached { .. } | Event::ConfigReloaded { .. }
+    )
 }
 
 fn may_follow_abort(event: &Event) -> bool {

@@ -187,6 +187,10 @@ impl World {
             Step::Kill => drop(self.feed(Input::Kill { origin: someone() })?),
             Step::Attach => drop(self.feed(Input::Attached { clients: 1, origin: someone() })?),
             Step::Detach => drop(self.feed(Input::Detached { clients: 0, origin: someone() })?),
+            Step::Reload => {
+                let changed = vec!["retry.attempts".into()];
+                self.feed(Input::Reloaded { changed, needs_restart: Vec::new() })?;
+            }
             Step::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,
             Step::Late { pick } => self.hear_late(*pick)?,
         }

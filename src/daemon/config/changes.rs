@@ -1,0 +1,137 @@
+//! What differs between two configurations, key by key, and when each difference counts.
+
+use std::collections::BTreeSet;
+
+use toml::{Table, Value};
+
+use super::Config;
+
+/// Keys that are read once, at the start.
+const AT_START: [&str; 3] = ["daemon.socket", "daemon.data_dir", "daemon.log_format"];
+
+/// Keys and tables that are accepted and have no effect yet: a change of them is none.
+const WITHOUT_EFFECT: [&str; 18] = [
+    "compaction",
+    "hooks",
+    "knowledge",
+    "mcp",
+    "models.backup",
+    "models.fallback",
+    "models.large_context",
+    "models.quick",
+    "models.reasoning",
+    "models.task",
+    "models.vision",
+    "permissions.safe_commands",
+    "permissions.unattended",
+    "sandbox",
+    "session.budgets.session_usd",
+    "session.simple",
+    "session.thinking",
+    "telemetry",
+];
+
+/// Keys that differ, dotted, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// They count at once.
+    pub at_once: Vec<String>,
+    /// They count after a restart.
+    pub after_restart: Vec<String>,
+}
+
+impl Changes {
+    /// What is new in `new`, compared with what is in force: that is `old`, save for what only the
+    /// start reads, which is as it was `at_start`.
+    pub fn between(at_start: &Config, old: &Config, new: &Config) -> Self {
+        let is_any = |key: &str, of: &[&str]| {
+            of.iter().any(|name| {
+                key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        let at_once = keys(&old.table, &new.table)
+            .into_iter()
+            .filter(|key| !is_any(key, &AT_START) && !is_any(key, &WITHOUT_EFFECT))
+            .collect();
+        let after_restart =
+            keys(&at_start.table, &new.table).into_iter().filter(|key| is_any(key, &AT_START)).collect();
+        Self { at_once, after_restart }
+    }
+}
+
+fn keys(old: &Table, new: &Table) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    differ("", old, new, &mut found);
+    found
+}
+
+fn differ(above: &str, old: &Table, new: &Table, found: &mut BTreeSet<String>) {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let none = Table::new();
+    for name in names {
+        let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+        match (old.get(name), new.get(name)) {
+            (Some(Value::Table(old)), Some(Value::Table(new))) => differ(&path, old, new, found),
+            (Some(Value::Table(old)), None) => differ(&path, old, &none, found),
+            (None, Some(Value::Table(new))) => differ(&path, &none, new, found),
+            (old, new) if old == new => {}
+            _ => {
+                found.insert(path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config { table: text.parse().expect("toml"), ..Config::default() }
+    }
+
+    fn check(at_start: &str, old: &str, new: &str, at_once: &[&str], after_restart: &[&str]) {
+        let changes = Changes::between(&config(at_start), &config(old), &config(new));
+        assert_eq!(changes.at_once, at_once, "{old} -> {new}");
+        assert_eq!(changes.after_restart, after_restart, "{at_start} -> {new}");
+    }
+
+    #[test]
+    fn keys_are_named_one_by_one() {
+        check("", "", "", &[], &[]);
+        check("", "[retry]\nattempts = 3", "[retry]\nattempts = 3", &[], &[]);
+        check(
+            "",
+            "[retry]\nattempts = 3",
+            "[retry]\nattempts = 4\nbase_ms = 1",
+            &["retry.attempts", "retry.base_ms"],
+            &[],
+        );
+        check("", "[retry]\nattempts = 3", "", &["retry.attempts"], &[]);
+        check("", "", "[providers.x]\nkind = \"replay\"", &["providers.x.kind"], &[]);
+        check("", "[model.\"a/b\"]\nvision = true", "", &["model.a/b.vision"], &[]);
+        check(
+            "",
+            "[permissions]\nallow = [\"Read\"]",
+            "[permissions]\nallow = []",
+            &["permissions.allow"],
+            &[],
+        );
+        check("", "", "[sandbox]\nlevel = \"off\"\n[session]\nsimple = true", &[], &[]);
+    }
+
+    #[test]
+    fn what_only_the_start_reads_is_compared_with_the_start() {
+        let (a, b) = ("[daemon]\nsocket = \"/a\"", "[daemon]\nsocket = \"/b\"");
+        check(a, a, b, &[], &["daemon.socket"]);
+        check(a, b, b, &[], &["daemon.socket"]);
+        check(a, b, a, &[], &[]);
+        check(
+            "",
+            "",
+            "[daemon]\nlog = \"debug\"\nlog_format = \"json\"",
+            &["daemon.log"],
+            &["daemon.log_format"],
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Reading the configuration again while the daemon runs (S12). A wrong one changes nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::config::{Changes, Config, ConfigError};
+use super::error::DaemonError;
+use super::places::Places;
+use super::{telemetry, wiring};
+use crate::api::params::{LastReload, ReloadReply};
+use crate::rpc::{ConfigState, Refused};
+use crate::session::Registry;
+use crate::transport::Serving;
+use crate::types::time::Clock;
+
+/// What a reload needs to know of the start.
+pub(super) struct Reloader {
+    /// `--config`.
+    pub flag: Option<PathBuf>,
+    pub places: Places,
+    pub instance: String,
+    pub registry: Registry,
+    pub clock: Arc<dyn Clock>,
+    pub at_start: Config,
+    pub in_force: Config,
+    pub state: watch::Sender<ConfigState>,
+}
+
+impl Reloader {
+    /// Reads the files and puts what they say into force: for the models, tools, rules and sessions
+    /// that begin from now on, the connections to come, and the log.
+    ///
+    /// # Errors
+    /// They are wrong: nothing has changed. That is logged, and `daemon.status` tells it.
+    pub async fn reload(&mut self, serving: &Serving) -> Result<ReloadReply, Refused> {
+        let at_ms = self.clock.now();
+        let (config, reply) = match self.take().await {
+            Ok(taken) => taken,
+            Err(error) => {
+                let refused = refused(error);
+                tracing::error!(error = %refused.message, "the configuration was not taken; the one in force stays");
+                self.state.send_modify(|state| {
+                    let needs_restart =
+                        state.last_reload.take().map(|last| last.needs_restart).unwrap_or_default();
+                    let error = Some(refused.message.clone());
+                    state.last_reload = Some(LastReload { at_ms, error, needs_restart });
+                });
+                return Err(refused);
+            }
+        };
+        serving.set_limits(config.limits.of_transport());
+        telemetry::set_level(config.daemon.log);
+        self.state.send_replace(ConfigState {
+            files: files(&config),
+            last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),
+        });
+        self.in_force = config;
+        tracing::info!(changed = ?reply.changed, needs_restart = ?reply.needs_restart, "configuration read again");
+        Ok(reply)
+    }
+
+    async fn take(&self) -> Result<(Config, ReloadReply), DaemonError> {
+        let env = |name: &str| std::env::var(name).ok();
+        let config = Config::load(&env, self.flag.clone())?;
+        let setup = wiring::setup(&config, &self.places, &self.instance)?;
+        let Changes { at_once: changed, after_restart: needs_restart } =
+            Changes::between(&self.at_start, &self.in_force, &config);
+        // Also when no key has changed: a file with a key may hold another one.
+        self.registry.reload(setup, &changed, &needs_restart).await;
+        Ok((config, ReloadReply { changed, needs_restart }))
+    }
+}
+
+/// Files that were read, as they are told.
+pub(super) fn files(config: &Config) -> Vec<String> {
+    config.files.iter().map(|file| file.display().to_string()).collect()
+}
+
+fn refused(error: DaemonError) -> Refused {
+    let message = error.to_string();
+    match error {
+        DaemonError::Config(ConfigError { file, line, .. }) => {
+            Refused { file: file.map(|file| file.display().to_string()), line, message }
+        }
+        _ => Refused { file: None, line: None, message },
+    }
+}

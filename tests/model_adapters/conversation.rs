@@ -1,0 +1,126 @@
+//! What is asked and what is understood of the answer.
+
+use super::*;
+
+#[tokio::test]
+async fn a_conversation_with_tools_is_held_with_either_api() {
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        server.push(
+            Step::calls([("Read", json!({"file_path":"a"})), ("Read", json!({"file_path":"ß"}))])
+                .thinking("Let me see.")
+                .say("I read.")
+                .usage(100, 20),
+        );
+        server.push(Step::text("All done."));
+        let models = models(kind, &server);
+
+        let asked = hello();
+        let (deltas, reply) = call(&models, &asked).await;
+        let reply = reply.unwrap();
+        assert_eq!(text(&deltas), "I read.");
+        assert_eq!(reply.stop_reason, StopReason::ToolUse);
+        assert_eq!(reply.usage, Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() });
+        assert_eq!(reply.content.len(), 4, "{reply:?}");
+
+        let (deltas, reply) = call(&models, &continued(asked, &reply)).await;
+        assert_eq!(text(&deltas), "All done.");
+        assert_eq!(reply.unwrap().stop_reason, StopReason::EndTurn);
+
+        server.assert_no_breach();
+        let requests = server.requests();
+        assert_eq!(requests[1].tool_results().len(), 2, "{:?}", requests[1].body);
+        assert_eq!(requests[1].tool_results()[0].1, "result of Read");
+        let sent = match kind {
+            Kind::Anthropic => requests[0].header("x-api-key"),
+            _ => requests[0].header("authorization").and_then(|value| value.strip_prefix("Bearer ")),
+        };
+        assert_eq!(sent, Some(KEY));
+        assert_eq!(requests[0].header("anthropic-version").is_some(), kind == Kind::Anthropic);
+        assert!(requests[0].header("user-agent").is_some_and(|agent| agent.starts_with("agentd/")));
+    }
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let server = ModelServer::start().await;
+    server.otherwise(|_| Step::text("hi"));
+    let models = models(Kind::Anthropic, &server);
+    models.warm().await;
+    for _ in 0..20 {
+        call(&models, &hello()).await.1.unwrap();
+    }
+    assert!(server.connections() < 20, "{} connections for 20 calls", server.connections());
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_reads_like_a_stream() {
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        let step = Step::calls([("Read", json!({"file_path":"a"}))]).say("I read.").usage(7, 3);
+        server.push(step.clone());
+        server.push(step);
+        let plain = ModelSettings { streaming: false, ..ModelSettings::default() };
+        let piecewise = models(kind, &server);
+        let whole = models_with(provider(kind, &server), |settings| {
+            settings.models.insert("test/scripted".into(), plain);
+        });
+        let (streamed_deltas, streamed) = call(&piecewise, &hello()).await;
+        let (deltas, reply) = call(&whole, &hello()).await;
+        let (mut streamed, reply) = (streamed.unwrap(), reply.unwrap());
+        assert_eq!(text(&deltas), text(&streamed_deltas));
+        // Ids carry the number of the request.
+        streamed.response_id.clone_from(&reply.response_id);
+        if let (
+            Some(ReplyBlock::ToolCall { provider_id, .. }),
+            Some(ReplyBlock::ToolCall { provider_id: id, .. }),
+        ) = (streamed.content.last_mut(), reply.content.last())
+        {
+            provider_id.clone_from(id);
+        }
+        assert_eq!(reply, streamed);
+        server.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn headers_of_the_settings_are_sent_and_win() {
+    let server = ModelServer::start().await;
+    server.push(Step::text("hi"));
+    let mut provider = provider(Kind::Anthropic, &server);
+    provider.headers.insert("anthropic-version".into(), "2099-01-01".into());
+    provider.headers.insert("X-Title".into(), "test".into());
+    call(&models_with(provider, |_| {}), &hello()).await.1.unwrap();
+    let request = &server.requests()[0];
+    assert_eq!(request.header("anthropic-version"), Some("2099-01-01"));
+    assert_eq!(request.header("x-title"), Some("test"));
+}
+
+#[tokio::test]
+async fn the_test_server_refuses_what_a_strict_provider_refuses() {
+    let server = ModelServer::start().await;
+    let twice = request(vec![Message::user("one"), Message::user("two")]);
+    let call_id = Mint::new(1, Seed(1)).call();
+    let unanswered = Block::ToolCall(ToolCall {
+        call_id,
+        provider_id: "c1".into(),
+        tool: "Read".into(),
+        input: json!({}),
+        input_error: None,
+    });
+    let said = Message { role: Role::Assistant, content: vec![unanswered] };
+    let open = request(vec![Message::user("one"), said, Message::user("two")]);
+    let mut breaches = 0;
+    for kind in BOTH {
+        let models = models(kind, &server);
+        for (asked, words) in [(&open, "c1"), (&hello(), "no step left")] {
+            let fault = fault(&models, asked).await;
+            assert_eq!(fault.kind, FaultKind::BadRequest);
+            assert!(fault.message.contains(words), "{fault:?} lacks {words:?}");
+            breaches += 1;
+            assert_eq!(server.breaches().len(), breaches);
+        }
+    }
+    let fault = fault(&models(Kind::Anthropic, &server), &twice).await;
+    assert!(fault.message.contains("expected role assistant"), "{fault:?}");
+}

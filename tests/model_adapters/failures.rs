@@ -1,0 +1,103 @@
+//! Refusals, missing keys, servers that are not there.
+
+use super::*;
+
+#[tokio::test]
+async fn refusals_of_the_server_become_faults() {
+    let page = || Step::raw(502, "text/html", "<html>Bad gateway</html>");
+    let cases: Vec<(Step, FaultKind, &str, Option<u64>)> = vec![
+        (
+            Step::error(429, "rate_limit_error", "slow down").header("retry-after", "2"),
+            FaultKind::RateLimited,
+            "slow down",
+            Some(2_000),
+        ),
+        (Step::error(529, "overloaded_error", "Overloaded"), FaultKind::Overloaded, "Overloaded", None),
+        (Step::error(500, "api_error", "oops"), FaultKind::Server, "oops", None),
+        (page(), FaultKind::Server, "a web page", None),
+        (
+            Step::error(401, "authentication_error", "bad key"),
+            FaultKind::Unauthorized,
+            "[providers.test]",
+            None,
+        ),
+        (Step::error(403, "permission_error", "no"), FaultKind::Forbidden, "no", None),
+        (Step::error(404, "not_found_error", "model: x"), FaultKind::NotFound, "model: x", None),
+        (Step::error(413, "request_too_large", "big"), FaultKind::BadRequest, "big", None),
+        (
+            Step::raw(307, "text/plain", "").header("location", "http://127.0.0.1:1/"),
+            FaultKind::BadRequest,
+            "redirects are not followed",
+            None,
+        ),
+        (Step::raw(200, "text/html", "<html>log in</html>"), FaultKind::Garbage, "a web page", None),
+        (Step::raw(200, "application/json", "{\"a\":"), FaultKind::Garbage, "JSON", None),
+        (Step::raw(200, "text/event-stream", "data: {\n\n"), FaultKind::Garbage, "JSON", None),
+        (Step::raw(200, "text/event-stream", ""), FaultKind::Interrupted, "ended before", None),
+        (
+            Step::text("some words").break_off("overloaded_error", "sorry"),
+            FaultKind::Overloaded,
+            "sorry",
+            None,
+        ),
+        (Step::text("some words here").cut_after(350), FaultKind::Interrupted, "broke", None),
+    ];
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        let models = models(kind, &server);
+        for (step, expected, words, retry_after_ms) in &cases {
+            server.push(step.clone());
+            let fault = fault(&models, &hello()).await;
+            assert_eq!(fault.kind, *expected, "{kind:?} {fault:?}");
+            assert!(fault.message.contains(words), "{kind:?} {fault:?} lacks {words:?}");
+            assert_eq!(fault.retry_after_ms, *retry_after_ms);
+        }
+        server.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_the_server_repeats_is_not_shown() {
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        server.push(Step::error(401, "authentication_error", &format!("bad key {KEY}")));
+        let fault = fault(&models(kind, &server), &hello()).await;
+        assert!(fault.message.contains("bad key ***"), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_with_advice() {
+    let server = ModelServer::start().await;
+    let mut provider = provider(Kind::OpenAiChat, &server);
+    // A port that was free a moment ago.
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    provider.base_url = Some(format!("http://{}/v1", free.local_addr().unwrap()));
+    drop(free);
+    let fault = fault(&models_with(provider, |_| {}), &hello()).await;
+    assert_eq!(fault.kind, FaultKind::Unreachable);
+    for words in ["could not reach http://127.0.0.1:", "connection refused", "base_url of [providers.test]"] {
+        assert!(fault.message.contains(words), "{fault:?} lacks {words:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_told_before_anything_is_sent() {
+    let vendor = models_with(Provider::new(Kind::Anthropic), |_| {});
+    let fault_ = fault(&vendor, &hello()).await;
+    assert_eq!(fault_.kind, FaultKind::NoKey);
+    assert!(fault_.message.contains("set ANTHROPIC_API_KEY"), "{fault_:?}");
+
+    let server = ModelServer::start().await;
+    let mut provider = provider(Kind::OpenAiChat, &server);
+    provider.key = Key::Env("AGENTD_NO_SUCH_KEY".into());
+    let fault_ = fault(&models_with(provider.clone(), |_| {}), &hello()).await;
+    assert_eq!(fault_.kind, FaultKind::NoKey);
+    assert_eq!(server.requests().len(), 0);
+
+    // A local server needs none.
+    provider.key = Key::None;
+    server.push(Step::text("hi"));
+    assert!(call(&models_with(provider, |_| {}), &hello()).await.1.is_ok());
+    assert_eq!(server.requests()[0].header("authorization"), None);
+}

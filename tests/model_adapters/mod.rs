@@ -1,0 +1,142 @@
+//! Both adapters, the replay provider and the recorder against a local server that answers, fails,
+//! stalls and breaks off by script.
+
+mod cassettes;
+mod conversation;
+mod failures;
+mod streaming;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentd::model::{Key, Kind, ModelSettings, Models, Provider, Settings};
+use agentd::types::ids::{Mint, Seed};
+use agentd::types::message::{Block, Message, Role, ToolCall};
+use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use agentd::types::tool::ToolCard;
+use agentd::types::usage::Usage;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::support::model_server::{Gate, ModelServer, Step};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+const BOTH: [Kind; 2] = [Kind::Anthropic, Kind::OpenAiChat];
+/// Set by cargo for every test and without spaces: stands in for a key.
+const KEY_VARIABLE: &str = "CARGO_MANIFEST_DIR";
+const KEY: &str = env!("CARGO_MANIFEST_DIR");
+
+fn provider(kind: Kind, server: &ModelServer) -> Provider {
+    let base_url = if kind == Kind::Anthropic { server.url().into() } else { server.openai_url() };
+    Provider { base_url: Some(base_url), key: Key::Env(KEY_VARIABLE.into()), ..Provider::new(kind) }
+}
+
+fn models_with(provider: Provider, change: impl FnOnce(&mut Settings)) -> Models {
+    let mut settings = Settings { providers: [("test".to_owned(), provider)].into(), ..Settings::default() };
+    change(&mut settings);
+    Models::new(settings).expect("settings that work")
+}
+
+fn models(kind: Kind, server: &ModelServer) -> Models {
+    models_with(provider(kind, server), |_| {})
+}
+
+fn replay(cassette: &Path) -> Models {
+    let cassette = Some(cassette.to_owned());
+    models_with(Provider { cassette, ..Provider::new(Kind::Replay) }, |_| {})
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest {
+        model: "test/scripted".parse().expect("a model"),
+        system: "Be brief.".into(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: [ToolCard {
+            name: "Read".into(),
+            description: "Reads a file.".into(),
+            input_schema: json!({"type":"object","properties":{"file_path":{"type":"string"}}}),
+            read_only: true,
+        }]
+        .into(),
+        max_output_tokens: None,
+    }
+}
+
+fn hello() -> ModelRequest {
+    request(vec![Message::user("hello")])
+}
+
+/// The reply as the next message of the transcript, and an answer to each of its calls.
+fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
+    let mut mint = Mint::new(1, Seed(asked.messages.len() as u128));
+    let mut said = Vec::new();
+    let mut results = Vec::new();
+    for block in &reply.content {
+        said.push(match block {
+            ReplyBlock::Text(text) => Block::Text { text: text.clone() },
+            ReplyBlock::Thinking { text, signature } => {
+                Block::Thinking { text: text.clone(), signature: signature.clone() }
+            }
+            ReplyBlock::RedactedThinking(data) => Block::RedactedThinking { data: data.clone() },
+            ReplyBlock::ToolCall { provider_id, tool, input } => {
+                let call_id = mint.call();
+                results.push(Block::ToolResult {
+                    call_id,
+                    provider_id: provider_id.clone(),
+                    content: format!("result of {tool}"),
+                    is_error: false,
+                });
+                Block::ToolCall(ToolCall {
+                    call_id,
+                    provider_id: provider_id.clone(),
+                    tool: tool.clone(),
+                    input: input.clone().expect("JSON"),
+                    input_error: None,
+                })
+            }
+        });
+    }
+    if results.is_empty() {
+        results.push(Block::Text { text: "go on".into() });
+    }
+    asked.messages.push(Arc::new(Message { role: Role::Assistant, content: said }));
+    asked.messages.push(Arc::new(Message { role: Role::User, content: results }));
+    asked
+}
+
+/// Calls and collects all deltas.
+async fn call(models: &Models, request: &ModelRequest) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
+    let (out, mut deltas) = mpsc::channel::<Vec<Delta>>(4);
+    let collect = async {
+        let mut all = Vec::new();
+        while let Some(batch) = deltas.recv().await {
+            assert!(!batch.is_empty(), "an empty batch");
+            all.extend(batch);
+        }
+        all
+    };
+    let ask = async {
+        let outcome = models.call(request, &out).await;
+        drop(out);
+        outcome
+    };
+    let (outcome, all) =
+        tokio::time::timeout(DEADLINE, async { tokio::join!(ask, collect) }).await.expect("an end");
+    (all, outcome)
+}
+
+async fn fault(models: &Models, request: &ModelRequest) -> ModelFault {
+    call(models, request).await.1.expect_err("a fault")
+}
+
+fn text(deltas: &[Delta]) -> String {
+    deltas
+        .iter()
+        .filter_map(|delta| match delta {
+            Delta::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}

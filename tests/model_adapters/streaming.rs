@@ -1,0 +1,103 @@
+//! Answers that come slowly, stop, or are no longer wanted.
+
+use super::*;
+
+#[tokio::test]
+async fn a_slow_drip_is_an_answer_too() {
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        server.push(Step::pieces(["Grü", "ße ", "🦀"]).drip(1));
+        let (deltas, reply) = call(&models(kind, &server), &hello()).await;
+        assert_eq!(reply.unwrap().content, [ReplyBlock::Text("Grüße 🦀".into())]);
+        assert_eq!(text(&deltas), "Grüße 🦀");
+    }
+}
+
+#[tokio::test]
+async fn silence_ends_a_call_before_and_inside_the_answer() {
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        let never = Gate::new();
+        server.push(Step::text("too late").hold(&never));
+        server.push(Step::text("one two").hold_after(1, &never));
+        let models = models_with(provider(kind, &server), |settings| {
+            settings.idle_timeout = Duration::from_millis(600);
+        });
+        assert_eq!(fault(&models, &hello()).await.kind, FaultKind::Idle);
+        let (deltas, outcome) = call(&models, &hello()).await;
+        assert_eq!(outcome.unwrap_err().kind, FaultKind::Idle);
+        assert_eq!(text(&deltas), "one ");
+    }
+}
+
+#[tokio::test]
+async fn deltas_come_while_the_answer_is_still_being_made() {
+    for kind in BOTH {
+        let server = ModelServer::start().await;
+        let gate = Gate::new();
+        server.push(Step::text("one two").hold_after(1, &gate));
+        let models = models(kind, &server);
+        let asked = hello();
+        let (out, mut deltas) = mpsc::channel(4);
+        let watch = async {
+            let mut seen = Vec::new();
+            while text(&seen) != "one " {
+                seen.extend(deltas.recv().await.expect("more deltas"));
+            }
+            gate.open();
+            while let Some(batch) = deltas.recv().await {
+                seen.extend(batch);
+            }
+            assert_eq!(text(&seen), "one two");
+        };
+        let ask = async {
+            let outcome = models.call(&asked, &out).await;
+            drop(out);
+            outcome.unwrap();
+        };
+        tokio::time::timeout(DEADLINE, async { tokio::join!(ask, watch) }).await.expect("an end");
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_call_or_its_listener_ends_the_request() {
+    let server = ModelServer::start().await;
+    let gate = Gate::new();
+    server.push(Step::text("one two").hold_after(1, &gate));
+    server.push(Step::text("one two").hold_after(1, &gate));
+    let models = models(Kind::Anthropic, &server);
+
+    let (out, _deltas) = mpsc::channel(4);
+    let asking = tokio::spawn({
+        let models = models.clone();
+        async move { models.call(&hello(), &out).await }
+    });
+    gate.reached().await;
+    asking.abort();
+    server.wait_for_hangups(1).await;
+
+    let (out, mut deltas) = mpsc::channel(4);
+    let asked = hello();
+    let leave = async {
+        assert!(deltas.recv().await.is_some());
+        drop(deltas);
+    };
+    let (outcome, ()) =
+        tokio::time::timeout(DEADLINE, async { tokio::join!(models.call(&asked, &out), leave) })
+            .await
+            .unwrap();
+    assert_eq!(outcome.unwrap_err().kind, FaultKind::Interrupted);
+    server.wait_for_hangups(2).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_was_complete_survives_a_bad_ending() {
+    let server = ModelServer::start().await;
+    // No [DONE], no counts, and the connection breaks.
+    let said = json!({"choices":[{"index":0,"delta":{"content":"all said"},"finish_reason":"stop"}]});
+    let body = format!("data: {said}\n\n");
+    server.push(Step::raw(200, "text/event-stream", body.clone()).cut_after(body.len()));
+    let (deltas, reply) = call(&models(Kind::OpenAiChat, &server), &hello()).await;
+    assert_eq!(reply.unwrap().stop_reason, StopReason::EndTurn);
+    assert_eq!(text(&deltas), "all said");
+}

@@ -1,0 +1,258 @@
+//! One daemon for one state folder and one socket, in folders that are its owner's alone.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+use tokio::process::{Child, Command};
+
+use super::agentctl::{command as agentctl, ctl, ended};
+use crate::support::daemon::House;
+use crate::support::wait::within;
+
+/// Exit code where another daemon is in the way.
+const TAKEN: i32 = 75;
+/// Exit code where the configuration or a folder is wrong.
+const WRONG: i32 = 78;
+const ROUNDS: usize = 100;
+
+fn spawn(mut command: Command, house: &House) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
+    command.stdout(Stdio::null()).stderr(log).spawn().expect("agentd starts")
+}
+
+/// How a start that is refused ends: its exit code and what it said.
+async fn refused(house: &House, mut command: Command) -> (Option<i32>, String) {
+    let output = command.stderr(Stdio::piped()).output();
+    let output = within("agentd to end", || house.log(), output).await.expect("agentd starts");
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+#[tokio::test]
+async fn of_two_started_at_once_exactly_one_wins_a_hundred_times() {
+    let house = House::plan().build().await;
+    let other = house.path("run/agentd/other.sock");
+    for round in 0..ROUNDS {
+        let mut second = house.command();
+        // In turn: for the same socket, and for another one over the same data.
+        if round % 2 == 1 {
+            second.arg("--socket").arg(&other);
+        }
+        let (mut first, mut second) = (spawn(house.command(), &house), spawn(second, &house));
+        let race = async {
+            tokio::select! {
+                lost = first.wait() => (lost, false),
+                lost = second.wait() => (lost, true),
+            }
+        };
+        let (lost, is_first) = within("one of them to give way", || house.log(), race).await;
+        let lost = lost.expect("ours");
+        assert_eq!(lost.code(), Some(TAKEN), "round {round}: {lost}\n{}", house.log());
+        let winner = if is_first { &mut first } else { &mut second };
+        let socket = if !is_first && round % 2 == 1 { other.clone() } else { house.socket() };
+        let client = house.client_at(&socket).await;
+        let status = client.call("daemon.status", json!({})).await;
+        assert_eq!(status["pid"], json!(winner.id()), "round {round}");
+        assert!(winner.try_wait().expect("ours").is_none(), "the winner goes on: round {round}");
+        drop(client);
+        // Half of the time it leaves its socket behind.
+        winner.start_kill().expect("it runs");
+        within("the winner to die", || house.log(), winner.wait()).await.expect("ours");
+    }
+    let log = house.log();
+    assert_eq!(log.matches("another agentd uses this state folder").count(), ROUNDS);
+    assert!(!log.contains("panicked"), "{log}");
+}
+
+#[tokio::test]
+async fn another_daemon_with_other_data_does_not_get_the_socket() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let mut second = house.command();
+    second.env("AGENTD_DATA_DIR", house.path("other-data"));
+    let (code, told) = refused(&house, second).await;
+    assert_eq!(code, Some(TAKEN), "{told}");
+    assert!(told.contains("answers on") && told.contains(&house.socket().display().to_string()), "{told}");
+    assert_eq!(alice.call("daemon.status", json!({})).await["pid"], json!(house.pid().as_raw()));
+    house.client("bob").await.call("daemon.status", json!({})).await;
+}
+
+fn private(dir: &Path) {
+    std::fs::create_dir_all(dir).expect("made");
+    std::fs::set_permissions(dir, Permissions::from_mode(0o700)).expect("set");
+}
+
+#[tokio::test]
+async fn what_stands_at_the_sockets_place_is_taken_only_if_it_is_a_dead_socket() {
+    let house = House::plan().build().await;
+    let socket = house.socket();
+    private(socket.parent().expect("a folder"));
+
+    // Somebody else's, alive.
+    let theirs = UnixListener::bind(&socket).expect("bound");
+    let (code, told) = refused(&house, house.command()).await;
+    assert_eq!(code, Some(TAKEN), "{told}");
+    StdStream::connect(&socket).expect("it was not stolen");
+    drop(theirs);
+
+    // The same, dead.
+    let mut child = spawn(house.command(), &house);
+    house.client_at(&socket).await.call("daemon.status", json!({})).await;
+    child.kill().await.expect("ours");
+    std::fs::remove_file(&socket).expect("left over");
+
+    // No sockets at all.
+    std::fs::write(&socket, "precious").expect("written");
+    let (code, told) = refused(&house, house.command()).await;
+    assert_eq!(code, Some(WRONG), "{told}");
+    assert!(told.contains("not a socket"), "{told}");
+    assert_eq!(std::fs::read_to_string(&socket).expect("there"), "precious");
+    std::fs::remove_file(&socket).expect("ours");
+    std::os::unix::fs::symlink("/nonexistent", &socket).expect("linked");
+    let (code, _) = refused(&house, house.command()).await;
+    assert_eq!(code, Some(WRONG), "a link, wherever it leads");
+    assert!(socket.is_symlink());
+}
+
+#[tokio::test]
+async fn many_clients_that_start_the_daemon_at_once_all_reach_the_same() {
+    let house = House::plan().build().await;
+    for _ in 0..3 {
+        let starting: Vec<_> = (0..6)
+            .map(|_| agentctl(&house, &["daemon", "start"]).spawn().expect("agentctl starts"))
+            .collect();
+        let mut said = Vec::new();
+        for child in starting {
+            said.push(ended(&house, child).await.fine());
+        }
+        let pid = ctl(&house, &["daemon", "status", "--json"]).await.json()["pid"].to_string();
+        for line in &said {
+            assert!(line.contains(&format!("process {pid},")), "{pid}: {said:?}");
+        }
+        ctl(&house, &["daemon", "stop", "--now"]).await.fine();
+    }
+}
+
+/// A place where the daemon's folder shall be refused, and words that it must say.
+struct Place {
+    name: &'static str,
+    make: fn(&Path),
+    words: &'static [&'static str],
+}
+
+fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
+}
+
+fn with_mode(path: &Path, bits: u32) {
+    std::fs::create_dir(path).expect("made");
+    std::fs::write(path.join("letters"), "").expect("written");
+    mode(path, bits);
+}
+
+fn snapshot(path: &Path) -> (u32, u32, Option<PathBuf>) {
+    let meta = std::fs::symlink_metadata(path).expect("there");
+    (meta.mode(), meta.uid(), std::fs::read_link(path).ok())
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_its_owners_alone_is_refused_and_left_as_it_is() {
+    let mut places = vec![
+        Place { name: "readable", make: |path| with_mode(path, 0o755), words: &["0755", "chmod", "0700"] },
+        Place { name: "group", make: |path| with_mode(path, 0o770), words: &["0770", "chmod", "0700"] },
+        Place { name: "writable", make: |path| with_mode(path, 0o777), words: &["0777", "of its own"] },
+        Place { name: "sticky", make: |path| with_mode(path, 0o1777), words: &["1777", "of its own"] },
+        Place {
+            name: "link",
+            make: |path| {
+                private(&path.with_extension("real"));
+                std::os::unix::fs::symlink(path.with_extension("real"), path).expect("linked");
+            },
+            words: &["a link", "the folder itself"],
+        },
+        Place {
+            name: "file",
+            make: |path| std::fs::write(path, "").expect("written"),
+            words: &["not a folder"],
+        },
+        Place {
+            name: "open/inner",
+            make: |path| {
+                let open = path.parent().expect("a folder");
+                std::fs::create_dir(open).expect("made");
+                private(path);
+                mode(open, 0o777);
+            },
+            words: &["replace it", "chmod o-w"],
+        },
+    ];
+    if nix::unistd::geteuid().is_root() {
+        places.push(Place {
+            name: "theirs",
+            make: |path| {
+                private(path);
+                std::os::unix::fs::chown(path, Some(65_534), None).expect("given away");
+            },
+            words: &["belongs to user 65534"],
+        });
+    } else {
+        eprintln!("SKIPPED: the folder of another user needs root");
+    }
+    for kind in ["socket", "data"] {
+        let house = House::plan().build().await;
+        private(&house.path("places"));
+        for place in &places {
+            let folder = house.path("places").join(place.name);
+            (place.make)(&folder);
+            let before = snapshot(&folder);
+            let mut command = house.command();
+            match kind {
+                "socket" => command.arg("--socket").arg(folder.join("agentd.sock")),
+                _ => command.env("AGENTD_DATA_DIR", &folder),
+            };
+            let (code, told) = refused(&house, command).await;
+            let what = format!("{kind} in {}", place.name);
+            assert!(matches!(code, Some(WRONG | 4)), "{what}: {code:?} {told}");
+            assert!(told.starts_with("agentd: ") && !told.contains("panicked"), "{what}: {told}");
+            if place.name != "file" {
+                assert_eq!(code, Some(WRONG), "{what}: {told}");
+                for word in place.words {
+                    assert!(told.contains(word), "{what}: {word:?} is missing in {told:?}");
+                }
+            }
+            assert_eq!(snapshot(&folder), before, "{what}: left as it is");
+            let inside = || std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            assert!(inside().all(|entry| entry.file_name() == "letters"), "{what}: nothing was made in it");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_made_is_private_whatever_the_umask() {
+    let house = House::plan().build().await;
+    for umask in ["000", "077"] {
+        for name in ["run/agentd", "data/agentd"] {
+            let _ = std::fs::remove_dir_all(house.path(name));
+        }
+        let agentd = house.command();
+        let agentd = agentd.as_std();
+        let mut shell = Command::new("bash");
+        shell.env_clear().envs(agentd.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.arg("-c").arg(format!("umask {umask}; exec \"$@\"")).arg("bash");
+        shell.arg(agentd.get_program()).args(agentd.get_args()).kill_on_drop(true);
+        let mut daemon = spawn(shell, &house);
+        house.client_at(&house.socket()).await.call("daemon.status", json!({})).await;
+        let mode = |path: &Path| path.symlink_metadata().expect("there").mode() & 0o777;
+        assert_eq!(mode(&house.path("run/agentd")), 0o700);
+        assert_eq!(mode(&house.path("data/agentd")), 0o700);
+        assert_eq!(mode(&house.socket()), 0o600);
+        for entry in std::fs::read_dir(house.path("data/agentd")).expect("there").flatten() {
+            let path = entry.path();
+            assert_eq!(mode(&path) & 0o077, 0, "{} is open to others", path.display());
+        }
+        daemon.kill().await.expect("ours");
+    }
+}

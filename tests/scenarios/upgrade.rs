@@ -1,0 +1,333 @@
+//! Restarts while people are at work: they find the daemon again and miss nothing. With a socket that
+//! is handed over, they do not even notice.
+
+use std::collections::{HashMap, HashSet};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::Child;
+use tokio::task::JoinHandle;
+
+use super::agentctl::{command as agentctl, ctl, ended};
+use super::lifecycle::activated;
+use super::{is_foldable, permanent};
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Request, Step};
+use crate::support::wait::{LOOK_AGAIN, until, within};
+
+const RESTARTS: usize = 20;
+const SESSIONS: usize = 3;
+
+/// A client that knows nothing but its cursor: it reads until the daemon goes, and comes back with the
+/// number of the last event that it saw.
+struct Reader {
+    seen: Arc<Mutex<Vec<Value>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Reader {
+    fn start(house: &House, session: &str) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (socket, session, all) = (house.socket(), session.to_owned(), Arc::clone(&seen));
+        let task = tokio::spawn(async move {
+            loop {
+                if let Ok(stream) = UnixStream::connect(&socket).await {
+                    let _ = read_on(stream, &session, &all).await;
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        });
+        Self { seen, task }
+    }
+
+    fn seen(&self) -> Vec<Value> {
+        self.seen.lock().expect("no panic").clone()
+    }
+
+    async fn sees(&self, what: &str, is_wanted: impl Fn(&[Value]) -> bool) {
+        let told = || format!("{:#?}", self.seen().iter().rev().take(10).collect::<Vec<_>>());
+        until(what, told, || is_wanted(&self.seen.lock().expect("no panic")).then_some(())).await;
+    }
+}
+
+async fn read_on(stream: UnixStream, session: &str, seen: &Mutex<Vec<Value>>) -> std::io::Result<()> {
+    let after = seen.lock().expect("no panic").last().map_or(json!(0), |event| event["seq"].clone());
+    let (read, mut write) = stream.into_split();
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe",
+        "params": {"session_id": session, "after_seq": after}});
+    write.write_all(format!("{ask}\n").as_bytes()).await?;
+    let mut lines = BufReader::new(read).lines();
+    while let Some(line) = lines.next_line().await? {
+        // A line that the end of the daemon cut off is none.
+        let Ok(mut message) = serde_json::from_str::<Value>(&line) else { break };
+        if message["method"] == "session.event" {
+            seen.lock().expect("no panic").push(message["params"]["result"].take());
+        } else if message.get("error").is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What every view must be: numbers that rise, texts that are what their messages say, and of what is
+/// permanent exactly the journal.
+fn check_view(name: &str, view: Vec<Value>, journal: &[Value]) {
+    let mut last = 0;
+    let mut streamed: HashMap<String, String> = HashMap::new();
+    for event in &view {
+        let seq = event["seq"].as_u64().expect("a number");
+        assert!(seq > last, "{name}: {seq} after {last}");
+        last = seq;
+        let item = event["item_id"].as_str().unwrap_or_default().to_owned();
+        if event["type"] == "message.text_delta" {
+            streamed.entry(item).or_default().push_str(event["text"].as_str().expect("text"));
+        } else if event["type"] == "message.completed" {
+            let whole = event["item"]["text"].as_str().unwrap_or_default();
+            let streamed = streamed.remove(&item).unwrap_or_default();
+            assert!(whole.starts_with(&streamed), "{name}: {streamed:?} is not of {whole:?}");
+        }
+    }
+    let journal: Vec<&Value> = journal.iter().filter(|e| e["seq"].as_u64() <= Some(last)).collect();
+    let view = permanent(view);
+    let differ = journal.iter().zip(&view).find(|(a, b)| **a != *b);
+    assert!(
+        journal.len() == view.len() && differ.is_none(),
+        "{name}: {} of {}: {differ:?}",
+        view.len(),
+        journal.len()
+    );
+}
+
+fn prompt_of(request: &Request) -> String {
+    let message = request.messages().last().expect("a message");
+    let text = message.to_string();
+    let at = text.find("task ").expect("a task");
+    text[at..].chars().take_while(|c| c.is_alphanumeric() || *c == ' ' || *c == '-').collect()
+}
+
+/// The answer to a task; the middle of it is where the daemon is stopped.
+fn answer(prompt: &str) -> String {
+    let name = prompt.trim().replace(' ', "-");
+    format!("begin:{name} middle:{name} end:{name}")
+}
+
+/// The first time that a task is put, the model stops in the middle for ever; the second time it answers.
+fn interrupted_once(house: &House) {
+    let known = Mutex::new(HashSet::new());
+    house.models.otherwise(move |request| {
+        let prompt = prompt_of(request);
+        let step = Step::text(&answer(&prompt));
+        if known.lock().expect("no panic").insert(prompt) { step.hold_after(2, &Gate::new()) } else { step }
+    });
+}
+
+/// A program whose output the test reads as it comes.
+struct Watching {
+    child: Child,
+    out: Arc<Mutex<String>>,
+    _reads: JoinHandle<()>,
+}
+
+impl Watching {
+    fn start(house: &House, args: &[&str]) -> Self {
+        let mut child = agentctl(house, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
+        let out = Arc::new(Mutex::new(String::new()));
+        let (mut lines, all) = (child.stdout.take().expect("piped"), Arc::clone(&out));
+        let reads = tokio::spawn(async move {
+            let mut bytes = vec![0; 4096];
+            while let Ok(read @ 1..) = lines.read(&mut bytes).await {
+                // What is said here is ASCII; marks around it may be cut.
+                all.lock().expect("no panic").push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        });
+        Self { child, out, _reads: reads }
+    }
+
+    fn text(&self) -> String {
+        self.out.lock().expect("no panic").clone()
+    }
+
+    async fn says(&self, words: &str) {
+        until(words, || self.text(), || self.text().contains(words).then_some(())).await;
+    }
+
+    async fn ends(mut self) -> (Option<i32>, String) {
+        let out = Arc::clone(&self.out);
+        let said = || out.lock().expect("no panic").clone();
+        let status = within("agentctl to end", said, self.child.wait()).await.expect("ours");
+        within("its output to end", String::new, &mut self._reads).await.expect("read");
+        (status.code(), self.text())
+    }
+}
+
+#[tokio::test]
+async fn twenty_restarts_in_the_middle_of_streams_lose_and_double_nothing() {
+    let mut house = House::start().await;
+    interrupted_once(&house);
+    let mut sessions = Vec::new();
+    let alice = house.client("alice").await;
+    for _ in 0..SESSIONS {
+        sessions.push(alice.create(&house).await.id);
+    }
+    drop(alice);
+    let readers: Vec<(usize, Reader)> =
+        (0..SESSIONS * 2).map(|n| (n % SESSIONS, Reader::start(&house, &sessions[n % SESSIONS]))).collect();
+    let logs = Watching::start(&house, &["--no-start", "logs", "-f", "--json", &sessions[0]]);
+    let attached = Watching::start(&house, &["--no-start", "attach", &sessions[1]]);
+
+    for round in 0..RESTARTS {
+        let client = house.client("alice").await;
+        let mut tasks = Vec::new();
+        for (n, id) in sessions.iter().enumerate() {
+            let task = format!("task {round}-{n}");
+            Session { client: client.clone(), id: id.clone() }.submit(&task).await;
+            tasks.push(answer(&task));
+        }
+        // One more of its own, which has to find the daemon again in the middle of its turn.
+        let is_run = round % 4 < 2;
+        let task = format!("task {round}-run");
+        let run = is_run.then(|| Watching::start(&house, &["--no-start", "run", &task]));
+        for (n, reader) in &readers {
+            let middle = tasks[*n].split_once(" end").expect("three words").0.to_owned();
+            reader.sees("the middle of the answer", |seen| streamed(seen).contains(&middle)).await;
+        }
+        if let Some(run) = &run {
+            run.says(&format!("middle:task-{round}-run")).await;
+        }
+        // In turn: as an upgrade does it, and as nobody should.
+        match round % 2 {
+            0 => assert!(house.stop().await.success(), "{}", house.log()),
+            _ => house.kill().await,
+        }
+        drop(client);
+        house.launch().await;
+        for (n, reader) in &readers {
+            let whole = tasks[*n].clone();
+            reader
+                .sees("the end of the turn", |seen| {
+                    seen.iter()
+                        .any(|e| e["type"] == "turn.completed" && e["result"]["text"] == whole.as_str())
+                })
+                .await;
+        }
+        if let Some(run) = run {
+            let (code, said) = run.ends().await;
+            assert_eq!(code, Some(0), "{said}");
+            assert_eq!(said.matches(&format!("end:task-{round}-run")).count(), 1, "{said}");
+            assert!(said.contains(&answer(&task)), "{said}");
+        }
+    }
+
+    let client = house.client("alice").await;
+    let mut journals = Vec::new();
+    for id in &sessions {
+        journals.push(permanent(Session { client: client.clone(), id: id.clone() }.events().await));
+    }
+    for (number, (n, reader)) in readers.iter().enumerate() {
+        let ends = reader.seen().iter().filter(|e| e["type"] == "turn.completed").count();
+        assert_eq!(ends, RESTARTS);
+        check_view(&format!("reader {number}"), reader.seen(), &journals[*n]);
+    }
+    let last = format!("\"text\":\"{}\"", answer(&format!("task {}-0", RESTARTS - 1)));
+    logs.says(&last).await;
+    let lines = logs.text();
+    let lines: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert!(lines.iter().any(is_foldable));
+    check_view("logs -f", lines, &journals[0]);
+    for round in 0..RESTARTS {
+        attached.says(&format!("end:task-{round}-1")).await;
+        let said = attached.text();
+        assert_eq!(said.matches(&format!("end:task-{round}-1")).count(), 1, "{said}");
+    }
+    house.models.assert_no_breach();
+}
+
+fn streamed(seen: &[Value]) -> String {
+    seen.iter().filter(|e| e["type"] == "message.text_delta").filter_map(|e| e["text"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn with_a_socket_that_is_handed_over_no_attempt_to_connect_is_lost() {
+    let house = House::plan().build().await;
+    let socket = house.path("handed.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+    let mut pids = HashSet::new();
+    for round in 0..RESTARTS {
+        // While nobody is there: it waits in the queue of the socket.
+        let early = house.client_at(&socket).await;
+        let asked = early.send("daemon.status", json!({})).await;
+        let handed = std::os::fd::OwnedFd::from(listener.try_clone().expect("another descriptor"));
+        let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
+        let mut daemon = activated(&house, 1, handed).stderr(log).spawn().expect("bash starts");
+        let status = early.reply(asked).await.expect("answered");
+        assert!(pids.insert(status["pid"].to_string()), "each start answers for itself");
+        // And while it is on its way out: this one is answered by the next, or by this.
+        let stopping = house.client_at(&socket).await;
+        stopping.call("daemon.shutdown", json!({})).await;
+        let ended = within("the daemon to end", || house.log(), daemon.wait()).await.expect("ours");
+        assert!(ended.success(), "round {round}: {}", house.log());
+        assert!(socket.exists(), "its file is not the daemon's");
+    }
+    assert_eq!(pids.len(), RESTARTS);
+}
+
+#[tokio::test]
+async fn a_daemon_that_was_stopped_stays_stopped_and_one_that_died_is_started_again() {
+    let mut house = House::start().await;
+    interrupted_once(&house);
+    let run = Watching::start(&house, &["run", "task of the living"]);
+    run.says("middle:").await;
+    // Killed: whoever watches starts another, and the turn goes on there.
+    house.kill().await;
+    let (code, said) = run.ends().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.matches("end:").count(), 1, "{said}");
+    let status = ctl(&house, &["daemon", "status", "--json"]).await.json();
+
+    // Stopped: nobody who watches brings it back.
+    let run = agentctl(&house, &["run", "task of the stopped"]).spawn().expect("agentctl starts");
+    house.models.wait_for_requests(3).await;
+    ctl(&house, &["daemon", "stop"]).await.fine();
+    let said = ended(&house, run).await;
+    assert_eq!(said.code, 69, "{said:?}");
+    assert!(!house.socket().exists(), "it stays stopped");
+    assert!(said.err.contains("agentctl daemon start"), "{said:?}");
+
+    // Until somebody wants it: then the turn goes on.
+    let started = ctl(&house, &["daemon", "start"]).await.fine();
+    assert!(!started.contains(&status["pid"].to_string()));
+    house.models.wait_for_requests(4).await;
+    ctl(&house, &["daemon", "stop", "--now"]).await.fine();
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn daemon_commands_do_what_people_expect_of_a_service() {
+    let house = House::plan().build().await;
+    let status = ctl(&house, &["daemon", "status"]).await;
+    assert!(status.code == 69 && status.err.contains("agentctl daemon start"), "{status:?}");
+    assert!(ctl(&house, &["daemon", "stop"]).await.err.contains("no daemon was running"));
+    assert_eq!(ctl(&house, &["daemon", "reload"]).await.code, 69);
+    assert!(!house.socket().exists(), "looking starts nothing");
+
+    let first = ctl(&house, &["daemon", "start"]).await.fine();
+    assert_eq!(ctl(&house, &["daemon", "start"]).await.fine(), first, "a second start changes nothing");
+    let said = ctl(&house, &["daemon", "restart"]).await.fine();
+    assert!(said.contains("stopped") && said.contains("runs") && !said.contains(first.trim()), "{said}");
+    assert!(ctl(&house, &["daemon", "reload"]).await.fine().contains("read again"));
+    assert!(ctl(&house, &["daemon", "logs"]).await.fine().contains("configuration read again"));
+    assert_eq!(ctl(&house, &["daemon", "stop"]).await.fine(), "stopped; sessions are kept\n");
+    // With none running a restart is a start.
+    assert!(ctl(&house, &["daemon", "restart", "--now"]).await.fine().contains("runs"));
+    ctl(&house, &["daemon", "stop", "--now"]).await.fine();
+}
