@@ -16,10 +16,6 @@ use crate::types::time::Timestamp;
 
 /// Commands that may wait for the writer; senders wait beyond that.
 const QUEUE: usize = 1024;
-/// Pages of the log (of 4 KiB) after which the writer folds it into the database. Each delta of a quiet
-/// stream writes a page or two, a thousand streams write a thousand: folding takes two syncs, which
-/// everybody waits for, and a page that was written often is folded once.
-const CHECKPOINT_PAGES: &str = "8000";
 
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
@@ -62,7 +58,6 @@ impl Store {
             .clone()
             .create_if_missing(true)
             .pragma("cache_size", "-8000")
-            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .connect()
             .await
             .map_err(StoreError::from)?;
