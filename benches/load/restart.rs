@@ -63,7 +63,7 @@ pub fn run() -> Outcome<()> {
             if Instant::now() > until {
                 return Err("the sessions were not picked up".into());
             }
-            let _ = model.pause(Duration::from_millis(1));
+            model.pause(Duration::from_millis(1));
         }
         recovered.push_ms(began.elapsed());
         for _ in 0..SESSIONS / 2 {
