@@ -2,6 +2,7 @@
 //! knows only those below it (`tests/floors.rs` guards it). ARCHITECTURE.md is the map.
 
 pub mod crash;
+pub mod proc;
 pub mod types;
 
 pub mod api;
@@ -21,3 +22,7 @@ pub mod rpc;
 pub mod client;
 
 pub mod daemon;
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;

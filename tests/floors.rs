@@ -11,12 +11,13 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("types", 0, &[]),
     // Nothing in a release; in tests a call that may end the process.
     ("crash", 0, &[]),
+    ("proc", 0, &[]),
     ("api", 1, &["types"]),
     ("engine", 1, &["types"]),
     ("judge", 1, &["types"]),
     ("store", 2, &["types", "crash"]),
-    ("model", 2, &["types", "crash"]),
-    ("tools", 2, &["types", "crash"]),
+    ("model", 2, &["types", "crash", "proc"]),
+    ("tools", 2, &["types", "crash", "proc"]),
     ("workspace", 2, &["types", "crash"]),
     ("transport", 2, &[]),
     ("session", 3, &["types", "crash", "engine", "judge", "store", "model", "tools", "workspace"]),
@@ -30,6 +31,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
         &[
             "types",
             "crash",
+            "proc",
             "api",
             "engine",
             "judge",
@@ -42,6 +44,8 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "rpc",
         ],
     ),
+    // Not in a release: the doors of the fuzz targets.
+    ("fuzzing", 6, &["types", "engine", "model", "tools", "transport", "client"]),
 ];
 
 /// A program and the one folder that it calls.

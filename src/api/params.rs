@@ -85,12 +85,25 @@ pub struct StatusReply {
     /// Of these, running or waiting for a person.
     pub active_sessions: u64,
     /// Sessions in memory; the others are loaded when they are used.
+    #[serde(default)]
     pub loaded_sessions: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
+    /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
+    #[serde(default)]
+    pub confinement: String,
+    /// Processes of an earlier daemon that could not be ended at the start.
+    #[serde(default)]
+    pub leftovers: Vec<i32>,
     /// How the last reading of the configuration went, if it was read again since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reload: Option<LastReload>,
+    /// What became of damaged databases, one text for each that was set aside.
+    #[serde(default)]
+    pub storage_notices: Vec<String>,
+    /// Rolling backups, newest first.
+    #[serde(default)]
+    pub backups: Vec<String>,
 }
 
 /// How a reading of the configuration went.
@@ -113,6 +126,29 @@ pub struct ReloadReply {
     pub changed: Vec<String>,
     /// Keys that changed since the start and count only after a restart.
     pub needs_restart: Vec<String>,
+}
+
+/// `daemon.backup`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BackupParams {
+    /// Absolute path of the file to be made; it must not exist.
+    pub path: String,
+}
+
+/// Reply of `daemon.backup`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupReply {
+    /// The file.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Reply of `daemon.check`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckReply {
+    /// What is not sound in the database, in words; empty if all is well.
+    pub problems: Vec<String>,
 }
 
 /// `daemon.shutdown`

@@ -24,6 +24,9 @@ struct Arguments {
     /// Say whether the configuration is right, and start nothing
     #[arg(long)]
     check_config: bool,
+    /// Say whether the database is sound, and start nothing
+    #[arg(long)]
+    check_database: bool,
 }
 
 /// What a thread may still do after the end: one that hangs in a file system must not hold us.
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let options = agentd::daemon::Options { config: arguments.config, socket: arguments.socket };
     if arguments.check_config {
-        return match agentd::daemon::check(options) {
+        return match agentd::daemon::check_config(options) {
             Ok(files) if files.is_empty() => told("no configuration file; the defaults hold"),
             Ok(files) => {
                 let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
@@ -46,9 +49,19 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("agentd: could not start: {error}");
-            return ExitCode::from(agentd::api::exit::INTERNAL);
+            return ExitCode::from(agentd::daemon::exit::INTERNAL);
         }
     };
+    if arguments.check_database {
+        return match runtime.block_on(agentd::daemon::check_database(options)) {
+            Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
+            Ok(problems) => {
+                told(&problems.join("\n"));
+                ExitCode::from(agentd::daemon::exit::INTERNAL)
+            }
+            Err(error) => failed(&error),
+        };
+    }
     let ended = runtime.block_on(agentd::daemon::run(options));
     runtime.shutdown_timeout(LAST);
     match ended {

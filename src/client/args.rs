@@ -108,7 +108,12 @@ pub enum Command {
         #[command(subcommand)]
         what: DaemonCommand,
     },
-    /// Check the set-up and say how to mend it
+    /// Copy everything that is kept to a new file, while it is in use
+    Backup {
+        /// The file; it must not exist
+        file: PathBuf,
+    },
+    /// Check the set-up and the database, and say how to mend them
     Doctor,
     /// Call a method of the daemon and print its result
     Rpc {

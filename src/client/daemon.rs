@@ -79,6 +79,8 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
         ("socket", status.socket.clone()),
         ("data", status.data_dir.clone()),
         ("storage", status.storage.clone()),
+        ("backups", none(status.backups.join(", "))),
+        ("commands", none(status.confinement.clone())),
         ("config", none(status.config_files.join(", "))),
         ("providers", none(status.providers.join(", "))),
         ("main model", none(status.main_model.clone().unwrap_or_default())),
@@ -165,7 +167,8 @@ mod tests {
     async fn status_is_told_for_people_and_for_programs() {
         let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
-            "sessions": 3, "active_sessions": 1, "storage": "ok"});
+            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
+            "backups": ["/d/backups/agentd-20260102.db"]});
         let told = reply.clone();
         let fake = Fake::start(move |_, _, _| Ok(told.clone()));
         let (mut out, text, _) = papers();

@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
-use super::{abort, approve, attach, daemon, demo, doctor, list, logs, rpc, submit};
+use super::{abort, approve, attach, backup, daemon, demo, doctor, list, logs, rpc, submit};
 use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
@@ -78,6 +78,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
+        Command::Backup { file } => backup::backup(&reach, &file, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
         Command::Completions { .. } | Command::Demo { .. } => Ok(()),

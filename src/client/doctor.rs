@@ -11,7 +11,7 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::{Reach, daemon_command};
-use crate::api::params::{NoParams, StatusReply};
+use crate::api::params::{CheckReply, NoParams, StatusReply};
 use crate::transport;
 
 /// How long the daemon may take to judge a configuration.
@@ -154,14 +154,48 @@ async fn daemon(reach: &Reach) -> Vec<Finding> {
     let client = match reach.connect().await {
         Ok(client) => client,
         Err(failure) => {
-            return vec![warn(failure.message, "agentctl daemon start (run and attach do it by themselves)")];
+            let absent = warn(failure.message, "agentctl daemon start (run and attach do it by themselves)");
+            return vec![absent, sound(check_files(reach).await)];
         }
     };
     match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
-        Ok(status) => state(&client, &status),
+        Ok(status) => {
+            let mut findings = state(&client, &status);
+            let checked = client.call::<CheckReply>("daemon.check", &NoParams {}).await;
+            findings.push(sound(checked.map(|reply| reply.problems).map_err(|error| error.to_string())));
+            findings
+        }
         Err(error) => {
             vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
         }
+    }
+}
+
+/// Without a daemon the other program reads the files; this one knows nothing of databases.
+async fn check_files(reach: &Reach) -> Result<Vec<String>, String> {
+    let mut program = tokio::process::Command::from(daemon_command(&reach.places));
+    program.arg("--check-database").kill_on_drop(true);
+    let output = program.output().await.map_err(|error| format!("could not start agentd: {error}"))?;
+    let lines =
+        |text: &[u8]| -> Vec<String> { String::from_utf8_lossy(text).lines().map(String::from).collect() };
+    match (output.status.success(), lines(&output.stdout)) {
+        (true, _) => Ok(Vec::new()),
+        (false, problems) if !problems.is_empty() => Ok(problems),
+        (false, _) => Err(lines(&output.stderr).join("; ")),
+    }
+}
+
+/// What a look through the whole database came to.
+fn sound(checked: Result<Vec<String>, String>) -> Finding {
+    match checked {
+        Ok(problems) => match problems.first() {
+            None => ok("the database is sound"),
+            Some(first) => fail(
+                format!("the database is damaged: {first} ({} findings)", problems.len()),
+                "restart the daemon: it sets the damaged file aside and saves what can be saved",
+            ),
+        },
+        Err(why) => warn(format!("the database could not be checked: {why}"), "agentctl daemon logs"),
     }
 }
 
@@ -177,9 +211,19 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
         "ok" => ok(format!("storage in {} works", status.data_dir)),
         other => fail(
             format!("storage in {}: {other}", status.data_dir),
-            "agentctl daemon logs; is the disk full or read-only?",
+            "free space, or make the disk writable; it goes on by itself then (agentctl daemon logs)",
         ),
     });
+    for notice in &status.storage_notices {
+        findings.push(warn(notice.clone(), "look at it, then move these files away"));
+    }
+    findings.push(ok(format!("limits of commands: {}", status.confinement)));
+    if !status.leftovers.is_empty() {
+        findings.push(fail(
+            format!("processes of an earlier daemon could not be ended: {:?}", status.leftovers),
+            "end them by hand; one that waits for a device ends when that answers",
+        ));
+    }
     findings.push(if status.providers.is_empty() {
         warn("no model provider is configured", "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST before the daemon starts, or [providers] in the config")
     } else {
@@ -266,15 +310,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_sick_storage_fails_and_missing_models_warn() {
-        let fake = Fake::start(|_, _, _| {
+        let fake = Fake::start(|_, method, _| {
+            if method == "daemon.check" {
+                return Ok(json!({"problems": ["row 7 missing from index x"]}));
+            }
             Ok(
                 json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
                 "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
-                "active_sessions": 0, "connections": 1, "storage": "read-only"}),
+                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only"}),
             )
         });
         let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
-        assert_eq!(grades, [Grade::Ok, Grade::Warn, Grade::Fail, Grade::Warn, Grade::Warn]);
+        let [grey, yellow, red] = [Grade::Ok, Grade::Warn, Grade::Fail];
+        assert_eq!(grades, [grey, yellow, red, yellow, yellow, red]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod approve;
 mod args;
 mod ask;
 mod attach;
+mod backup;
 mod connect;
 mod daemon;
 mod demo;
@@ -20,6 +21,9 @@ pub mod escape;
 mod events;
 mod failure;
 mod follow;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod keys;
 mod list;
 mod logs;

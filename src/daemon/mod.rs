@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod error;
 mod notify;
+mod orphans;
 mod places;
 mod reload;
 mod shutdown;
@@ -14,20 +15,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::signal::unix::SignalKind;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use reload::Reloader;
 use shutdown::Wish;
+use wiring::Found;
 
 use crate::rpc::{self, ConfigState, Info, Office};
-use crate::session::{House, Registry};
-use crate::store::Store;
+use crate::session::{House, Registry, summarise};
+use crate::store::{self, Store};
 use crate::transport::{self, StateLock};
-use crate::types::ids::Seed;
 use crate::types::time::{Clock, Timestamp};
 
+pub use crate::api::exit;
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 
@@ -50,6 +53,21 @@ const CLOSE_WITHIN: Duration = Duration::from_millis(500);
 /// Clients that may wait for a reload; further ones wait to wait.
 const RELOADS: usize = 8;
 
+/// Reads the database that `options` and environment lead to, to see whether it is sound. Starts
+/// nothing and changes nothing. Returns what is not sound, in words.
+///
+/// # Errors
+/// It could not be found or read.
+pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError> {
+    let env = |name: &str| std::env::var(name).ok();
+    let config = Config::load(&env, options.config)?;
+    let path = places::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(store::problems(&path).await?)
+}
+
 /// The system's clock: the only place that asks it.
 struct SystemClock;
 
@@ -65,11 +83,11 @@ impl Clock for SystemClock {
 ///
 /// # Errors
 /// What a start would say of it.
-pub fn check(options: Options) -> Result<Vec<PathBuf>, DaemonError> {
+pub fn check_config(options: Options) -> Result<Vec<PathBuf>, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, "")?;
+    wiring::setup(&config, &places, &Found::default())?;
     Ok(config.files)
 }
 
@@ -88,6 +106,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");
     }
     let env = |name: &str| std::env::var(name).ok();
+    // A write beyond the limit of file sizes is to be an error, not the end. A handler, unlike a signal
+    // that is ignored, is not handed down to tools: exec sets it back (signal(7)).
+    let file_too_large = SignalKind::from_raw(nix::libc::SIGXFSZ);
+    let _file_too_large = tokio::signal::unix::signal(file_too_large)?;
     let config = Config::load(&env, options.config.clone())?;
     telemetry::start(&config);
     stage("configuration read");
@@ -96,20 +118,32 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = inherited.as_ref().and_then(activation::path) {
         places.socket = path;
     }
-    let instance = format!("{:032x}", Seed::random().0);
-    let setup = wiring::setup(&config, &places, &instance)?;
+    // Nothing is made for a configuration that cannot be.
+    wiring::setup(&config, &places, &Found::default())?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
-    let (store, store_owner) = Store::open(&places.data_dir.join("agentd.db")).await?;
+    let instance = orphans::instance(&places.data_dir)?;
+    let found = Found { instance, open_files: orphans::raise_open_files() };
+    let setup = wiring::setup(&config, &places, &found)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
+    let (store, store_owner) = Store::open_or_rescue(&database, &backups, clock.now(), &summarise).await?;
     stage("database open");
 
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let registry = Registry::new(House::new(store, Arc::clone(&clock), setup));
+    // Before anything can be started, and before anybody can ask for it.
+    let reaper = orphans::adopt()?;
+    let leftovers = orphans::sweep(&registry).await;
+    stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let info = Info {
         socket: places.socket.display().to_string(),
         data_dir: places.data_dir.display().to_string(),
+        backups,
+        storage_notices: store::notices(&database),
         started_at: clock.now(),
+        leftovers,
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
@@ -148,10 +182,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let warming = registry.clone();
     let warm = tokio::spawn(async move { warming.house().setup().models.warm().await });
 
+    let copying = tokio::spawn(copying);
+
     let mut reloader = Reloader {
         flag: options.config,
         places,
-        instance,
+        found,
         registry: registry.clone(),
         clock,
         at_start: config.clone(),
@@ -170,16 +206,20 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     }
     tracing::info!("stopping");
+    // Whoever still waits for a reload is told.
+    drop(reloads);
     let park_by = Instant::now() + PARK_WITHIN;
     serving.stop_accepting();
     notify::stopping();
     warm.abort();
+    copying.abort();
     // What was not loaded yet is still there at the next start.
     recovery.abort();
     let _ = recovery.await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
     accepting.cancel();
     serving.finished(REPLY_WITHIN).await;
+    reaper.abort();
     if tokio::time::timeout(CLOSE_WITHIN, store_owner.close()).await.is_err() {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }

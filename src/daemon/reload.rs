@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::config::{Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::places::Places;
+use super::wiring::Found;
 use super::{telemetry, wiring};
 use crate::api::params::{LastReload, ReloadReply};
 use crate::rpc::{ConfigState, Refused};
@@ -20,7 +21,7 @@ pub(super) struct Reloader {
     /// `--config`.
     pub flag: Option<PathBuf>,
     pub places: Places,
-    pub instance: String,
+    pub found: Found,
     pub registry: Registry,
     pub clock: Arc<dyn Clock>,
     pub at_start: Config,
@@ -64,7 +65,7 @@ impl Reloader {
     async fn take(&self) -> Result<(Config, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
-        let setup = wiring::setup(&config, &self.places, &self.instance)?;
+        let setup = wiring::setup(&config, &self.places, &self.found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
         // Also when no key has changed: a file with a key may hold another one.

@@ -15,7 +15,9 @@ static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 /// Starts logging. A second start in the same process changes nothing.
 pub(super) fn start(config: &Config) {
     let (filter, handle) = reload::Layer::new(filter(config.daemon.log));
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    // A log line that cannot be written, on a full disk for instance, is lost: to say so on stderr,
+    // which is the log, would panic in whatever task it happens to.
+    let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
     let lines = match config.daemon.log_format {
         LogFormat::Json => lines.json().boxed(),
         LogFormat::Human | LogFormat::Auto => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),

@@ -1,5 +1,6 @@
 //! The configuration handed out: each floor gets the small settings it asked for.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +21,21 @@ use crate::types::usage::Budgets;
 const IDLE: Duration = Duration::from_secs(90);
 const CONNECT: Duration = Duration::from_secs(15);
 
+/// What a start finds out before it reads what tools may do; empty where nothing will run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// Names this daemon in its processes, now and at its next start.
+    pub instance: String,
+    /// Open files that it was started with, soft and hard.
+    pub open_files: Option<(u64, u64)>,
+}
+
 /// Everything that the configuration says, ready for use. Nothing is changed by making it: a reload
 /// tries it first.
 ///
 /// # Errors
 /// Something that parses and yet cannot be: file, line and key are told.
-pub(super) fn setup(config: &Config, places: &Places, instance: &str) -> Result<Setup, DaemonError> {
+pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<Setup, DaemonError> {
     let models = models(config)?;
     if let Some(main) = &config.models.main {
         check_model(config, main)?;
@@ -36,7 +46,9 @@ pub(super) fn setup(config: &Config, places: &Places, instance: &str) -> Result<
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
         bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
         edit_requires_read: config.tools.edit_requires_read,
-        instance: instance.into(),
+        instance: found.instance.clone(),
+        limits: limits(config, found.open_files),
+        cgroup: config.tools.cgroup.setting(),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
@@ -187,6 +199,17 @@ fn budgets(config: &Config) -> Budgets {
         model_calls: given.model_calls,
         output_tokens: given.output_tokens,
         wall_time_ms: given.wall_time.map(|span| millis(span.0)),
+    }
+}
+
+fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
+    let given = &config.tools;
+    tools::Limits {
+        memory: given.memory.map(|size| size.0),
+        processes: given.processes.map(NonZeroU64::get),
+        file_size: given.file_size.map(|size| size.0),
+        cpu_time: given.cpu_time.map(|span| span.0),
+        open_files,
     }
 }
 

@@ -18,6 +18,10 @@ mod words;
 #[cfg(test)]
 pub(crate) mod laws;
 
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub use prompt::normalize as normalized;
+
 pub use input::{Busy, Input, Judged, Now, Refusal, Submit};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use state::{Engine, Settings, Snapshot};

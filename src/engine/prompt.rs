@@ -10,6 +10,9 @@ use crate::types::model::ModelRequest;
 /// Stands for a result that has no text, since providers refuse empty content.
 const NO_OUTPUT: &str = "(no output)";
 
+/// Stands for what a person said at the beginning if that has no text: providers want a person first.
+const NO_TEXT: &str = "(no text)";
+
 impl Draft<'_> {
     /// The request for the next model call.
     pub fn request(&self) -> Result<ModelRequest, &'static str> {
@@ -30,12 +33,16 @@ impl Draft<'_> {
 
 /// Merges neighbours of the same role and repairs what providers refuse. Whole messages are shared,
 /// not copied, where nothing is to be done.
-pub(super) fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
+#[must_use]
+pub fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(transcript.len());
     for message in transcript {
         let message = repair(message);
         if message.content.is_empty() {
             continue;
+        }
+        if out.is_empty() && message.role == Role::Assistant {
+            out.push(Arc::new(Message::user(NO_TEXT)));
         }
         match out.last_mut() {
             Some(last) if last.role == message.role => {

@@ -117,15 +117,16 @@ impl Drop for Group {
 
 /// The output of `sh -c command`. The error completes "api_key_command …" and never quotes output.
 async fn run(command: &str) -> Result<String, String> {
-    let mut child = Command::new("sh")
+    let mut program = Command::new("sh");
+    program
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("could not be started ({error})"))?;
+        .kill_on_drop(true);
+    let mut child =
+        crate::proc::spawn(&mut program).map_err(|error| format!("could not be started ({error})"))?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let mut group = Group(pid);
     let output = child.stdout.take();

@@ -16,6 +16,9 @@ mod api;
 mod assembly;
 mod cassette;
 mod fault;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod http;
 mod keys;
 mod models;
@@ -25,7 +28,7 @@ mod replay;
 mod request_hash;
 mod settings;
 mod sse;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod testing;
 mod text;
 

@@ -45,7 +45,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// A parser that refuses events above `max` bytes.
+    /// A parser that refuses lines, and data of events, above `max` bytes.
     pub(super) fn with_limit(max: usize) -> Self {
         Self { line: Vec::new(), data: Vec::new(), name: Vec::new(), after_cr: false, at_start: true, max }
     }
@@ -75,6 +75,11 @@ impl Parser {
             }
             chunk = rest;
             if self.line.is_empty() {
+                // Also a line that came in one piece and is copied nowhere: how a stream was cut
+                // must not decide whether it is read.
+                if line.len() > self.max {
+                    return Err(TooLong.into());
+                }
                 self.take_line(line, &mut borrowed, &mut each)?;
             } else {
                 self.grow(line)?;
@@ -101,6 +106,12 @@ impl Parser {
         mut each: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.feed(b"\n\n", &mut each)
+    }
+
+    /// Bytes held between chunks.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn held(&self) -> usize {
+        self.line.len() + self.data.len() + self.name.len()
     }
 
     fn take_line<'c, E: From<TooLong>>(
@@ -255,6 +266,7 @@ mod tests {
     fn an_endless_event_is_refused() {
         let long = [b'x'; 70];
         assert_eq!(events(&[b"data: ", &long]), Err(TooLong));
+        assert_eq!(events(&[&[b"data: ", &long[..], b"\n\n"].concat()]), Err(TooLong));
         let lines = b"data: 0123456789\n".repeat(7);
         assert_eq!(events(&[&lines]), Err(TooLong));
         // Many small events are no long one.

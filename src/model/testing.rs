@@ -1,5 +1,6 @@
-//! What the tests of both adapters share.
+//! What the tests of both adapters and the fuzz targets share.
 
+#[cfg(test)]
 use proptest::prelude::*;
 
 use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
@@ -21,11 +22,13 @@ pub(super) fn read_pieces(api: Api, pieces: &[&[u8]]) -> (Vec<Delta>, Result<Mod
 }
 
 /// Reads a stream that arrives at once.
+#[cfg(test)]
 pub(super) fn read(api: Api, stream: &str) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
     read_pieces(api, &[stream.as_bytes()])
 }
 
 /// Reads an answer in one piece.
+#[cfg(test)]
 pub(super) fn read_whole(api: Api, body: &str) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
     let mut out = Vec::new();
     let outcome = Reader::new(api, CallIds::replayed(0)).whole(body.as_bytes(), &mut out);
@@ -66,7 +69,7 @@ pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply)
             ReplyBlock::RedactedThinking(_) => assert_eq!(text, ""),
             ReplyBlock::ToolCall { input: Ok(input), .. } => {
                 let text = if text.trim().is_empty() { "{}" } else { text };
-                assert_eq!(&serde_json::from_str::<serde_json::Value>(text).unwrap(), input);
+                assert_eq!(&serde_json::from_str::<serde_json::Value>(text).expect("sound JSON"), input);
             }
             ReplyBlock::ToolCall { input: Err((raw, _)), .. } => assert_eq!(text, raw),
         }
@@ -75,6 +78,7 @@ pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply)
 
 /// The stream cut at these places gives what it gives whole. One delta may become several, so
 /// deltas are compared by what they tell.
+#[cfg(test)]
 pub(super) fn assert_any_split_reads_alike(api: Api, stream: &str, cuts: &[prop::sample::Index]) {
     let bytes = stream.as_bytes();
     let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();

@@ -5,6 +5,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::{Code, Fault};
 use crate::session::{Keyed, SessionError, StoreError};
+use crate::transport;
+use crate::types::ids::Seq;
 
 /// What a client is told.
 pub(super) fn fault(error: SessionError) -> Fault {
@@ -68,10 +70,13 @@ pub(super) fn fault(error: SessionError) -> Fault {
     }
 }
 
-fn storage(error: &StoreError) -> Fault {
+pub(super) fn storage(error: &StoreError) -> Fault {
     let text = format!("could not {error}");
     match error {
-        StoreError::Unwritable(_) => Fault::new(Code::StorageReadOnly, text),
+        StoreError::Unwritable(_) | StoreError::Unsure(_) => Fault::new(Code::StorageReadOnly, text),
+        StoreError::Target(_) => {
+            Fault::new(Code::InvalidParams, format!("path: {text}")).with("path", "path")
+        }
         StoreError::Closed => Fault::new(Code::ShuttingDown, text),
         StoreError::Taken => Fault::new(Code::Conflict, text),
         StoreError::NewerSchema(_) | StoreError::Corrupt(_) | StoreError::Sql(_) => {
@@ -108,16 +113,27 @@ pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
 }
 
 /// Bytes of one page, well below what a reply may have.
-const PAGE_BYTES: usize = 4 << 20;
+pub(super) const PAGE_BYTES: usize = 4 << 20;
+/// What a reply has beside its entries, generously.
+const FRAME: usize = 64 << 10;
 
-/// How many entries of these lengths go on one page: at least one, so that every entry can be read.
-pub(super) fn fits(lengths: impl Iterator<Item = usize>, limit: u32) -> usize {
-    let mut bytes = 0;
-    let within = lengths.take(limit as usize).take_while(|length| {
-        bytes += length;
-        bytes <= PAGE_BYTES
-    });
-    within.count().max(1)
+/// Refuses an entry that no reply can hold, and says how to go on behind it. Only a subscription
+/// shows such an entry.
+pub(super) fn check_fits(bytes: usize, seq: Seq, next_cursor: Option<Seq>) -> Result<(), Fault> {
+    let most = transport::Limits::default().max_response_bytes;
+    if bytes + FRAME <= most {
+        return Ok(());
+    }
+    let why = format!(
+        "the entry at {seq} alone has {bytes} bytes, more than a reply may have ({most}): subscribe to \
+         read it, or pass data.next_cursor to go on behind it"
+    );
+    let cursor = next_cursor.map_or(Value::Null, |seq| seq.to_string().into());
+    Err(Fault::new(Code::InvalidRequest, why)
+        .with("seq", seq)
+        .with("bytes", bytes)
+        .with("max_bytes", most)
+        .with("next_cursor", cursor))
 }
 
 /// A cursor that we gave out.
@@ -133,15 +149,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_holds_what_fits_and_never_nothing() {
-        for (lengths, limit, expected) in [
-            (&[1, 2, 3][..], 10, 3),
-            (&[1, 2, 3], 2, 2),
-            (&[PAGE_BYTES, 1], 10, 1),
-            (&[PAGE_BYTES / 2, PAGE_BYTES / 2, 1], 10, 2),
-            (&[PAGE_BYTES * 9, 1], 10, 1),
-        ] {
-            assert_eq!(fits(lengths.iter().copied(), limit), expected, "{lengths:?}, {limit}");
-        }
+    fn an_entry_that_no_reply_can_hold_says_how_to_go_on() {
+        check_fits(16 << 19, 1, Some(2)).expect("half of a reply");
+        let fault = check_fits(16 << 20, 7, Some(7)).expect_err("a whole reply, and the frame");
+        assert_eq!((fault.code, &fault.details["next_cursor"]), (Code::InvalidRequest, &json!("7")));
+        let last = check_fits(usize::MAX - FRAME, 7, None).expect_err("far more");
+        assert_eq!(last.details["next_cursor"], Value::Null);
     }
 }

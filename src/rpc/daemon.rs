@@ -12,6 +12,7 @@ use crate::api::params::{
     StatusReply,
 };
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
+use crate::session::backups;
 
 /// Characters of a client's name that are kept.
 const NAME: usize = 64;
@@ -51,8 +52,8 @@ pub(super) async fn hello(_: Arc<Office>, caller: Caller, p: HelloParams) -> Res
 pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
     let house = office.registry.house();
     let counts = house.store.counts().await;
-    let storage = match &counts {
-        Ok(_) => "ok".to_string(),
+    let storage = match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(house.store.check().await) {
+        Ok(()) => "ok".to_string(),
         Err(error) => format!("could not {error}"),
     };
     let setup = house.setup();
@@ -72,6 +73,10 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         active_sessions,
         loaded_sessions: office.registry.loaded() as u64,
         storage,
+        storage_notices: office.info.storage_notices.clone(),
+        backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
+        confinement: setup.tools.confinement(),
+        leftovers: office.info.leftovers.clone(),
         last_reload: config.last_reload,
     })
 }

@@ -10,7 +10,7 @@ use super::office::Office;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::EventsParams;
-use crate::session::SessionError;
+use crate::session::{Page, SessionError};
 use crate::types::ids::Seq;
 
 /// `EventsReply` with the events as they stand in the journal.
@@ -30,13 +30,16 @@ pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> R
         return Err(convert::fault(SessionError::CursorAhead { last_seq }));
     }
     let store = &office.registry.house().store;
-    let mut rows =
-        store.events_after(key, after, limit + 1).await.map_err(|error| convert::fault(error.into()))?;
+    let Page { mut rows, is_last } = store
+        .events_after(key, after, limit, convert::PAGE_BYTES)
+        .await
+        .map_err(|error| convert::fault(error.into()))?;
     rows.retain(|row| row.seq <= last_seq);
-    let fits = convert::fits(rows.iter().map(|row| row.body.len()), limit);
-    let more = rows.len() > fits;
-    rows.truncate(fits);
-    let next_cursor = if more { rows.last().map(|row| row.seq.to_string()) } else { None };
+    let next_cursor = rows.last().map(|row| row.seq).filter(|seq| !is_last && *seq < last_seq);
+    if let [row] = &rows[..] {
+        convert::check_fits(row.body.len(), row.seq, next_cursor)?;
+    }
+    let next_cursor = next_cursor.map(|seq| seq.to_string());
     let events = rows.into_iter().filter_map(|row| RawValue::from_string(row.body).ok()).collect();
     Ok(RawEvents { events, last_seq, next_cursor })
 }

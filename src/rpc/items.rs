@@ -7,7 +7,7 @@ use super::office::Office;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ItemsParams, ItemsReply};
-use crate::session::{SessionError, StoredItem};
+use crate::session::{Page, SessionError, StoredItem};
 use crate::types::event::{Envelope, Event};
 use crate::types::message::Role;
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
@@ -19,12 +19,18 @@ pub(super) async fn items(office: Arc<Office>, _: Caller, p: ItemsParams) -> Res
     let failed = |error| convert::fault(SessionError::Store(error));
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
-    let mut stored = store.items_after(key, after, limit + 1).await.map_err(failed)?;
-    let fits = convert::fits(stored.iter().map(|item| item.first.len() + item.last.len()), limit);
-    let more = stored.len() > fits;
-    stored.truncate(fits);
-    let next_cursor = if more { stored.last().map(|item| item.first_seq.to_string()) } else { None };
-    Ok(ItemsReply { items: stored.iter().filter_map(item).collect(), next_cursor })
+    let Page { rows, is_last } =
+        store.items_after(key, after, limit, convert::PAGE_BYTES).await.map_err(failed)?;
+    let next_cursor = rows.last().map(|item| item.first_seq).filter(|_| !is_last);
+    let items: Vec<Item> = rows.iter().filter_map(item).collect();
+    if let ([stored], [item]) = (&rows[..], &items[..])
+        && stored.first.len() + stored.last.len() > convert::PAGE_BYTES
+    {
+        // As it is sent, which is less than what is stored of it.
+        let bytes = serde_json::to_string(item).map_or(0, |text| text.len());
+        convert::check_fits(bytes, item.last_seq, next_cursor)?;
+    }
+    Ok(ItemsReply { items, next_cursor: next_cursor.map(|seq| seq.to_string()) })
 }
 
 fn item(stored: &StoredItem) -> Option<Item> {

@@ -2,6 +2,7 @@
 
 mod abort;
 mod approve;
+mod backup;
 mod convert;
 mod create;
 mod daemon;
@@ -29,6 +30,8 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "daemon.hello", daemon::hello)?;
     params::serve(m, "daemon.status", daemon::status)?;
     params::serve(m, "daemon.reload", daemon::reload)?;
+    params::serve(m, "daemon.backup", backup::backup)?;
+    params::serve(m, "daemon.check", backup::check)?;
     params::serve(m, "daemon.shutdown", daemon::shutdown)?;
     params::serve(m, "session.create", create::create)?;
     params::serve(m, "session.list", list::list)?;

@@ -1,5 +1,6 @@
 //! What every method may use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,8 +17,14 @@ pub struct Info {
     pub socket: String,
     /// Its data folder.
     pub data_dir: String,
+    /// Where its rolling backups are.
+    pub backups: PathBuf,
+    /// What became of damaged databases.
+    pub storage_notices: Vec<String>,
     /// When it started.
     pub started_at: Timestamp,
+    /// Processes of an earlier daemon that it could not end.
+    pub leftovers: Vec<i32>,
 }
 
 /// What is known of the configuration now.

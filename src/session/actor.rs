@@ -1,6 +1,6 @@
 //! The loop that owns one session: decide → write → remember → tell → act.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use super::jobs::{Jobs, Surroundings};
 use super::journal;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, SessionKey, StoreError};
+use crate::tools::Birth;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
@@ -52,6 +53,7 @@ pub(super) struct Actor {
     pub clients: Arc<AtomicU32>,
     pub inbox: mpsc::Receiver<Command>,
     pub leaving: mpsc::UnboundedReceiver<Origin>,
+    pub births: mpsc::Receiver<Birth>,
     pub jobs: Jobs,
     pub door: Arc<Door>,
     pub state: Tending,
@@ -60,9 +62,11 @@ pub(super) struct Actor {
 /// What the loop keeps beside the engine; nothing of it outlives the process.
 #[derive(Default)]
 pub(super) struct Tending {
-    /// A plan that could not be written; nothing is decided until it is.
-    stuck: Option<Plan>,
+    /// A decision that could not be written; nothing is decided until it is.
+    stuck: Option<Stuck>,
     pub aborts: Vec<Reply<Aborted>>,
+    /// Calls whose processes are recorded.
+    born: HashSet<CallId>,
     pub call_aborts: HashMap<CallId, Vec<Reply<Aborted>>>,
     pub aborted: Aborted,
     pub stop_by: Option<Instant>,
@@ -76,6 +80,12 @@ pub(super) struct Tending {
     seeds: Seeds,
 }
 
+/// A decision with the reply to remember of it.
+struct Stuck {
+    plan: Plan,
+    idempotency: Option<Idempotency>,
+}
+
 pub(super) struct Parking {
     pub replies: Vec<oneshot::Sender<()>>,
     pub by: Instant,
@@ -84,17 +94,20 @@ pub(super) struct Parking {
 
 impl Actor {
     /// Runs until the session is parked, or leaves memory because nobody needed it for a while.
-    pub async fn run(mut self, recover: bool) {
+    /// `first` is what it is told before anything else.
+    pub async fn run(mut self, first: Option<Input>) {
         let _mourner = Mourner(Arc::clone(&self.feed));
-        if recover {
-            self.hear(Input::Recovered).await;
+        if let Some(input) = first {
+            self.hear(input).await;
         }
         loop {
             if self.is_parked() {
                 break;
             }
-            if let Some(plan) = self.state.stuck.take() {
-                self.write_again(plan).await;
+            if let Some(stuck) = self.state.stuck.take() {
+                if !self.write_again(stuck).await {
+                    break;
+                }
                 continue;
             }
             if self.engine.is_aborting() && self.jobs.are_idle() && self.state.ahead.is_none() {
@@ -120,6 +133,7 @@ impl Actor {
                     self.state.resting_since = None;
                     self.detached(origin).await;
                 }
+                Some(birth) = self.births.recv() => self.born(birth).await,
                 input = self.jobs.next() => if let Some(input) = input { self.heard(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.late(),
                 () = sleep_until(leaves_at), if leaves_at.is_some() => if self.leave().await { break },
@@ -192,6 +206,10 @@ impl Actor {
                 tracing::warn!(session = %self.id, "jobs did not stop in time and are dropped");
                 self.jobs.drop_all();
                 self.state.stop_by = None;
+                if self.state.stuck.is_some() {
+                    // It cannot be written either; the next start asks the world again.
+                    self.state.ahead = None;
+                }
             }
         }
     }
@@ -246,10 +264,11 @@ impl Actor {
         let result = self.perform(&mut plan, idempotency).await;
         if let Err(SessionError::Store(error)) = &result
             && keep
+            && self.state.stuck.is_none()
             && *error != StoreError::Closed
         {
             tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
-            self.state.stuck = Some(plan);
+            self.state.stuck = Some(Stuck { plan, idempotency: None });
         }
         result
     }
@@ -272,7 +291,8 @@ impl Actor {
     }
 
     /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done, and the
-    /// plan is as it was.
+    /// plan is as it was. Only if it may have come through all the same, the plan is kept back and
+    /// tried again until that is known: memory must not fall behind the journal.
     pub(super) async fn perform(
         &mut self,
         plan: &mut Plan,
@@ -285,8 +305,15 @@ impl Actor {
                 next
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
-            let prepared = journal::prepare(self.key, plan, snapshot, idempotency);
-            self.house.store.append(prepared.append).await?;
+            let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
+            prepared.append.processes = journal::deaths(plan, &self.state.born);
+            if let Err(error) = self.house.store.append(prepared.append).await {
+                if matches!(error, StoreError::Unsure(_)) {
+                    tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
+                    self.state.stuck = Some(Stuck { plan: std::mem::take(plan), idempotency });
+                }
+                return Err(error.into());
+            }
             match next {
                 Some(next) => self.engine = next,
                 None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
@@ -300,6 +327,18 @@ impl Actor {
             self.act(effect);
         }
         Ok(())
+    }
+
+    /// Stores who was started for a call, before its tool goes on (S9).
+    async fn born(&mut self, birth: Birth) {
+        let call_id = birth.record.call_id;
+        let at = self.house.clock.now();
+        let stored = self.house.store.append(journal::birth(self.key, birth.record, at)).await;
+        if stored.is_ok() {
+            self.state.born.insert(call_id);
+        }
+        // Nobody listens any more if the call was dropped.
+        let _ = birth.stored.send(stored.map_err(|error| error.to_string()));
     }
 
     /// Answers those who waited for this fact.
@@ -318,8 +357,9 @@ impl Actor {
                 }
             }
             Event::ToolCompleted { call_id, detail, .. } => {
+                self.state.born.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
-                    let survivors = survivors(detail.as_ref());
+                    let survivors = journal::survivors(detail.as_ref());
                     let _ = reply.send(Ok(Aborted { turn: None, calls: vec![*call_id], survivors }));
                 }
             }
@@ -329,7 +369,7 @@ impl Actor {
 
     fn note_survivors(&mut self, detail: Option<&serde_json::Value>) {
         if self.engine.is_aborting() {
-            self.state.aborted.survivors.extend(survivors(detail));
+            self.state.aborted.survivors.extend(journal::survivors(detail));
         }
     }
 
@@ -366,30 +406,34 @@ impl Actor {
         }
     }
 
-    async fn write_again(&mut self, mut plan: Plan) {
-        if self.perform(&mut plan, None).await.is_ok() {
+    /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
+    async fn write_again(&mut self, mut stuck: Stuck) -> bool {
+        let result = self.perform(&mut stuck.plan, stuck.idempotency.clone()).await;
+        if result.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
-            return;
+            return true;
         }
-        self.state.stuck = Some(plan);
+        self.state.stuck.get_or_insert(stuck);
         let wait = tokio::time::sleep(WRITE_AGAIN);
         tokio::pin!(wait);
         loop {
+            let deadline = self.deadline();
             tokio::select! {
-                () = &mut wait => return,
+                () = &mut wait => return true,
                 command = self.inbox.recv() => match command {
                     // Refused by `decide` with the reason; attaching still works.
                     Some(command) => self.obey(command).await,
-                    None => return,
+                    None => return false,
                 },
+                // A failing disk must not hold up the end.
+                () = sleep_until(deadline), if deadline.is_some() => {
+                    self.late();
+                    return true;
+                }
+                Some(birth) = self.births.recv() => self.born(birth).await,
             }
         }
     }
-}
-
-fn survivors(detail: Option<&serde_json::Value>) -> Vec<i32> {
-    let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
-    list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
 
 fn delta_bytes(delta: &Delta) -> usize {

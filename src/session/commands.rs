@@ -60,6 +60,9 @@ impl Actor {
                 // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
                 let _ = reply.send(Ok(attachment));
             }
+            Command::Unload => self.state.leave_now = true,
+            #[cfg(test)]
+            Command::Panic => panic!("as a test wants it"),
             Command::Reloaded { changed, needs_restart } => {
                 self.renew();
                 let is_watched = self.clients.load(Ordering::Relaxed) > 0;
@@ -67,7 +70,6 @@ impl Actor {
                     self.hear(Input::Reloaded { changed, needs_restart }).await;
                 }
             }
-            Command::Unload => self.state.leave_now = true,
             Command::Park { patient, reply } => {
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
@@ -177,6 +179,11 @@ impl Actor {
         let turn = self.engine.turn_id();
         let under_way = self.engine.is_aborting();
         if let Err(error) = self.advance(input, None).await {
+            if matches!(error, SessionError::Store(_)) {
+                // The wish cannot be kept, but what runs is stopped: it may be what fills the disk.
+                let told = call_id.map_or(was_open, |call_id| vec![call_id]);
+                told.into_iter().for_each(|call_id| self.jobs.stop_tool(call_id));
+            }
             let _ = reply.send(Err(error));
             return;
         }
@@ -243,5 +250,7 @@ fn refuse(command: Command) {
         Command::Reloaded { .. } => {}
         Command::Park { reply, .. } => drop(reply.send(())),
         Command::Unload => {}
+        #[cfg(test)]
+        Command::Panic => {}
     }
 }

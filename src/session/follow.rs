@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::error::SessionError;
 use super::feed::{Content, Feed, Line, Look, Shape};
-use crate::store::{JournalRow, SessionKey, Store};
+use crate::store::{JournalRow, Page, SessionKey, Store};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
 use crate::types::message::Block;
@@ -24,6 +24,8 @@ mod tests;
 
 /// Rows of one page. Few in tests, so that pages end anywhere.
 const PAGE: u32 = if cfg!(test) { 7 } else { 500 };
+/// Bytes of one page; one event is always read, however long.
+const PAGE_BYTES: usize = if cfg!(test) { 2 * 1024 } else { 256 * 1024 };
 
 /// A cursor over one session's journal.
 pub struct Follower {
@@ -123,8 +125,8 @@ impl Follower {
         {
             return Ok(lines);
         }
-        let rows = self.store.events_after(self.key, self.cursor, PAGE).await?;
-        if rows.len() < PAGE as usize {
+        let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, PAGE_BYTES).await?;
+        if is_last {
             // Committed events are published a moment later: the feed must hold the rest by then.
             self.is_live =
                 matches!(self.feed.after(rows.last().map_or(self.cursor, |row| row.seq)), Look::Lines(_));
@@ -263,8 +265,7 @@ async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option
     let mut open = None;
     let mut seen = item.first_seq - 1;
     loop {
-        let rows = store.events_after(key, seen, PAGE).await?;
-        let full = rows.len() == PAGE as usize;
+        let Page { rows, is_last } = store.events_after(key, seen, PAGE, PAGE_BYTES).await?;
         for row in rows {
             // The position is the state after the last row at or before the cursor.
             if row.seq > after_seq {
@@ -277,7 +278,7 @@ async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option
             seen = row.seq;
             open = step(open, &line(row));
         }
-        if !full {
+        if is_last {
             return Ok(if seen == after_seq { open } else { None });
         }
     }

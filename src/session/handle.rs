@@ -132,6 +132,9 @@ pub(super) enum Command {
     },
     /// Leave memory, if there is nothing to do and nobody is inside.
     Unload,
+    /// Fail in an unforeseen way.
+    #[cfg(test)]
+    Panic,
 }
 
 /// A handle on a living session, which stays in memory as long as there is one. Cheap to clone.
@@ -175,11 +178,6 @@ impl Drop for Attachment {
 }
 
 impl Resident {
-    pub(super) async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
-        // One that is gone reads the new configuration when it is loaded again.
-        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
-    }
-
     /// A handle on it; `None` once it leaves. `tick` rises from visit to visit.
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
         let visit = self.door.enter(tick)?;
@@ -194,6 +192,11 @@ impl Resident {
     /// Waits until its task has ended.
     pub async fn gone(&self) {
         self.mailbox.closed().await;
+    }
+
+    pub async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
+        // One that is gone reads the new configuration when it is loaded again.
+        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
     }
 
     pub async fn park(&self, patient: bool) {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::house::{House, Settings};
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, judge};
-use crate::tools::Scene;
+use crate::tools::{Birth, Scene};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
@@ -44,6 +44,8 @@ pub(super) struct Jobs {
     others: Vec<AbortHandle>,
     /// Stopped by being told, since their processes must be gone first.
     tools: HashMap<CallId, CancellationToken>,
+    /// Processes that were started, on their way to the session.
+    births: mpsc::Sender<Birth>,
 }
 
 /// Deltas of one call. Kept until the next call, also when its job is stopped: a job that found
@@ -94,7 +96,7 @@ impl Surroundings {
 }
 
 impl Jobs {
-    pub fn new(house: Arc<House>) -> Self {
+    pub fn new(house: Arc<House>, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
         Self {
             house,
@@ -105,6 +107,7 @@ impl Jobs {
             held: None,
             others: Vec::new(),
             tools: HashMap::new(),
+            births,
         }
     }
 
@@ -269,11 +272,12 @@ impl Jobs {
         let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
+        let births = self.births.clone();
         self.running.spawn(async move {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &around.scene, progress, stop);
+            let run = setup.tools.run(&call, &prepared, &around.scene, progress, births, stop);
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {

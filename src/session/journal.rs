@@ -1,12 +1,16 @@
 //! A decision as one transaction: facts become rows and lines, serialised once.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::feed::Line;
 use super::follow::shape_of;
-use crate::engine::{Plan, Snapshot};
-use crate::store::{Append, Idempotency, ItemRow, RequestRow, Row, SessionKey, Summary, Sync};
-use crate::types::event::Envelope;
+use crate::engine::{Engine, Plan, Snapshot};
+use crate::store::{Append, Idempotency, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::CallId;
+use crate::types::time::Timestamp;
+use crate::types::tool::ProcessRecord;
 
 #[cfg(test)]
 mod tests;
@@ -72,9 +76,42 @@ pub(super) fn prepare(
         requests,
         summary: after.map(summary),
         idempotency,
+        processes: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
     Prepared { append, lines }
+}
+
+/// The transaction that records a started process: it needs no more than to survive our own death.
+pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
+    Append {
+        key,
+        rows: Vec::new(),
+        folds: Vec::new(),
+        items: Vec::new(),
+        requests: Vec::new(),
+        summary: None,
+        idempotency: None,
+        processes: vec![ProcessRow::Born { record, at }],
+        sync: Sync::Normal,
+    }
+}
+
+/// The records that end with the results of a plan: those of calls of which nothing is left.
+pub(super) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
+    let ended = plan.facts.iter().filter_map(|entry| match &entry.envelope.event {
+        Event::ToolCompleted { call_id, detail, .. } if survivors(detail.as_ref()).is_empty() => {
+            Some(*call_id)
+        }
+        _ => None,
+    });
+    ended.filter(|call_id| born.contains(call_id)).map(ProcessRow::Gone).collect()
+}
+
+/// The processes of a call that could not be ended, by its result's details.
+pub(super) fn survivors(detail: Option<&serde_json::Value>) -> Vec<i32> {
+    let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
+    list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
 
 fn summary(snapshot: Snapshot) -> Summary {
@@ -90,6 +127,15 @@ fn summary(snapshot: Snapshot) -> Summary {
         cost_usd_micros: snapshot.cost_usd_micros,
         last_line: snapshot.last_line,
     }
+}
+
+/// What `session.list` shows of a session with these events, for journals that come from elsewhere
+/// than a living session. `None` if there are none.
+#[must_use]
+pub fn summarise(events: &[Envelope]) -> Option<Summary> {
+    let mut engine = Engine::new(events.first()?.session_id, Arc::default());
+    events.iter().for_each(|event| engine.apply(event));
+    Some(summary(engine.snapshot()))
 }
 
 /// Whether a plan changes what `session.list` shows.

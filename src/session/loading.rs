@@ -14,15 +14,22 @@ use super::feed::Feed;
 use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
-use crate::engine::Engine;
-use crate::store::SessionKey;
-use crate::types::event::Envelope;
+use crate::engine::{Engine, Input};
+use crate::store::{HISTORY_LOST, Page, SessionKey};
+use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
+
+#[cfg(test)]
+mod tests;
 
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;
+/// Started processes that may wait to be recorded; tools wait beyond that.
+const BIRTHS: usize = 16;
 /// Rows read at once when a session is loaded.
 const PAGE: u32 = 1_000;
+/// Bytes read at once; one event is always read, however long.
+const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a session that panics as soon as it is loaded is loaded again for one caller.
 const CRASHES: usize = 3;
 
@@ -64,10 +71,10 @@ impl Registry {
             } else {
                 let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
                 if let Some(handle) = resident.enter(tick) {
-                    if self.check_open().is_err() {
-                        // Whoever began to stop everything may not have seen this one.
+                    // Whoever began to stop everything may not have seen this one.
+                    if let Err(stopping) = self.check_open() {
                         handle.park(false).await;
-                        return Err(SessionError::ShuttingDown);
+                        return Err(stopping);
                     }
                     return Ok(handle);
                 }
@@ -109,28 +116,44 @@ impl Registry {
         let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
         let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
         let mut cursor: Seq = 0;
+        // Whether the journal ends where a damaged database did.
+        let mut is_cut = false;
         loop {
-            let rows = house.store.events_after(key, cursor, PAGE).await?;
-            let Some(last) = rows.last() else { break };
-            cursor = last.seq;
+            let Page { rows, is_last } = house.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
+            cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
                 match serde_json::from_str::<Envelope>(&row.body) {
-                    Ok(envelope) => engine.apply(&envelope),
+                    Ok(envelope) => {
+                        is_cut =
+                            matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
+                        engine.apply(&envelope);
+                    }
                     // A kind of a later version: its number counts, its meaning is not known.
                     Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
                 }
             }
+            if is_last {
+                break;
+            }
         }
         engine.skip_to(house.store.last_seq(key).await? + 1);
-        Ok(self.spawn(id, key, engine, true))
+        // What was under way may have come to its end in the part that is lost: it is not done again.
+        let aborted = Input::Abort { turn_id: None, call_id: None, origin: None };
+        Ok(self.spawn(id, key, engine, Some(if is_cut { aborted } else { Input::Recovered })))
     }
 
-    pub(super) fn spawn(&self, id: SessionId, key: SessionKey, engine: Engine, recover: bool) -> Resident {
+    pub(super) fn spawn(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        engine: Engine,
+        first: Option<Input>,
+    ) -> Resident {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(engine.next_seq() - 1));
         let clients = Arc::new(AtomicU32::new(0));
-        let door = Arc::new(Door::default());
+        let door = Arc::new(Door::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let house = Arc::clone(&self.inner.house);
         let resident = Resident {
             id,
@@ -142,7 +165,8 @@ impl Registry {
             clients: Arc::clone(&clients),
             door: Arc::clone(&door),
         };
-        let jobs = Jobs::new(Arc::clone(&house));
+        let (birth, births) = mpsc::channel(BIRTHS);
+        let jobs = Jobs::new(Arc::clone(&house), birth);
         let actor = Actor {
             id,
             key,
@@ -152,6 +176,7 @@ impl Registry {
             clients,
             inbox,
             leaving: left,
+            births,
             jobs,
             door,
             state: Tending::default(),
@@ -161,7 +186,7 @@ impl Registry {
         let inner = Arc::downgrade(&self.inner);
         self.inner.actors.spawn(async move {
             let _loaded = loaded;
-            actor.run(recover).await;
+            actor.run(first).await;
             if let Some(inner) = inner.upgrade() {
                 // Only its own place: another with an open door may stand there already.
                 let is_own = |slot: &Slot| slot.get().is_some_and(|resident| resident.door.is_shut());

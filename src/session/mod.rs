@@ -21,9 +21,10 @@ pub use handle::{
     Aborted, Answer, Answered, Attachment, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings, Setup};
+pub use journal::summarise;
 pub use registry::Registry;
 pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
-pub use crate::store::{StoreError, StoredItem};
+pub use crate::store::{Page, StoreError, StoredItem, backups};

@@ -82,8 +82,8 @@ impl Registry {
         }
         // No guard of the map is held while a session is told.
         let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
-        let told = slots.iter().filter_map(|slot| slot.get()).map(|handle| {
-            tokio::time::timeout(TELL_WITHIN, handle.reloaded(changed.to_vec(), needs_restart.to_vec()))
+        let told = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
+            tokio::time::timeout(TELL_WITHIN, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
         });
         futures_util::future::join_all(told).await;
     }
@@ -141,7 +141,7 @@ impl Registry {
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                slot.get_or_init(|| async { self.spawn(id, key, engine, false) }).await;
+                slot.get_or_init(|| async { self.spawn(id, key, engine, None) }).await;
                 self.view(id).await
             }
             // Somebody was faster, with the same key or the same id.
@@ -176,7 +176,8 @@ impl Registry {
     ) -> Result<SessionView, SessionError> {
         let store = &self.inner.house.store;
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
-        let first = store.events_after(key, 0, 1).await?.into_iter().next().ok_or(SessionError::NotFound)?;
+        let first =
+            store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
         match serde_json::from_str::<Envelope>(&first.body) {
             Ok(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
                 self.view(id).await

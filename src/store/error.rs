@@ -7,12 +7,16 @@ use std::fmt;
 pub enum StoreError {
     /// The disk is full, read-only or failing: nothing was written, reads still work.
     Unwritable(String),
+    /// The write failed, and whether it came through after all could not be read: it may be there.
+    Unsure(String),
     /// The unique id or key is taken.
     Taken,
     /// The database was made by a newer version.
     NewerSchema(String),
     /// The file is not a database, or it is damaged.
     Corrupt(String),
+    /// A copy could not be written where it was asked for.
+    Target(String),
     /// The store was closed.
     Closed,
     /// Anything else SQLite said.
@@ -23,13 +27,28 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Unwritable(why) => {
-                write!(f, "write the journal ({why}): free space or mend the disk")
+                write!(
+                    f,
+                    "write the journal ({why}): free space or mend the disk; what was there can still be read"
+                )
+            }
+            StoreError::Unsure(why) => {
+                write!(
+                    f,
+                    "say whether the journal was written ({why}): free space or mend the disk, then ask again with the same idempotency key"
+                )
             }
             StoreError::Taken => f.write_str("use this id: it is taken"),
             StoreError::NewerSchema(why) => {
                 write!(f, "open the database: it was written by a newer agentd ({why}); use that version")
             }
-            StoreError::Corrupt(why) => write!(f, "read the database ({why}): it is damaged"),
+            StoreError::Corrupt(why) => {
+                write!(
+                    f,
+                    "read the database ({why}): it is damaged; a restart sets it aside and saves what can be saved"
+                )
+            }
+            StoreError::Target(why) => write!(f, "write the copy ({why})"),
             StoreError::Closed => f.write_str("reach the store: it is closed"),
             StoreError::Sql(why) => write!(f, "use the database ({why})"),
         }
@@ -40,30 +59,36 @@ impl std::error::Error for StoreError {}
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        if let sqlx::Error::Database(inner) = &error {
-            let text = inner.message().to_string();
-            if inner.is_unique_violation() {
-                return StoreError::Taken;
+        match &error {
+            sqlx::Error::Database(inner) if inner.is_unique_violation() => StoreError::Taken,
+            sqlx::Error::Database(inner) => {
+                let text = inner.message().to_string();
+                // Primary result codes of <https://sqlite.org/rescode.html>: the low byte.
+                match inner.code().and_then(|code| code.parse::<i64>().ok()).unwrap_or(0) & 0xff {
+                    // PERM, BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
+                    3 | 5 | 6 | 8 | 10 | 13 | 14 => StoreError::Unwritable(text),
+                    // CORRUPT, NOTADB
+                    11 | 26 => StoreError::Corrupt(text),
+                    _ => StoreError::Sql(text),
+                }
             }
-            // Primary result codes of <https://sqlite.org/rescode.html>: the low byte.
-            let code = inner.code().and_then(|code| code.parse::<i64>().ok()).unwrap_or(0) & 0xff;
-            return match code {
-                8 | 10 | 13 | 14 => StoreError::Unwritable(text), // READONLY, IOERR, FULL, CANTOPEN
-                11 | 26 => StoreError::Corrupt(text),             // CORRUPT, NOTADB
-                _ => StoreError::Sql(text),
-            };
+            // The database's thread is gone: a new connection may do better.
+            sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => StoreError::Unwritable(error.to_string()),
+            // What we wrote was text: a column that is none was changed by somebody else.
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
+                StoreError::Corrupt(error.to_string())
+            }
+            _ => StoreError::Sql(error.to_string()),
         }
-        StoreError::Sql(error.to_string())
     }
 }
 
 impl From<sqlx::migrate::MigrateError> for StoreError {
     fn from(error: sqlx::migrate::MigrateError) -> Self {
+        use sqlx::migrate::MigrateError;
         match error {
-            sqlx::migrate::MigrateError::VersionMissing(version) => {
-                StoreError::NewerSchema(format!("schema {version}"))
-            }
-            sqlx::migrate::MigrateError::Execute(inner) => inner.into(),
+            MigrateError::VersionMissing(version) => StoreError::NewerSchema(format!("schema {version}")),
+            MigrateError::Execute(inner) | MigrateError::ExecuteMigration(inner, _) => inner.into(),
             other => StoreError::Sql(other.to_string()),
         }
     }

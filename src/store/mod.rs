@@ -4,19 +4,37 @@
 //! through a small read-only pool. The journal (`event`) is the truth; the other tables are
 //! summaries, written in the same transaction.
 
+mod backup;
 mod error;
+mod health;
+mod lies;
 mod open;
+mod processes;
 mod read;
+mod rescue;
+mod rolling;
 mod rows;
+mod saved;
 mod script;
+mod site;
+mod summaries;
 mod writer;
 
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod power_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod trip_tests;
 
+pub use backup::problems;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, SettledRequest, StoredItem, StoredRequest};
-pub use rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
+pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
+pub use rescue::{HISTORY_LOST, Summarise, notices};
+pub use rolling::backups;
+pub use rows::{
+    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+};

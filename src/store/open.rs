@@ -1,17 +1,21 @@
 //! Opening and closing: pragmas, migrations, the writer task and the pool of readers.
 
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, SqlitePool};
-use tokio::sync::{mpsc, oneshot};
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::{Connection, SqlitePool};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::backup::sync_folder;
 use super::error::StoreError;
+use super::health::Health;
+use super::lies::Lies;
+use super::rescue::beside;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
-use super::writer::{self, Command, Deletion};
+use super::site::{Site, make_private};
+use super::writer::{Command, Deletion, Writer};
 use crate::types::time::Timestamp;
 
 /// Commands that may wait for the writer; senders wait beyond that.
@@ -22,6 +26,12 @@ const QUEUE: usize = 1024;
 pub struct Store {
     commands: mpsc::Sender<Command>,
     pub(super) readers: SqlitePool,
+    pub(super) health: Health,
+    pub(super) site: Site,
+    /// Whether the last daemon left its log behind: it did not end by itself.
+    pub(super) after_crash: bool,
+    /// One reads the whole database at a time.
+    pub(super) chores: Arc<Semaphore>,
 }
 
 /// The writer task; [`StoreOwner::close`] ends it after everything queued is written.
@@ -46,21 +56,14 @@ impl Store {
     /// # Errors
     /// The file cannot be opened or migrated, or it was written by a newer version.
     pub async fn open(path: &Path) -> Result<(Self, StoreOwner), StoreError> {
-        make_private(path)?;
-        let base = SqliteConnectOptions::new()
-            .filename(path)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(Duration::from_secs(5))
-            .disable_statement_logging();
-        let mut connection = base
-            .clone()
-            .create_if_missing(true)
-            .pragma("cache_size", "-8000")
-            .connect()
-            .await
-            .map_err(StoreError::from)?;
+        Self::open_over(path, Lies::of_environment()).await
+    }
+
+    /// [`Store::open`] over a disk that may lie.
+    pub(super) async fn open_over(path: &Path, lies: Lies) -> Result<(Self, StoreOwner), StoreError> {
+        let log = std::fs::metadata(beside(path, "-wal"));
+        let site = Site::make(path)?;
+        let mut connection = site.connect().await?;
         let migrations = sqlx::migrate!();
         keep_a_copy(&mut connection, &migrations, path).await?;
         migrations.run(&mut connection).await?;
@@ -70,11 +73,15 @@ impl Store {
             .idle_timeout(None)
             .max_lifetime(None)
             .test_before_acquire(false)
-            .connect_lazy_with(base.read_only(true).pragma("query_only", "1").pragma("cache_size", "-2000"));
+            .connect_lazy_with(site.reading());
 
         let (commands, inbox) = mpsc::channel(QUEUE);
-        let writer = tokio::spawn(writer::run(connection, inbox));
-        let store = Self { commands, readers };
+        let health = Health::of(path);
+        let writer = Writer::new(connection, site.clone(), health.clone(), lies);
+        let writer = tokio::spawn(writer.run(inbox));
+        let after_crash = log.is_ok_and(|log| log.len() > 0);
+        let chores = Arc::new(Semaphore::new(1));
+        let store = Self { commands, readers, health, site, after_crash, chores };
         Ok((store.clone(), StoreOwner { writer, store }))
     }
 
@@ -109,7 +116,20 @@ impl Store {
         self.ask(|answer| Command::Delete(Box::new(deletion), answer)).await
     }
 
-    async fn ask<T>(
+    /// What is wrong with the storage, if anything. If the last write failed, one is tried now, so
+    /// that trouble which is over is not told for ever.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.site.is_ours()?;
+        if self.health.cannot_write() {
+            self.ask(Command::Try).await?;
+        }
+        self.health.trouble().map_or(Ok(()), Err)
+    }
+
+    pub(super) async fn ask<T>(
         &self,
         make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
     ) -> Result<T, StoreError> {
@@ -141,33 +161,28 @@ async fn keep_a_copy(
     if have >= wanted {
         return Ok(());
     }
-    let mut copy = path.as_os_str().to_owned();
-    copy.push(format!(".before-{wanted}"));
-    let copy = std::path::PathBuf::from(copy);
+    let copy = beside(path, &format!(".before-{wanted}"));
     if copy.exists() {
-        // Of an attempt that did not come through; the first copy is the one to keep.
+        // Of an attempt that did not come to its end; the first copy is the one to keep.
         return Ok(());
     }
-    make_private(&copy)?;
-    sqlx::query("vacuum into ?").bind(copy.to_string_lossy().into_owned()).execute(connection).await?;
+    // It gets its name when it is whole: a crash must not leave half a copy that counts as one.
+    let part = beside(&copy, ".part");
+    let _ = std::fs::remove_file(&part);
+    make_private(&part)?;
+    sqlx::query("vacuum into ?").bind(part.to_string_lossy().into_owned()).execute(connection).await?;
+    std::fs::File::open(&part)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| std::fs::rename(&part, &copy))
+        .and_then(|()| sync_folder(&copy))
+        .map_err(|error| StoreError::Unwritable(format!("{}: {error}", copy.display())))?;
     tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
     Ok(())
 }
 
-/// Makes the file for its owner alone; SQLite gives its companions the same mode.
-fn make_private(path: &Path) -> Result<(), StoreError> {
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    match made {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(StoreError::Unwritable(format!("{}: {error}", path.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Says whether a failed group should be tried again one by one: one bad part must not fail others.
 pub(super) fn is_worth_single_tries(error: &StoreError) -> bool {
-    !matches!(error, StoreError::Unwritable(_) | StoreError::Corrupt(_) | StoreError::Closed)
+    matches!(error, StoreError::Taken | StoreError::Sql(_))
 }
 
 /// Closes the writer's connection; errors are logged, since nobody is left to be told.

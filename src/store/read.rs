@@ -28,6 +28,15 @@ pub struct JournalRow {
     pub body: String,
 }
 
+/// A page of the journal or of items, bounded in rows and in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What is on it, oldest first; at least one entry if there is any.
+    pub rows: Vec<T>,
+    /// Whether nothing came after it when it was read.
+    pub is_last: bool,
+}
+
 /// An item with the bodies of the events that opened it and that came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredItem {
@@ -71,7 +80,19 @@ pub struct IdempotentReply {
 }
 
 impl Store {
-    /// A page of the journal: rows after `after`, oldest first, at most `limit`.
+    /// Damage that a read meets is told by `daemon.status`.
+    pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.health.read(&result);
+        result
+    }
+
+    async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {
+        let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
+        Ok(row.fetch_optional(&self.readers).await?.is_some())
+    }
+
+    /// A page of the journal: rows after `after`, oldest first, at most `limit` and at most `bytes` of
+    /// bodies; one row is always read, however long.
     ///
     /// # Errors
     /// The database could not be read.
@@ -80,24 +101,38 @@ impl Store {
         key: SessionKey,
         after: Seq,
         limit: u32,
-    ) -> Result<Vec<JournalRow>, StoreError> {
-        let rows = sqlx::query(
-            "select seq, kind, body from event where session = ? and seq > ? order by seq limit ?",
-        )
-        .bind(key.0)
-        .bind(integer(after))
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter()
-            .map(|row| {
+        bytes: usize,
+    ) -> Result<Page<JournalRow>, StoreError> {
+        let read = async {
+            // Lengths first: a body that does not fit is never touched.
+            let rows = sqlx::query(
+                "select e.seq, e.kind, e.body, p.total from \
+             (select seq, count(*) over () as total, row_number() over by_seq as nth, \
+              sum(size) over by_seq as upto from \
+              (select seq, octet_length(body) as size from event \
+               where session = ?1 and seq > ?2 order by seq limit ?3) \
+              window by_seq as (order by seq rows unbounded preceding)) p \
+             cross join event e on e.session = ?1 and e.seq = p.seq \
+             where p.upto <= ?4 or p.nth = 1 order by p.seq",
+            )
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(limit)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+            .fetch_all(&self.readers)
+            .await?;
+            if after == 0 && rows.is_empty() && self.is_there(key).await? {
+                return Err(StoreError::Corrupt("a session without its first event".into()));
+            }
+            page(&rows, limit, |row| {
                 Ok(JournalRow {
                     seq: unsigned(row.try_get("seq")?),
                     kind: row.try_get("kind")?,
                     body: row.try_get("body")?,
                 })
             })
-            .collect()
+        };
+        self.noted(read.await)
     }
 
     /// The newest seq in a session's journal; folded rows at its end are counted by `session.last_seq`.
@@ -105,17 +140,21 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn last_seq(&self, key: SessionKey) -> Result<Seq, StoreError> {
-        let row = sqlx::query(
-            "select max(s.last_seq, coalesce((select max(seq) from event where session = s.id), 0)) as last \
-             from session s where s.id = ?",
-        )
-        .bind(key.0)
-        .fetch_one(&self.readers)
-        .await?;
-        Ok(unsigned(row.try_get("last")?))
+        let read = async {
+            let row = sqlx::query(
+                "select max(s.last_seq, coalesce((select max(seq) from event where session = s.id), 0)) as last \
+                 from session s where s.id = ?",
+            )
+            .bind(key.0)
+            .fetch_one(&self.readers)
+            .await?;
+            Ok(unsigned(row.try_get("last")?))
+        };
+        self.noted(read.await)
     }
 
-    /// A page of items whose first event comes after `after`, oldest first.
+    /// A page of items whose first event comes after `after`, oldest first, at most `limit` and at most
+    /// `bytes` of bodies; one item is always read, however long.
     ///
     /// # Errors
     /// The database could not be read.
@@ -124,19 +163,32 @@ impl Store {
         key: SessionKey,
         after: Seq,
         limit: u32,
-    ) -> Result<Vec<StoredItem>, StoreError> {
-        let rows = sqlx::query(
-            "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
-             join event a on a.session = i.session and a.seq = i.first_seq \
-             join event b on b.session = i.session and b.seq = i.last_seq \
-             where i.session = ? and i.first_seq > ? order by i.first_seq limit ?",
-        )
-        .bind(key.0)
-        .bind(integer(after))
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter().map(stored_item).collect()
+        bytes: usize,
+    ) -> Result<Page<StoredItem>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select p.first_seq, p.last_seq, p.status, a.body as first, b.body as last, p.total from \
+             (select first_seq, last_seq, status, count(*) over () as total, \
+              row_number() over by_seq as nth, sum(size) over by_seq as upto from \
+              (select i.first_seq, i.last_seq, i.status, \
+               octet_length(a.body) + octet_length(b.body) as size from item i \
+               join event a on a.session = i.session and a.seq = i.first_seq \
+               join event b on b.session = i.session and b.seq = i.last_seq \
+               where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3) \
+              window by_seq as (order by first_seq rows unbounded preceding)) p \
+             cross join event a on a.session = ?1 and a.seq = p.first_seq \
+             cross join event b on b.session = ?1 and b.seq = p.last_seq \
+             where p.upto <= ?4 or p.nth = 1 order by p.first_seq",
+            )
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(limit)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+            .fetch_all(&self.readers)
+            .await?;
+            page(&rows, limit, stored_item)
+        };
+        self.noted(read.await)
     }
 
     /// The message whose first event is the last one at or before `seq`, if a message was opened
@@ -145,18 +197,21 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
-        let row = sqlx::query(
-            "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
-             join event a on a.session = i.session and a.seq = i.first_seq \
-             join event b on b.session = i.session and b.seq = i.last_seq \
-             where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
-             order by i.first_seq desc limit 1",
-        )
-        .bind(key.0)
-        .bind(integer(seq))
-        .fetch_optional(&self.readers)
-        .await?;
-        row.as_ref().map(stored_item).transpose()
+        let read = async {
+            let row = sqlx::query(
+                "select i.first_seq, i.last_seq, i.status, a.body as first, b.body as last from item i \
+                 join event a on a.session = i.session and a.seq = i.first_seq \
+                 join event b on b.session = i.session and b.seq = i.last_seq \
+                 where i.session = ? and i.first_seq <= ? and i.kind = 'assistant_message' \
+                 order by i.first_seq desc limit 1",
+            )
+            .bind(key.0)
+            .bind(integer(seq))
+            .fetch_optional(&self.readers)
+            .await?;
+            row.as_ref().map(stored_item).transpose()
+        };
+        self.noted(read.await)
     }
 
     /// The key of a session, if there is one.
@@ -164,11 +219,14 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn find(&self, id: SessionId) -> Result<Option<SessionKey>, StoreError> {
-        let row = sqlx::query("select id from session where session_id = ?")
-            .bind(id.to_string())
-            .fetch_optional(&self.readers)
-            .await?;
-        row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
+        let read = async {
+            let row = sqlx::query("select id from session where session_id = ?")
+                .bind(id.to_string())
+                .fetch_optional(&self.readers)
+                .await?;
+            row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
+        };
+        self.noted(read.await)
     }
 
     /// One session's summary.
@@ -176,10 +234,13 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn view(&self, id: SessionId) -> Result<Option<SessionView>, StoreError> {
-        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
-        query.push("session_id = ").push_bind(id.to_string());
-        let row = query.build().fetch_optional(&self.readers).await?;
-        row.as_ref().map(view).transpose()
+        let read = async {
+            let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
+            query.push("session_id = ").push_bind(id.to_string());
+            let row = query.build().fetch_optional(&self.readers).await?;
+            row.as_ref().map(view).transpose()
+        };
+        self.noted(read.await)
     }
 
     /// A page of summaries, newest first: those with a position below `before`.
@@ -194,26 +255,29 @@ impl Store {
         cwd: Option<&str>,
         search: Option<&str>,
     ) -> Result<Vec<(i64, SessionView)>, StoreError> {
-        let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
-        query.push("id < ").push_bind(before.unwrap_or(i64::MAX));
-        if !states.is_empty() {
-            query.push(" and state in (");
-            let mut list = query.separated(", ");
-            for state in states {
-                list.push_bind(state.name());
+        let read = async {
+            let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
+            query.push("id < ").push_bind(before.unwrap_or(i64::MAX));
+            if !states.is_empty() {
+                query.push(" and state in (");
+                let mut list = query.separated(", ");
+                for state in states {
+                    list.push_bind(state.name());
+                }
+                query.push(")");
             }
-            query.push(")");
-        }
-        if let Some(cwd) = cwd {
-            query.push(" and cwd = ").push_bind(cwd);
-        }
-        if let Some(search) = search {
-            query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
-            query.push_bind(search).push(")) > 0");
-        }
-        query.push(" order by id desc limit ").push_bind(limit);
-        let rows = query.build().persistent(false).fetch_all(&self.readers).await?;
-        rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
+            if let Some(cwd) = cwd {
+                query.push(" and cwd = ").push_bind(cwd);
+            }
+            if let Some(search) = search {
+                query.push(" and instr(lower(title || char(10) || cwd || char(10) || last_line), lower(");
+                query.push_bind(search).push(")) > 0");
+            }
+            query.push(" order by id desc limit ").push_bind(limit);
+            let rows = query.build().persistent(false).fetch_all(&self.readers).await?;
+            rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
+        };
+        self.noted(read.await)
     }
 
     /// How many sessions there are, and how many of them run or wait for a person.
@@ -221,13 +285,16 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn counts(&self) -> Result<(u64, u64), StoreError> {
-        let row = sqlx::query(
-            "select (select count(*) from session) as every, \
-             (select count(*) from session where state in ('running', 'requires_action')) as active",
-        )
-        .fetch_one(&self.readers)
-        .await?;
-        Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
+        let read = async {
+            let row = sqlx::query(
+                "select (select count(*) from session) as every, \
+                 (select count(*) from session where state in ('running', 'requires_action')) as active",
+            )
+            .fetch_one(&self.readers)
+            .await?;
+            Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
+        };
+        self.noted(read.await)
     }
 
     /// Sessions whose turn was under way when the daemon last stopped.
@@ -235,12 +302,15 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn unfinished(&self) -> Result<Vec<SessionId>, StoreError> {
-        let rows = sqlx::query(
-            "select session_id from session where state in ('running', 'requires_action') order by id",
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        let read = async {
+            let rows = sqlx::query(
+                "select session_id from session where state in ('running', 'requires_action') order by id",
+            )
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        };
+        self.noted(read.await)
     }
 
     /// A page of pending permission requests, oldest first, after the request id `after`.
@@ -253,22 +323,25 @@ impl Store {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<StoredRequest>, StoreError> {
-        let rows = sqlx::query(
-            "select p.request_id, e.body from permission_request p \
-             join event e on e.session = p.session and e.seq = p.seq \
-             where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
-             order by p.request_id limit ?3",
-        )
-        .bind(session.map(|key| key.0))
-        .bind(after.unwrap_or(""))
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(StoredRequest { request_id: row.try_get("request_id")?, body: row.try_get("body")? })
-            })
-            .collect()
+        let read = async {
+            let rows = sqlx::query(
+                "select p.request_id, e.body from permission_request p \
+                 join event e on e.session = p.session and e.seq = p.seq \
+                 where p.settled_seq is null and (?1 is null or p.session = ?1) and p.request_id > ?2 \
+                 order by p.request_id limit ?3",
+            )
+            .bind(session.map(|key| key.0))
+            .bind(after.unwrap_or(""))
+            .bind(limit)
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter()
+                .map(|row| {
+                    Ok(StoredRequest { request_id: row.try_get("request_id")?, body: row.try_get("body")? })
+                })
+                .collect()
+        };
+        self.noted(read.await)
     }
 
     /// Where one permission request stands.
@@ -276,20 +349,23 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn request(&self, id: PermissionId) -> Result<Option<SettledRequest>, StoreError> {
-        let row = sqlx::query(
-            "select s.session_id, e.body from permission_request p join session s on s.id = p.session \
-             left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?",
-        )
-        .bind(id.to_string())
-        .fetch_optional(&self.readers)
-        .await?;
-        row.map(|row| {
-            Ok(SettledRequest {
-                session_id: parse(row.try_get("session_id")?)?,
-                settled: row.try_get("body")?,
+        let read = async {
+            let row = sqlx::query(
+                "select s.session_id, e.body from permission_request p join session s on s.id = p.session \
+                 left join event e on e.session = p.session and e.seq = p.settled_seq where p.request_id = ?",
+            )
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+            row.map(|row| {
+                Ok(SettledRequest {
+                    session_id: parse(row.try_get("session_id")?)?,
+                    settled: row.try_get("body")?,
+                })
             })
-        })
-        .transpose()
+            .transpose()
+        };
+        self.noted(read.await)
     }
 
     /// A remembered reply.
@@ -297,14 +373,29 @@ impl Store {
     /// # Errors
     /// The database could not be read.
     pub async fn remembered(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
-        let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
-            .bind(method)
-            .bind(key)
-            .fetch_optional(&self.readers)
-            .await?;
-        row.map(|row| Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? }))
+        let read = async {
+            let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
+                .bind(method)
+                .bind(key)
+                .fetch_optional(&self.readers)
+                .await?;
+            row.map(|row| {
+                Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? })
+            })
             .transpose()
+        };
+        self.noted(read.await)
     }
+}
+
+fn page<T>(
+    rows: &[SqliteRow],
+    limit: u32,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
+    let total: u64 = rows.first().map(|row| row.try_get("total")).transpose()?.map_or(0, unsigned);
+    let is_last = total < u64::from(limit) && total == rows.len() as u64;
+    Ok(Page { rows: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
 }
 
 fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {

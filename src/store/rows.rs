@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::types::ids::{PermissionId, Seq, SessionId, TurnId};
+use crate::types::ids::{CallId, PermissionId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
+use crate::types::tool::ProcessRecord;
 use crate::types::usage::Usage;
 
 /// Short key of a session inside the store.
@@ -67,6 +68,20 @@ pub enum RequestRow {
     },
 }
 
+/// A change of the list of processes (S9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessRow {
+    /// A call has started a process.
+    Born {
+        /// Who it is.
+        record: ProcessRecord,
+        /// When that was written.
+        at: Timestamp,
+    },
+    /// Nothing is left of a call.
+    Gone(CallId),
+}
+
 /// The columns behind `session.list`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -122,6 +137,8 @@ pub struct Append {
     pub summary: Option<Summary>,
     /// A reply to remember.
     pub idempotency: Option<Idempotency>,
+    /// Changes of the list of processes.
+    pub processes: Vec<ProcessRow>,
     /// How sure.
     pub sync: Sync,
 }

@@ -40,20 +40,20 @@ impl Place {
 
     /// Seqs of all rows of a session.
     async fn seqs(&self, key: SessionKey) -> Vec<Seq> {
-        let rows = self.store.events_after(key, 0, 10_000).await.expect("rows");
+        let rows = self.store.events_after(key, 0, 10_000, usize::MAX).await.expect("rows").rows;
         rows.into_iter().map(|row| row.seq).collect()
     }
 }
 
-fn id(number: u128) -> SessionId {
+pub(super) fn id(number: u128) -> SessionId {
     Mint::new(0, Seed(number)).session()
 }
 
-fn request(number: u128) -> PermissionId {
+pub(super) fn request(number: u128) -> PermissionId {
     Mint::new(0, Seed(number)).permission()
 }
 
-fn spec() -> SessionSpec {
+pub(super) fn spec() -> SessionSpec {
     SessionSpec {
         cwd: "/w".into(),
         title: "a title".into(),
@@ -67,7 +67,7 @@ fn spec() -> SessionSpec {
     }
 }
 
-fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
+pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
     NewSession {
         session_id: id(number),
         spec: spec(),
@@ -77,7 +77,7 @@ fn new_session(number: u128, idempotency: Option<Idempotency>) -> NewSession {
     }
 }
 
-fn row(seq: Seq, fold: Option<Seq>) -> Row {
+pub(super) fn row(seq: Seq, fold: Option<Seq>) -> Row {
     let kind = if fold.is_some() { "message.text_delta" } else { "notice" };
     Row {
         seq,
@@ -88,7 +88,7 @@ fn row(seq: Seq, fold: Option<Seq>) -> Row {
     }
 }
 
-fn append(key: SessionKey, rows: Vec<Row>) -> Append {
+pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
     Append {
         key,
         rows,
@@ -97,19 +97,20 @@ fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         requests: Vec::new(),
         summary: None,
         idempotency: None,
+        processes: Vec::new(),
         sync: Sync::Normal,
     }
 }
 
-fn remembered(method: &'static str, key: &str) -> Idempotency {
+pub(super) fn remembered(method: &'static str, key: &str) -> Idempotency {
     Idempotency { method, key: key.into(), digest: "d".into(), reply: "{}".into() }
 }
 
-fn item(first_seq: Seq, last_seq: Seq) -> ItemRow {
+pub(super) fn item(first_seq: Seq, last_seq: Seq) -> ItemRow {
     ItemRow { first_seq, last_seq, kind: ItemKind::AssistantMessage, status: ItemStatus::Completed }
 }
 
-fn summary(title: &str) -> Summary {
+pub(super) fn summary(title: &str) -> Summary {
     Summary {
         title: title.into(),
         model: "p/m".into(),
@@ -125,7 +126,7 @@ fn summary(title: &str) -> Summary {
 }
 
 /// No test waits longer than this for anything.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
 
@@ -156,7 +157,7 @@ async fn of_a_failed_append_nothing_is_written_and_of_its_neighbours_everything(
     assert_eq!(results, [Ok(()), Err(StoreError::Taken), Ok(())]);
 
     assert_eq!(place.seqs(keys[1]).await, [1, 2, 3, 4]);
-    assert_eq!(place.store.items_after(keys[1], 0, 9).await.unwrap(), []);
+    assert_eq!(place.store.items_after(keys[1], 0, 9, usize::MAX).await.unwrap().rows, []);
     assert_eq!(place.store.request(request(9)).await.unwrap(), None);
     assert_eq!(place.store.remembered("session.submit", "k").await.unwrap(), None);
     assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().title, "a title");
@@ -227,7 +228,7 @@ async fn many_writers_share_commits_and_keep_the_order_of_each_session() {
         .collect();
     for key in keys {
         assert_eq!(place.seqs(key).await, expected);
-        let items = place.store.items_after(key, 0, 100).await.unwrap();
+        let items = place.store.items_after(key, 0, 100, usize::MAX).await.unwrap().rows;
         assert!(items.iter().all(|item| item.last_seq == item.first_seq + 3 && item.status == "completed"));
         assert_eq!(items.len(), 40);
     }
@@ -407,7 +408,7 @@ async fn what_was_acknowledged_is_there_after_a_kill() {
     }
     let (store, owner) = Store::open(&left.path().join("journal.db")).await.unwrap();
     let key = store.find(id(1)).await.unwrap().expect("the session");
-    let rows = store.events_after(key, 0, 10).await.unwrap();
+    let rows = store.events_after(key, 0, 10, usize::MAX).await.unwrap().rows;
     assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(rows[2].body, "{\"n\":3}");
     store.append(append(key, vec![row(4, None)])).await.unwrap();
@@ -422,7 +423,7 @@ async fn a_store_that_nobody_holds_any_more_opens_again_with_everything() {
     store.append(append(key, vec![row(2, None)])).await.unwrap();
     drop((store, owner));
     let (store, owner) = Store::open(&path).await.unwrap();
-    assert_eq!(store.events_after(key, 1, 10).await.unwrap().len(), 1);
+    assert_eq!(store.events_after(key, 1, 10, usize::MAX).await.unwrap().rows.len(), 1);
     soon(owner.close()).await;
     assert_eq!(store.append(append(key, vec![row(3, None)])).await, Err(StoreError::Closed));
 }
@@ -503,4 +504,78 @@ async fn versions(path: &Path) -> Vec<i64> {
     let versions = sqlx::query_scalar(query).fetch_all(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     versions
+}
+
+/// A store whose disk denies its `commits`th commit, which came through.
+async fn over_lies(commits: u32, blind: bool) -> Place {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lies = super::lies::Lies { commits, blind };
+    let path = folder.path().join("journal.db");
+    let (store, owner) = Store::open_over(&path, lies).await.expect("a new database");
+    Place { folder, store, owner }
+}
+
+#[tokio::test]
+async fn a_denied_commit_is_seen_to_have_come_through() {
+    let place = over_lies(1, false).await;
+    let key = place.session(1).await;
+    // Its last row is folded by itself: the one before speaks for it.
+    let both = Append {
+        folds: vec![2],
+        summary: Some(summary("t")),
+        ..append(key, vec![row(2, None), row(3, None), row(4, Some(2))])
+    };
+    assert_eq!(place.store.append(both).await, Ok(()));
+    assert_eq!(place.seqs(key).await, [1, 2, 3]);
+    assert_eq!(place.store.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_said_to_be_and_the_retry_finds_it() {
+    let place = over_lies(1, true).await;
+    let key = place.session(1).await;
+    let rows = append(key, vec![row(2, None), row(3, None)]);
+    let doubtful = place.store.append(rows.clone()).await;
+    assert!(matches!(doubtful, Err(StoreError::Unsure(_))), "{doubtful:?}");
+    assert_eq!(place.store.append(rows).await, Ok(()), "the very same is there");
+    assert_eq!(place.seqs(key).await, [1, 2, 3]);
+    // Another decision under the same numbers is none of it.
+    let mut other = append(key, vec![row(2, None), row(3, None)]);
+    other.rows[1].body = Arc::from("{}");
+    assert_eq!(place.store.append(other).await, Err(StoreError::Taken));
+}
+
+#[tokio::test]
+async fn a_replaced_database_is_not_written_by_a_new_connection() {
+    let place = Place::new().await;
+    assert_eq!(place.store.check().await, Ok(()));
+    std::fs::rename(place.path(), place.folder.path().join("elsewhere.db")).unwrap();
+    assert!(matches!(place.store.check().await, Err(StoreError::Unwritable(_))));
+    std::fs::write(place.path(), "").unwrap();
+    let why = place.store.check().await.expect_err("another file");
+    assert!(why.to_string().contains("was replaced"), "{why}");
+}
+
+#[tokio::test]
+async fn a_page_is_bounded_in_bytes_too_and_never_empty() {
+    let place = Place::new().await;
+    let key = place.session(1).await;
+    let long = |seq, bytes: usize| Row { body: "é".repeat(bytes / 2).into(), ..row(seq, None) };
+    let rows = vec![long(10, 100), long(11, 100), long(12, 100), long(13, 5_000), long(14, 2)];
+    place.store.append(append(key, rows)).await.unwrap();
+    for (after, limit, bytes, expected, is_last) in [
+        (9, 100, 300, &[10, 11, 12][..], false),
+        (9, 100, 299, &[10, 11], false),
+        (9, 2, 10_000, &[10, 11], false),
+        (9, 5, 10_000, &[10, 11, 12, 13, 14], false), // perhaps: the page is full
+        (9, 6, 10_000, &[10, 11, 12, 13, 14], true),
+        (12, 100, 300, &[13], false),
+        (12, 100, 0, &[13], false),
+        (13, 100, 0, &[14], true),
+        (14, 100, 300, &[], true),
+    ] {
+        let page = place.store.events_after(key, after, limit, bytes).await.unwrap();
+        let seqs: Vec<Seq> = page.rows.iter().map(|row| row.seq).collect();
+        assert_eq!((&seqs[..], page.is_last), (expected, is_last), "after {after}, {limit}, {bytes}");
+    }
 }

@@ -1,16 +1,26 @@
 //! The one task that writes. It commits what waits as a group: one sync serves many sessions.
 
+use std::time::Duration;
+
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::error::StoreError;
+use super::health::Health;
+use super::lies::Lies;
 use super::open::{close_connection, is_worth_single_tries};
+use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
+use super::site::Site;
+use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
 /// Commands taken into one transaction at most.
 const GROUP: usize = 256;
+/// Between two tries to open the database again.
+const RENEW: Duration = Duration::from_millis(250);
 /// Rows of one INSERT statement.
 const CHUNK: usize = 64;
 /// Rows up to which a statement's text recurs often enough to keep it prepared.
@@ -30,109 +40,242 @@ pub(super) enum Command {
     Append(Box<Append>, Answer<()>),
     Create(Box<NewSession>, Answer<SessionKey>),
     Delete(Box<Deletion>, Answer<()>),
+    /// Writes something that changes nothing.
+    Try(Answer<()>),
+    Forget(Vec<CallId>, Answer<()>),
     Close,
 }
 
-/// Runs until it is told to close or nobody is left to ask.
-pub(super) async fn run(mut connection: SqliteConnection, mut inbox: mpsc::Receiver<Command>) {
-    let mut sync = Sync::Full;
-    let mut batch = Vec::with_capacity(GROUP);
-    loop {
-        if inbox.recv_many(&mut batch, GROUP).await == 0 {
-            break;
-        }
-        let mut appends = Vec::new();
-        let mut closing = false;
-        for command in batch.drain(..) {
-            match command {
-                Command::Append(append, answer) => appends.push((append, answer)),
-                Command::Create(new, answer) => {
-                    // Order matters: what came before is written before.
-                    flush(&mut connection, &mut sync, &mut appends).await;
-                    let _ = set_sync(&mut connection, &mut sync, Sync::Full).await;
-                    let _ = answer.send(create(&mut connection, *new).await);
-                }
-                Command::Delete(deletion, answer) => {
-                    flush(&mut connection, &mut sync, &mut appends).await;
-                    let _ = set_sync(&mut connection, &mut sync, Sync::Full).await;
-                    let _ = answer.send(delete(&mut connection, &deletion).await);
-                }
-                Command::Close => closing = true,
-            }
-        }
-        flush(&mut connection, &mut sync, &mut appends).await;
-        if closing {
-            break;
-        }
-    }
-    close_connection(connection).await;
+/// The task's state.
+pub(super) struct Writer {
+    connection: SqliteConnection,
+    /// How sure the connection's commits are just now.
+    sync: Sync,
+    site: Site,
+    health: Health,
+    lies: Lies,
+    /// When a new connection was last tried after a failed write.
+    renewed: Option<Instant>,
 }
 
-async fn flush(
-    connection: &mut SqliteConnection,
-    sync: &mut Sync,
-    appends: &mut Vec<(Box<Append>, Answer<()>)>,
-) {
-    if appends.is_empty() {
-        return;
+impl Writer {
+    /// Over a fresh connection of the site.
+    pub fn new(connection: SqliteConnection, site: Site, health: Health, lies: Lies) -> Self {
+        Self { connection, sync: Sync::Full, site, health, lies, renewed: None }
     }
-    let wanted = appends.iter().map(|(append, _)| append.sync).max().unwrap_or(Sync::Full);
-    let group: Vec<&Append> = appends.iter().map(|(append, _)| &**append).collect();
-    let result = match set_sync(connection, sync, wanted).await {
-        Ok(()) => commit(connection, &group).await,
-        Err(error) => Err(error),
-    };
-    match result {
-        Err(error) if appends.len() > 1 && is_worth_single_tries(&error) => {
-            for (append, answer) in appends.drain(..) {
-                let _ = answer.send(commit(connection, &[&append]).await);
+
+    /// Runs until it is told to close or nobody is left to ask.
+    pub async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+        let mut batch = Vec::with_capacity(GROUP);
+        while inbox.recv_many(&mut batch, GROUP).await > 0 {
+            if self.health.cannot_write() {
+                self.renew().await;
+            }
+            let mut appends = Vec::new();
+            let mut closing = false;
+            for command in batch.drain(..) {
+                match command {
+                    Command::Append(append, answer) => appends.push((append, answer)),
+                    Command::Create(new, answer) => {
+                        // Order matters: what came before is written before.
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.create(&new).await);
+                    }
+                    Command::Delete(deletion, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.delete(&deletion).await);
+                    }
+                    Command::Try(answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.try_to_write().await);
+                    }
+                    Command::Forget(calls, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.forget(&calls).await);
+                    }
+                    Command::Close => closing = true,
+                }
+            }
+            self.flush(&mut appends).await;
+            if closing {
+                break;
             }
         }
-        result => {
-            for (_, answer) in appends.drain(..) {
-                let _ = answer.send(result.clone());
+        close_connection(self.connection).await;
+    }
+
+    /// After a failed write: a connection that fell back to reading, or whose thread is gone, never
+    /// gets well, so a new one is taken if there is one to be had.
+    ///
+    /// A failed sync may also have left a hole in the log: Linux forgets the pages that it could not
+    /// write (<https://wiki.postgresql.org/wiki/Fsync_Errors>), and commits behind a hole are lost with
+    /// it. So the log is folded into the database and begun anew before anything is promised again.
+    async fn renew(&mut self) {
+        if self.renewed.is_some_and(|at| at.elapsed() < RENEW) {
+            return;
+        }
+        self.renewed = Some(Instant::now());
+        match self.site.connect().await {
+            Ok(fresh) => {
+                // The new one first: the last to close the database would fold the log.
+                close_connection(std::mem::replace(&mut self.connection, fresh)).await;
+                self.sync = Sync::Full;
+                let folded = sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut self.connection);
+                if let Err(error) = folded.await {
+                    tracing::debug!(%error, "the log could not be folded");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the database could not be opened again"),
+        }
+    }
+
+    async fn flush(&mut self, appends: &mut Vec<(Box<Append>, Answer<()>)>) {
+        if appends.is_empty() {
+            return;
+        }
+        let wanted = appends.iter().map(|(append, _)| append.sync).max().unwrap_or(Sync::Full);
+        let group: Vec<&Append> = appends.iter().map(|(append, _)| &**append).collect();
+        match self.commit(&group, wanted).await {
+            Err(error) if appends.len() > 1 && is_worth_single_tries(&error) => {
+                for (append, answer) in appends.drain(..) {
+                    let _ = answer.send(self.commit(&[&append], wanted).await);
+                }
+            }
+            result => {
+                for (_, answer) in appends.drain(..) {
+                    let _ = answer.send(result.clone());
+                }
             }
         }
+    }
+
+    /// Writes a group as one transaction. An error means that nothing of it was written, but for
+    /// [`StoreError::Unsure`].
+    async fn commit(&mut self, group: &[&Append], sync: Sync) -> Result<(), StoreError> {
+        let done = match self.set_sync(sync).await {
+            Ok(()) => write_group(&mut self.connection, group).await,
+            Err(error) => Err(error),
+        };
+        let done = self.lies.told(done);
+        let Err(error) = done else { return self.said(Ok(())) };
+        roll_back(&mut self.connection, &error).await;
+        // A commit may come through and be reported as failed, and a session that was told so tries
+        // again: whether the rows stand there is what counts.
+        let there = if self.lies.blinds() {
+            Err(StoreError::Unwritable("blinded by a test".into()))
+        } else {
+            stands(&mut self.connection, group).await
+        };
+        self.said(match there {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(error),
+            Err(unread) => Err(StoreError::Unsure(format!("{error}; then: {unread}"))),
+        })
+    }
+
+    async fn create(&mut self, new: &NewSession) -> Result<SessionKey, StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => insert_session(&mut self.connection, new).await,
+            Err(error) => Err(error),
+        };
+        // Whoever asks again, with the same id or key, finds the session if it came through after all.
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn delete(&mut self, deletion: &Deletion) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => delete_session(&mut self.connection, deletion).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn forget(&mut self, calls: &[CallId]) -> Result<(), StoreError> {
+        let done = processes::forget(&mut self.connection, calls).await;
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn try_to_write(&mut self) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => rewrite_nothing(&mut self.connection).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    /// After an error, rolls back what may have been begun.
+    async fn undone<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error) = &done {
+            roll_back(&mut self.connection, error).await;
+        }
+        done
+    }
+
+    fn said<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.health.wrote(&result);
+        result
+    }
+
+    /// Only between transactions: SQLite ignores the pragma inside one.
+    async fn set_sync(&mut self, wanted: Sync) -> Result<(), StoreError> {
+        if self.sync == wanted {
+            return Ok(());
+        }
+        let statement = match wanted {
+            Sync::Full => "pragma synchronous = full",
+            Sync::Normal => "pragma synchronous = normal",
+        };
+        sqlx::query(statement).execute(&mut self.connection).await?;
+        self.sync = wanted;
+        Ok(())
     }
 }
 
-/// Only between transactions: SQLite ignores the pragma inside one.
-async fn set_sync(
-    connection: &mut SqliteConnection,
-    current: &mut Sync,
-    wanted: Sync,
-) -> Result<(), StoreError> {
-    if *current == wanted {
-        return Ok(());
+async fn roll_back(connection: &mut SqliteConnection, error: &StoreError) {
+    tracing::debug!(%error, "a transaction failed and is rolled back");
+    // SQLite itself rolls back after some errors; then this one has nothing to do.
+    let _ = sqlx::query("rollback").execute(connection).await;
+}
+
+/// Whether a whole group is in the journal already, to the letter: all rows but those that it itself
+/// removes. What else it changes came with them in one transaction.
+async fn stands(connection: &mut SqliteConnection, group: &[&Append]) -> Result<bool, StoreError> {
+    for append in group {
+        let stays = |row: &&Row| row.fold.is_none_or(|fold| !append.folds.contains(&fold));
+        if !append.rows.iter().any(|row| stays(&row)) {
+            return Ok(false);
+        }
+        for row in append.rows.iter().filter(stays) {
+            let body: Option<String> =
+                sqlx::query_scalar("select body from event where session = ? and seq = ?")
+                    .bind(append.key.0)
+                    .bind(integer(row.seq))
+                    .fetch_optional(&mut *connection)
+                    .await?;
+            if body.as_deref() != Some(&*row.body) {
+                return Ok(false);
+            }
+        }
     }
-    let statement = match wanted {
-        Sync::Full => "pragma synchronous = full",
-        Sync::Normal => "pragma synchronous = normal",
-    };
-    sqlx::query(statement).execute(&mut *connection).await?;
-    *current = wanted;
+    Ok(true)
+}
+
+/// A page goes to the log as it was: enough to see whether the disk takes it.
+async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let version: i64 = sqlx::query_scalar("pragma user_version").fetch_one(&mut *connection).await?;
+    sqlx::query(sqlx::AssertSqlSafe(format!("pragma user_version = {version}"))).execute(connection).await?;
     Ok(())
-}
-
-async fn commit(connection: &mut SqliteConnection, group: &[&Append]) -> Result<(), StoreError> {
-    let done = write_group(connection, group).await;
-    undone(connection, done).await
-}
-
-/// After an error, rolls back what may have been begun.
-async fn undone<T>(connection: &mut SqliteConnection, done: Result<T, StoreError>) -> Result<T, StoreError> {
-    if let Err(error) = &done {
-        tracing::warn!(%error, "a transaction failed and is rolled back");
-        // SQLite itself rolls back after some errors; then this one has nothing to do.
-        let _ = sqlx::query("rollback").execute(connection).await;
-    }
-    done
 }
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, summary: None, idempotency: None, .. }]
-        if rows.len() <= CHUNK && folds.is_empty() && items.is_empty() && requests.is_empty())
+    matches!(group, [Append { rows, folds, items, requests, processes, summary: None, idempotency: None, .. }]
+        if rows.len() <= CHUNK
+            && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
@@ -160,6 +303,9 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        for process in &append.processes {
+            processes::update(&mut script, append.key, process).await?;
         }
         if let Some(summary) = &append.summary {
             let last_seq = append.rows.last().map(|row| row.seq);
@@ -269,11 +415,6 @@ async fn remember(
     script.end(true).await
 }
 
-async fn create(connection: &mut SqliteConnection, new: NewSession) -> Result<SessionKey, StoreError> {
-    let done = insert_session(connection, &new).await;
-    undone(connection, done).await
-}
-
 async fn insert_session(
     connection: &mut SqliteConnection,
     new: &NewSession,
@@ -305,11 +446,6 @@ async fn insert_session(
     }
     script.commit().await?;
     Ok(key)
-}
-
-async fn delete(connection: &mut SqliteConnection, deletion: &Deletion) -> Result<(), StoreError> {
-    let done = delete_session(connection, deletion).await;
-    undone(connection, done).await
 }
 
 async fn delete_session(connection: &mut SqliteConnection, deletion: &Deletion) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::care::{Access, Places};
 use super::jail;
 use super::refusal::Refusal;
+use super::shell::{Cells, CgroupSetting, Limits};
 use crate::types::ids::SessionId;
 use crate::types::tool::{ReadRecord, ResolvedPath};
 
@@ -30,8 +31,13 @@ pub struct Settings {
     pub edit_requires_read: bool,
     /// Bytes of progress a call may send.
     pub max_progress_bytes: usize,
-    /// The daemon's instance: goes to `AGENTD_INSTANCE` of every process (S9).
+    /// The daemon's instance: goes to `AGENTD_INSTANCE` of every process (S9). The same at every
+    /// start over the same state.
     pub instance: String,
+    /// What commands may use.
+    pub limits: Limits,
+    /// Where commands get a cgroup of their own.
+    pub cgroup: CgroupSetting,
 }
 
 impl Settings {
@@ -48,6 +54,8 @@ impl Settings {
             edit_requires_read: true,
             max_progress_bytes: 1 << 20,
             instance: String::new(),
+            limits: Limits::default(),
+            cgroup: CgroupSetting::Off,
         }
     }
 }
@@ -70,6 +78,7 @@ pub struct Scene {
 pub(super) struct Context {
     pub(super) settings: Arc<Settings>,
     pub(super) places: Arc<Places>,
+    pub(super) cells: Arc<Cells>,
     pub(super) scene: Scene,
 }
 

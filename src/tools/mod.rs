@@ -13,6 +13,9 @@ mod context;
 mod diff;
 mod disk;
 mod edit;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod glob;
 mod grep;
 mod guard;
@@ -32,4 +35,5 @@ mod write;
 mod tests;
 
 pub use context::{Scene, Settings};
+pub use shell::{Birth, CgroupSetting, Limits, Swept};
 pub use toolbox::Toolbox;

@@ -13,15 +13,17 @@ use super::care::Places;
 use super::context::{Context, Scene, Settings};
 use super::guard::Change;
 use super::refusal::{Refusal, cancelled};
+use super::shell::{Birth, Cells, Swept, Wires};
 use super::{edit, glob, grep, input, jail, ls, read, shell, write};
 use crate::types::message::ToolCall;
-use crate::types::tool::{Prepared, Progress, Subject, ToolCard, ToolOutcome};
+use crate::types::tool::{Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
 
 /// All tools, with the settings of the house. Cheap to clone.
 #[derive(Clone)]
 pub struct Toolbox {
     settings: Arc<Settings>,
     places: Arc<Places>,
+    cells: Arc<Cells>,
     cards: Arc<[ToolCard]>,
 }
 
@@ -37,7 +39,7 @@ enum Call {
 }
 
 impl Toolbox {
-    /// Resolves the protected folders once, as far as they exist.
+    /// Resolves the protected folders once, as far as they exist, and finds out what cgroups can do.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut protected = settings.protected.clone();
@@ -45,7 +47,21 @@ impl Toolbox {
         protected.dedup();
         let home = jail::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
         let places = Arc::new(Places { home, protected });
-        Self { settings: Arc::new(settings), places, cards: cards() }
+        let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
+        Self { settings: Arc::new(settings), places, cells, cards: cards() }
+    }
+
+    /// For people: how commands are held to their limits here.
+    #[must_use]
+    pub fn confinement(&self) -> String {
+        self.cells.describe()
+    }
+
+    /// Ends what an earlier daemon of the same instance left running: to be done before any call
+    /// starts. `records` are those it had stored. Takes five seconds at most. If it is dropped, what
+    /// was not killed yet lives on.
+    pub async fn sweep(&self, records: Vec<ProcessRecord>) -> Swept {
+        shell::sweep(&self.settings.instance, Arc::clone(&self.cells), records).await
     }
 
     /// What models are told, always in the same order.
@@ -76,7 +92,8 @@ impl Toolbox {
     /// it is refused (`target_changed`). Once `stop` is cancelled, the outcome is `Cancelled`
     /// (unless a file was already changed), and it comes after every process of the call is gone
     /// or named in `detail.survivors`. Progress that the channel cannot
-    /// take is dropped.
+    /// take is dropped. A process that was started is told to `births`; its call goes on once
+    /// that is answered.
     ///
     /// Never panics. If the future is dropped, processes are killed; a file that is just being
     /// written is still finished (atomically) by its thread.
@@ -86,9 +103,10 @@ impl Toolbox {
         prepared: &Prepared,
         scene: &Scene,
         progress: mpsc::Sender<Progress>,
+        births: mpsc::Sender<Birth>,
         stop: CancellationToken,
     ) -> ToolOutcome {
-        let work = AssertUnwindSafe(self.run_inner(call, prepared, scene, progress, stop));
+        let work = AssertUnwindSafe(self.run_inner(call, prepared, scene, progress, births, stop));
         match work.catch_unwind().await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(refusal)) => refusal.into(),
@@ -102,13 +120,15 @@ impl Toolbox {
         prepared: &Prepared,
         scene: &Scene,
         progress: mpsc::Sender<Progress>,
+        births: mpsc::Sender<Birth>,
         stop: CancellationToken,
     ) -> Result<ToolOutcome, Refusal> {
         let context = self.context(scene);
         let call_id = call.call_id;
         let call = match self.parse(call)? {
             Call::Bash(input) => {
-                return shell::run(&context, call_id, &input, prepared, progress, &stop).await;
+                return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
+                    .await;
             }
             call => call,
         };
@@ -129,7 +149,12 @@ impl Toolbox {
     }
 
     fn context(&self, scene: &Scene) -> Context {
-        Context { settings: self.settings.clone(), places: self.places.clone(), scene: scene.clone() }
+        Context {
+            settings: self.settings.clone(),
+            places: self.places.clone(),
+            cells: self.cells.clone(),
+            scene: scene.clone(),
+        }
     }
 
     fn parse(&self, call: &ToolCall) -> Result<Call, Refusal> {

@@ -22,7 +22,8 @@ pub struct Limits {
     pub max_in_flight_bytes: usize,
     /// Most subscriptions on one connection.
     pub max_subscriptions: usize,
-    /// Bytes of notifications that wait for one slow reader; then its subscriptions wait.
+    /// Bytes of notifications that wait for one slow reader; then its subscriptions wait, each with
+    /// what it has read last. With that and the piece being written it stays below 1 MiB.
     pub outbox_bytes: usize,
     /// How long a new connection may stay silent.
     pub first_byte_timeout: Duration,
@@ -43,7 +44,7 @@ impl Default for Limits {
             max_in_flight: 64,
             max_in_flight_bytes: 32 << 20,
             max_subscriptions: 64,
-            outbox_bytes: 1 << 20,
+            outbox_bytes: 512 << 10,
             first_byte_timeout: Duration::from_secs(30),
             half_frame_timeout: Duration::from_secs(30),
             allow_root: false,

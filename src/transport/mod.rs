@@ -28,6 +28,9 @@ mod socket;
 mod turns;
 mod writer;
 
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;
 

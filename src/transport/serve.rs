@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jsonrpsee::{MethodCallback, Methods};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -22,6 +23,9 @@ use super::socket::{Bound, SocketFile};
 /// Waits after the system had no descriptor or memory for a further connection.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Descriptors that are not for connections, at least.
+const SPARE_DESCRIPTORS: usize = 36;
 
 /// What all connections share.
 pub(super) struct House {
@@ -44,6 +48,12 @@ impl Current {
 }
 
 impl House {
+    /// One without a socket.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
+        Self { methods, limits, stop: CancellationToken::new(), uid: 0, open: Arc::default() }
+    }
+
     /// Counts one more open connection, until the guard is dropped.
     pub(super) fn count(self: &Arc<Self>) -> OpenConnection {
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -83,6 +93,9 @@ impl std::fmt::Debug for Serving {
 /// Methods must be plain ones (`register_method`, `register_async_method`,
 /// `register_blocking_method`): subscriptions go through [`Connection::subscribe`](super::Connection::subscribe),
 /// and one of jsonrpsee's own answers with an error.
+///
+/// Connections never take all descriptors that the process may have: some are for the work that they
+/// ask for.
 pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: CancellationToken) -> Serving {
     let methods = methods.into();
     for name in methods.method_names() {
@@ -96,6 +109,7 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
     let (listener, file) = bound.into_parts();
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
+    let limits = within_descriptors(limits);
     let house = Arc::new(House { methods, limits, stop, uid, open: Arc::default() });
     let current = Current(Arc::new(RwLock::new(house)));
     let mut task = JoinSet::new();
@@ -116,6 +130,7 @@ impl Serving {
 
     /// Other limits for the connections to come; those that are open keep theirs.
     pub fn set_limits(&self, limits: Limits) {
+        let limits = within_descriptors(limits);
         let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
         let old = &**current;
         let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
@@ -184,6 +199,18 @@ async fn accept_all(listener: UnixListener, current: Current, accepting: Cancell
     while let Some(ended) = connections.join_next().await {
         report(ended);
     }
+}
+
+/// Leaves descriptors for the database, models and tools: a crowd at the door must not stop the work.
+fn within_descriptors(mut limits: Limits) -> Limits {
+    let Ok((soft, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return limits };
+    let soft = usize::try_from(soft).unwrap_or(usize::MAX);
+    let most = soft.saturating_sub((soft / 8).max(SPARE_DESCRIPTORS)).max(1);
+    if most < limits.max_connections {
+        tracing::info!(connections = most, descriptors = soft, "as many connections as descriptors allow");
+        limits.max_connections = most;
+    }
+    limits
 }
 
 /// Out of descriptors or memory: waiting helps, giving up does not.

@@ -179,3 +179,17 @@ pub struct Progress {
     /// Text, already made valid UTF-8.
     pub text: String,
 }
+
+/// The first process of a call, which leads a session and a group of its own: enough to find them
+/// after the daemon's death and to tell them from others that have the same numbers later (S9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessRecord {
+    /// The call.
+    pub call_id: crate::types::ids::CallId,
+    /// Its id, and that of its session and group.
+    pub pid: i32,
+    /// When it started, in clock ticks since boot.
+    pub started: u64,
+    /// The boot these numbers belong to.
+    pub boot_id: String,
+}

@@ -3,4 +3,5 @@
 mod config_example;
 mod docs_match;
 mod readme;
+mod security;
 mod wire_names;

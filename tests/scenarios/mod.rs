@@ -16,11 +16,15 @@ mod list;
 mod model_errors;
 mod modes;
 mod one_daemon;
+mod orphans;
 mod prefix;
+mod processes;
 mod reload;
 mod resume;
+mod storage;
 mod submit;
 mod trust;
+mod unload;
 mod upgrade;
 
 use serde_json::{Value, json};

@@ -38,9 +38,17 @@ pub struct Blueprint {
     provider: String,
     environment: Vec<(String, String)>,
     base_url: Option<String>,
+    descriptors: Option<u32>,
+    prelude: Option<String>,
 }
 
 impl Blueprint {
+    /// The daemon may have this many descriptors and no more.
+    pub fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
+        self
+    }
+
     pub fn speaking(mut self, api: Api) -> Self {
         self.api = api;
         self
@@ -62,6 +70,12 @@ impl Blueprint {
 
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// What a shell does before it becomes the daemon, e.g. `ulimit -n 64`.
+    pub fn under(mut self, prelude: &str) -> Self {
+        self.prelude = Some(prelude.into());
         self
     }
 
@@ -89,7 +103,8 @@ impl Blueprint {
             self.provider, self.config
         );
         std::fs::write(folder.path().join("config.toml"), config).expect("written");
-        House { folder, models, environment: self.environment, daemon: None }
+        let (descriptors, prelude) = (self.descriptors, self.prelude);
+        House { folder, models, environment: self.environment, descriptors, prelude, daemon: None }
     }
 
     pub async fn start(self) -> House {
@@ -104,6 +119,8 @@ pub struct House {
     folder: TempDir,
     pub models: ModelServer,
     environment: Vec<(String, String)>,
+    descriptors: Option<u32>,
+    prelude: Option<String>,
     daemon: Option<Child>,
 }
 
@@ -115,6 +132,8 @@ impl House {
             provider: String::new(),
             environment: Vec::new(),
             base_url: None,
+            descriptors: None,
+            prelude: None,
         }
     }
 
@@ -160,7 +179,13 @@ impl House {
 
     /// The program with the house's environment, not yet started.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agentd"));
+        let program = env!("CARGO_BIN_EXE_agentd");
+        let limit = self.descriptors.map(|most| format!("ulimit -n {most}"));
+        let before: Vec<&str> = limit.iter().chain(&self.prelude).map(String::as_str).collect();
+        let mut command = Command::new(if before.is_empty() { program } else { "/bin/bash" });
+        if !before.is_empty() {
+            command.args(["-c", &format!("{}; exec \"$0\" \"$@\"", before.join("; ")), program]);
+        }
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

@@ -22,6 +22,11 @@ impl Raw {
         within("the daemon to take the bytes", String::new, write).await.expect("the connection is open");
     }
 
+    /// Sends to a peer that may have hung up.
+    pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.get_mut().write_all(bytes.as_ref()).await;
+    }
+
     /// Sends one line.
     pub async fn line(&mut self, text: impl std::fmt::Display) {
         self.send(format!("{text}\n")).await;

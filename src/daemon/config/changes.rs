@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Keys that are read once, at the start.
-const AT_START: [&str; 3] = ["daemon.socket", "daemon.data_dir", "daemon.log_format"];
+const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
 const WITHOUT_EFFECT: [&str; 18] = [

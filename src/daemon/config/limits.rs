@@ -31,6 +31,7 @@ pub struct Limits {
     /// Whether root may connect to a daemon of another user.
     pub allow_root: bool,
     /// How long a session that nobody uses stays in memory.
+    #[serde(deserialize_with = "some_time")]
     pub idle_unload: Option<Span>,
     /// Sessions in memory; beyond that, those that were not used for longest leave at once.
     pub loaded_sessions: Option<NonZeroUsize>,
@@ -80,9 +81,31 @@ fn nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU
     Ok(Some(given))
 }
 
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    let given = Span::deserialize(deserializer)?;
+    if given.0.is_zero() {
+        return Err(de::Error::custom("0 would unload without end: 1ms at least"));
+    }
+    Ok(Some(given))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_in_memory() {
+        let kept = |text: &str| {
+            let limits = toml::from_str::<Limits>(text).map_err(|error| error.to_string());
+            limits.map(|limits| (limits.idle_unload(), limits.loaded_sessions()))
+        };
+        assert_eq!(kept(""), Ok((IDLE_UNLOAD, LOADED_SESSIONS)));
+        let given = kept("idle_unload = \"30s\"\nloaded_sessions = 5");
+        assert_eq!(given, Ok((Duration::from_secs(30), 5)));
+        for wrong in ["idle_unload = \"0s\"", "idle_unload = 30", "loaded_sessions = 0"] {
+            kept(wrong).expect_err(wrong);
+        }
+    }
 
     fn parse(text: &str) -> Result<transport::Limits, String> {
         toml::from_str::<Limits>(text).map(|limits| limits.of_transport()).map_err(|e| e.to_string())

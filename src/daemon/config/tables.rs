@@ -1,6 +1,7 @@
 //! The tables of `config.toml`, with their defaults.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::limits::Limits;
 use super::source::Source;
-use super::values::{Span, Thinking};
+use super::values::{CgroupChoice, Size, Span, Thinking};
 use crate::judge::Rule;
 use crate::types::permission::Mode;
 use crate::types::usage::Price;
@@ -72,6 +73,8 @@ pub struct Daemon {
     pub log_format: LogFormat,
     /// What becomes of interrupted turns; kept until it is built.
     pub on_restart: OnRestart,
+    /// Daily backups that are kept; 0 makes none.
+    pub backups: usize,
 }
 
 impl Default for Daemon {
@@ -82,6 +85,7 @@ impl Default for Daemon {
             log: LogLevel::Info,
             log_format: LogFormat::Auto,
             on_restart: OnRestart::Resume,
+            backups: 3,
         }
     }
 }
@@ -412,6 +416,16 @@ pub struct Tools {
     pub bash_timeout_max: Span,
     /// Environment variables that tools may see beyond the usual ones.
     pub env: Vec<String>,
+    /// Where commands get a cgroup of their own.
+    pub cgroup: CgroupChoice,
+    /// Memory of a command.
+    pub memory: Option<Size>,
+    /// Processes of a command.
+    pub processes: Option<NonZeroU64>,
+    /// Longest file that a command may write.
+    pub file_size: Option<Size>,
+    /// Processor time of each process of a command.
+    pub cpu_time: Option<Span>,
 }
 
 impl Default for Tools {
@@ -422,6 +436,11 @@ impl Default for Tools {
             bash_timeout: Span(Duration::from_secs(120)),
             bash_timeout_max: Span(Duration::from_secs(600)),
             env: Vec::new(),
+            cgroup: CgroupChoice::default(),
+            memory: None,
+            processes: None,
+            file_size: None,
+            cpu_time: None,
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Values with a notation of their own.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
+
+use crate::tools::CgroupSetting;
 
 /// A duration with its unit: `"500ms"`, `"30s"`, `"10m"`, `"2h"`, `"1d"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,86 @@ impl<'de> Deserialize<'de> for Span {
         };
         let number: u64 = number.parse().map_err(de::Error::custom)?;
         Ok(Span(Duration::from_millis(number.saturating_mul(unit_ms))))
+    }
+}
+
+/// A number of bytes, with or without a unit: `4096`, `"512MiB"`, `"4GiB"`, `"2GB"`; never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Given {
+            Bytes(i64),
+            Text(String),
+        }
+        let (shown, bytes) = match Given::deserialize(deserializer)? {
+            Given::Bytes(bytes) => (bytes.to_string(), u64::try_from(bytes).ok()),
+            Given::Text(text) => (format!("{text:?}"), bytes(&text)),
+        };
+        bytes.filter(|bytes| *bytes > 0).map(Size).ok_or_else(|| {
+            de::Error::custom(format!(
+                "expected a size of at least one byte, like \"512MiB\" or \"4GiB\", got {shown}"
+            ))
+        })
+    }
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        "KiB" | "K" => 1 << 10,
+        "MiB" | "M" => 1 << 20,
+        "GiB" | "G" => 1 << 30,
+        "TiB" | "T" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Where commands get a cgroup of their own: `"auto"`, `"off"`, or a folder of the v2 hierarchy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CgroupChoice {
+    /// In the daemon's own, if that can be.
+    #[default]
+    Auto,
+    /// Nowhere.
+    Off,
+    /// There.
+    At(PathBuf),
+}
+
+impl CgroupChoice {
+    /// The same in the words of the tools.
+    #[must_use]
+    pub fn setting(&self) -> CgroupSetting {
+        match self {
+            CgroupChoice::Auto => CgroupSetting::Auto,
+            CgroupChoice::Off => CgroupSetting::Off,
+            CgroupChoice::At(dir) => CgroupSetting::At(dir.clone()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CgroupChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "auto" => Ok(CgroupChoice::Auto),
+            "off" => Ok(CgroupChoice::Off),
+            path if path.starts_with('/') => Ok(CgroupChoice::At(path.into())),
+            _ => Err(de::Error::custom(format!(
+                "expected \"auto\", \"off\" or a folder of the cgroup v2 hierarchy, got {text:?}"
+            ))),
+        }
     }
 }
 
@@ -107,6 +190,47 @@ mod tests {
             None => {
                 assert!(got.as_ref().is_err_and(|e| e.to_string().contains("number of tokens")), "{got:?}")
             }
+        }
+    }
+
+    #[test]
+    fn a_size_is_a_number_with_or_without_a_unit() {
+        #[derive(Deserialize)]
+        struct Sized {
+            size: Size,
+        }
+        for (value, expected) in [
+            ("4096", Some(4096)),
+            ("\"4096\"", Some(4096)),
+            ("\"4GiB\"", Some(4 << 30)),
+            ("\"4 GB\"", Some(4_000_000_000)),
+            ("\"512M\"", Some(512 << 20)),
+            ("0", None),
+            ("-1", None),
+            ("\"\"", None),
+            ("\"4 apples\"", None),
+            ("\"99999999999TiB\"", None),
+            ("1.5", None),
+        ] {
+            let got = toml::from_str::<Sized>(&format!("size = {value}")).ok().map(|table| table.size.0);
+            assert_eq!(got, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_cgroup_is_a_word_or_a_folder() {
+        #[derive(Deserialize)]
+        struct Given {
+            cgroup: CgroupChoice,
+        }
+        for (value, expected) in [
+            ("auto", Some(CgroupChoice::Auto)),
+            ("off", Some(CgroupChoice::Off)),
+            ("/sys/fs/cgroup/a", Some(CgroupChoice::At("/sys/fs/cgroup/a".into()))),
+            ("on", None),
+        ] {
+            let got = toml::from_str::<Given>(&format!("cgroup = {value:?}")).ok().map(|table| table.cgroup);
+            assert_eq!(got, expected, "{value}");
         }
     }
 

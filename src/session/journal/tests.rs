@@ -33,7 +33,7 @@ async fn check(played: Played) {
     }
 
     // As a restart does it.
-    let rows = store.events_after(key, 0, 100_000).await.unwrap();
+    let rows = store.events_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
     let envelopes: Vec<Envelope> =
         rows.iter().map(|row| serde_json::from_str(&row.body).expect("an event")).collect();
     let mut again = Engine::replay(id, played.settings, &envelopes);
@@ -56,7 +56,7 @@ async fn check(played: Played) {
     assert_eq!(view.last_seq, living.next_seq() - 1);
     assert_eq!(view.cwd, again.spec().cwd);
 
-    let items = store.items_after(key, 0, 100_000).await.unwrap();
+    let items = store.items_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
     assert_eq!(items.iter().map(shape).collect::<Vec<_>>(), items_of(&envelopes));
     let pending = store.pending_requests(Some(key), None, 100).await.unwrap();
     let mut expected: Vec<String> = again.pending().into_iter().map(|(id, ..)| id.to_string()).collect();

@@ -13,16 +13,20 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::birth::{Birth, register};
 use super::capture::{Capture, Utf8};
+use super::cell::Powers;
 use super::environment::scrub;
-use super::process::{self, Shell};
-use super::tree::Tree;
+use super::limits::Breach;
+use super::process::{self, Launch, Shell};
+use super::tree::{Ended, Tree};
+use crate::proc;
 use crate::tools::context::{Context, Settings};
 use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, Progress, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus};
 
 /// A process gets one argument of at most 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
@@ -107,6 +111,16 @@ enum End {
     Stopped,
 }
 
+/// What connects a running command with its session.
+pub(in crate::tools) struct Wires {
+    /// Output as it comes.
+    pub(in crate::tools) progress: mpsc::Sender<Progress>,
+    /// Its process, once it is started.
+    pub(in crate::tools) births: mpsc::Sender<Birth>,
+    /// Ends it.
+    pub(in crate::tools) stop: CancellationToken,
+}
+
 /// Runs to the end. When this returns, every process of the call is gone or named as a survivor;
 /// when it is dropped, they are killed.
 pub(in crate::tools) async fn run(
@@ -114,9 +128,9 @@ pub(in crate::tools) async fn run(
     call_id: CallId,
     input: &Input,
     prepared: &Prepared,
-    progress: mpsc::Sender<Progress>,
-    stop: &CancellationToken,
+    wires: Wires,
 ) -> Result<ToolOutcome, Refusal> {
+    let Wires { progress, births, stop } = wires;
     toolbox::same_target(prepared, &Subject::Bash { command: input.command.clone() })?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -126,19 +140,35 @@ pub(in crate::tools) async fn run(
     let begun = Instant::now();
     let cwd = starting_folder(context);
 
-    let mut shell = process::start(&input.command, &cwd, environment(context, call_id)).map_err(|e| {
+    let cell = context.cells.open(call_id, &settings.limits);
+    let powers = if cell.is_some() { context.cells.powers() } else { Powers::default() };
+    let launch = Launch {
+        command: &input.command,
+        cwd: &cwd,
+        environment: environment(context, call_id),
+        limits: settings.limits.rlimits(powers),
+        cell: cell.as_ref(),
+    };
+    let mut shell = process::start(launch).map_err(|e| {
         Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
-    let tree = Tree::new(shell.pid, format!("AGENTD_CALL={call_id}"));
+    let tree = Tree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
+    let record = ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
+    if let Err(refusal) = register(&births, record).await {
+        // Not known to anybody after our death: it must not outlive this moment.
+        tree.end(Duration::ZERO).await;
+        return Err(refusal);
+    }
     let mut output = Output::new(&mut shell, settings, progress);
-    let (end, mut status) = follow(&mut shell, &mut output, begun + Duration::from_millis(limit), stop).await;
+    let (end, mut status) =
+        follow(&mut shell, &mut output, begun + Duration::from_millis(limit), &stop).await;
 
     // The pipes are read on while the tree ends, so that nobody hangs in a write.
     let grace = if end == End::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
     let mut ending = std::pin::pin!(tree.end(grace));
-    let survivors = loop {
+    let ended = loop {
         tokio::select! {
-            survivors = &mut ending => break survivors,
+            ended = &mut ending => break ended,
             result = shell.child.wait(), if status.is_none() => status = result.ok(),
             () = output.pump(), if output.is_open() => {}
         }
@@ -149,7 +179,8 @@ pub(in crate::tools) async fn run(
     let _ = timeout(LAST_WORDS, output.drain()).await;
 
     let folder = shell.last_folder();
-    Ok(Report { context, cwd, limit, end, status, survivors, folder, spent: begun.elapsed() }.tell(output))
+    Ok(Report { context, cwd, limit, end, status, ended, powers, folder, spent: begun.elapsed() }
+        .tell(output))
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -309,7 +340,8 @@ struct Report<'a> {
     limit: u64,
     end: End,
     status: Option<ExitStatus>,
-    survivors: Vec<i32>,
+    ended: Ended,
+    powers: Powers,
     folder: Option<PathBuf>,
     spent: Duration,
 }
@@ -323,6 +355,7 @@ impl Report<'_> {
         let exit_code = self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal)));
 
         let mut notes = Vec::new();
+        let mut limit_reached = None;
         let (status, code) = match (self.end, exit_code) {
             (End::Stopped, _) => {
                 notes.push("The command was cancelled.".to_owned());
@@ -334,17 +367,26 @@ impl Report<'_> {
             }
             (End::Exited, Some(0)) => (ToolStatus::Completed, None),
             (End::Exited, exit_code) => {
+                let breach = self.breach(signal, exit_code);
+                let limits = &self.context.settings.limits;
+                if let Some(breach) = breach {
+                    notes.push(format!("The command {}.", limits.words(breach)));
+                } else if let Some(words) = limits.suspect(&text, self.powers) {
+                    notes.push(words);
+                }
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),
                     (None, Some(code)) => format!("Exit code {code}"),
                     (None, None) => "The exit code of the command is not known.".to_owned(),
                 });
-                (ToolStatus::Failed, Some("exit_code"))
+                limit_reached = breach;
+                (ToolStatus::Failed, Some(breach.map_or("exit_code", |_| "limit_exceeded")))
             }
         };
+        let survivors = &self.ended.survivors;
         let cwd = self.next_folder(&mut notes);
-        if !self.survivors.is_empty() {
-            notes.push(format!("These processes could not be ended: {:?}", self.survivors));
+        if !survivors.is_empty() {
+            notes.push(format!("These processes could not be ended: {survivors:?}"));
         }
         if text.trim().is_empty() && notes.is_empty() {
             notes.push("(no output)".to_owned());
@@ -364,7 +406,8 @@ impl Report<'_> {
             "stderr_bytes": bytes[1],
             "duration_ms": u64::try_from(self.spent.as_millis()).unwrap_or(u64::MAX),
             "cwd": cwd.as_ref().unwrap_or(&self.cwd),
-            "survivors": self.survivors,
+            "survivors": survivors,
+            "limit": limit_reached.map(Breach::name),
         });
         ToolOutcome {
             status,
@@ -373,6 +416,19 @@ impl Report<'_> {
             cwd,
             ..ToolOutcome::completed(text)
         }
+    }
+
+    /// The limit that the command ran into, as far as the kernel tells.
+    fn breach(&self, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
+        let limits = &self.context.settings.limits;
+        if self.ended.oom_kills > 0 {
+            return Some(Breach::Memory);
+        }
+        if self.ended.refused_forks > 0 {
+            return Some(Breach::Processes);
+        }
+        // The shell tells of its last command's signal by its own exit code.
+        limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
     }
 
     /// The folder for the next command, if it is another one than before.

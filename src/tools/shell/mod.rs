@@ -1,9 +1,20 @@
-//! Commands as processes: their environment, their output, and the end of their whole tree.
+//! Commands as processes: their environment, their limits, their output, and the end of their whole
+//! tree, also of what a dead daemon left.
 
 mod bash;
+mod birth;
 mod capture;
+mod cell;
 mod environment;
+mod limits;
 mod process;
+mod sweep;
 mod tree;
 
-pub(super) use bash::{DESCRIPTION, Input, prepare, run};
+pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
+pub use birth::Birth;
+pub(super) use cell::Cells;
+pub use cell::CgroupSetting;
+pub use limits::Limits;
+pub use sweep::Swept;
+pub(super) use sweep::sweep;

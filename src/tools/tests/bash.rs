@@ -39,7 +39,7 @@ impl Room {
         let stop = CancellationToken::new();
         let (progress, _ignored) = mpsc::channel(1);
         let path = self.path(name);
-        let run = self.tools.run(&call, &prepared, &self.scene, progress, stop.clone());
+        let run = self.tools.run(&call, &prepared, &self.scene, progress, registrar(), stop.clone());
         let stopper = async {
             let pid = pid_in(&path).await;
             assert!(is_alive(pid));
@@ -148,8 +148,15 @@ async fn progress_is_valid_text_and_never_holds_up_the_command() {
     let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
     // Nobody listens: the channel fills up at once.
     let (progress, mut listener) = mpsc::channel(4);
-    let outcome =
-        within(room.tools.run(&call, &prepared, &room.scene, progress, CancellationToken::new())).await;
+    let outcome = within(room.tools.run(
+        &call,
+        &prepared,
+        &room.scene,
+        progress,
+        registrar(),
+        CancellationToken::new(),
+    ))
+    .await;
     let mut heard = String::new();
     while let Ok(piece) = listener.try_recv() {
         assert_eq!(piece.stream, "stdout");
@@ -226,7 +233,8 @@ async fn a_dropped_call_leaves_no_process() {
     let path = room.path("pid");
     let (progress, _ignored) = mpsc::channel(1);
     let pid = {
-        let run = room.tools.run(&call, &prepared, &room.scene, progress, CancellationToken::new());
+        let stop = CancellationToken::new();
+        let run = room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop);
         tokio::select! {
             outcome = run => panic!("ended by itself: {outcome:?}"),
             pid = pid_in(&path) => pid,
@@ -238,6 +246,60 @@ async fn a_dropped_call_leaves_no_process() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn nothing_is_read_before_the_process_is_recorded() {
+    let mut room = Room::new();
+    let call = room.call("Bash", bash("echo $$ > pid; echo said; sleep 1000"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let (progress, mut heard) = mpsc::channel(4);
+    let (births, mut born) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let run = room.tools.run(&call, &prepared, &room.scene, progress, births, stop.clone());
+    let session = async {
+        let birth = born.recv().await.unwrap();
+        let pid = pid_in(&room.path("pid")).await;
+        let process = crate::proc::one(pid).unwrap();
+        assert_eq!(birth.record.call_id, call.call_id);
+        assert_eq!((birth.record.pid, birth.record.started), (pid, process.started));
+        assert_eq!((process.session, process.group), (pid, pid));
+        assert_eq!(birth.record.boot_id, crate::proc::boot_id());
+        // The command has said something by now or soon will: the tool must not have heard it.
+        tokio::task::yield_now().await;
+        heard.try_recv().expect_err("not recorded yet");
+        birth.stored.send(Ok(())).unwrap();
+        assert_eq!(heard.recv().await.unwrap().text, "said\n");
+        stop.cancel();
+    };
+    within(async { tokio::join!(run, session) }).await;
+}
+
+#[tokio::test]
+async fn a_process_that_cannot_be_recorded_is_killed_and_its_call_fails() {
+    // The disk is full; or the session is gone.
+    for answer in [Some("write the journal (full)"), None] {
+        let mut room = Room::new();
+        let call = room.call("Bash", bash(&lives_on("pid")));
+        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        let (progress, _ignored) = mpsc::channel(1);
+        let (births, mut born) = mpsc::channel::<Birth>(1);
+        let run = room.tools.run(&call, &prepared, &room.scene, progress, births, CancellationToken::new());
+        let path = room.path("pid");
+        let session = async {
+            let birth = born.recv().await.unwrap();
+            let pid = pid_in(&path).await;
+            match answer {
+                Some(why) => birth.stored.send(Err(why.into())).unwrap(),
+                None => drop(birth.stored),
+            }
+            pid
+        };
+        let (outcome, pid) = within(async { tokio::join!(run, session) }).await;
+        failed(&outcome, "storage_failed");
+        assert!(outcome.output.contains(answer.unwrap_or("the session is gone")), "{}", outcome.output);
+        assert!(!is_alive(pid));
+    }
 }
 
 #[tokio::test]

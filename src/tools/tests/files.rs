@@ -336,7 +336,7 @@ async fn a_stopped_call_changes_nothing() {
     let stop = CancellationToken::new();
     stop.cancel();
     let (progress, _ignored) = mpsc::channel(1);
-    let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, stop)).await;
+    let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop)).await;
     assert_eq!(outcome.status, ToolStatus::Cancelled);
     assert!(!room.path("a.txt").exists());
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Scene, Settings, Toolbox};
+use super::{Birth, Scene, Settings, Toolbox};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::ToolCall;
 use crate::types::tool::{Prepared, Subject, ToolOutcome, ToolStatus};
@@ -95,7 +95,8 @@ impl Room {
 
     async fn run_prepared(&self, call: &ToolCall, prepared: &Prepared) -> ToolOutcome {
         let (progress, _ignored) = mpsc::channel(1);
-        within(self.tools.run(call, prepared, &self.scene, progress, CancellationToken::new())).await
+        let stop = CancellationToken::new();
+        within(self.tools.run(call, prepared, &self.scene, progress, registrar(), stop)).await
     }
 
     fn remember(&mut self, outcome: &ToolOutcome) {
@@ -105,6 +106,17 @@ impl Room {
             self.scene.cwd.clone_from(cwd);
         }
     }
+}
+
+/// Takes in what is started, as a session does.
+fn registrar() -> mpsc::Sender<Birth> {
+    let (births, mut born) = mpsc::channel::<Birth>(1);
+    tokio::spawn(async move {
+        while let Some(birth) = born.recv().await {
+            let _ = birth.stored.send(Ok(()));
+        }
+    });
+    births
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {

@@ -125,7 +125,8 @@ async fn searches_stop_when_they_are_told_to() {
         let stop = CancellationToken::new();
         stop.cancel();
         let (progress, _ignored) = mpsc::channel(1);
-        let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, stop)).await;
+        let outcome =
+            within(room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop)).await;
         assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{tool}");
     }
 }

@@ -201,3 +201,30 @@ async fn a_head_that_comes_byte_by_byte() {
     soon("the answer", socket.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
+
+#[tokio::test]
+async fn every_framing_one_byte_at_a_time() {
+    let house = House::new();
+    let body = call(1, "echo", json!(["slowly"]));
+    let mut line = house.raw().await;
+    let mut blocks = house.raw().await;
+    let mut frames = raw_upgrade(&house).await;
+    let length = u8::try_from(body.len()).unwrap();
+    assert!(length < 126);
+    // A mask of zeros leaves the text as it is.
+    let frame = [&[0x81, 0x80 | length, 0, 0, 0, 0][..], body.as_bytes()].concat();
+    for (socket, bytes) in [
+        (&mut line, format!("{body}\n").into_bytes()),
+        (&mut blocks, block(&body).into_bytes()),
+        (&mut frames, frame),
+    ] {
+        for byte in bytes {
+            socket.write_all(&[byte]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let mut answer = Vec::new();
+        while !String::from_utf8_lossy(&answer).contains(r#"["slowly"]"#) {
+            answer.push(soon("an answer", socket.read_u8()).await.unwrap());
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What any text and any line from the daemon must do: the laws that the fuzz targets and their
+//! corpus hold us to.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::paint::{Line, width};
+use super::render::{Piece, Transcript};
+use super::{escape, prompt, wire};
+use crate::types::event::Event;
+
+/// Escape cleaning (S28): whatever the text, a terminal can show it. Nothing moves its cursor,
+/// reorders or hides; and nothing is lost, for the text can be read back from what is shown.
+///
+/// # Panics
+/// If a law is broken.
+pub fn escape(data: &[u8]) {
+    let raw = String::from_utf8_lossy(data);
+    let (text, line) = (escape::text(&raw), escape::line(&raw));
+    check(&text, &['\n', '\t']);
+    check(&line, &[]);
+    assert_eq!(original(&text), raw);
+    assert_eq!(original(&line), raw);
+    // Nothing but the names' own brackets is left to escape a second time.
+    let again = |shown: &str| escape::line(shown).replace("⟦U+27E6⟧", "⟦").replace("⟦U+27E7⟧", "⟧");
+    assert_eq!(again(&line), line);
+    // A name takes as many columns as it has letters: none is hidden.
+    for name in line.split('⟦').skip(1).filter_map(|rest| rest.split('⟧').next()) {
+        assert_eq!(name.width(), name.len(), "{name:?}");
+    }
+
+    let exact = escape::exact(&raw);
+    for shown in &exact {
+        check(shown, &[]);
+        assert!(!shown.ends_with(' '), "{shown:?} ends in a blank");
+    }
+    let read_back: Vec<String> = exact.iter().map(|shown| original(shown)).collect();
+    assert_eq!(read_back.join("\n"), raw);
+}
+
+/// Lines from the daemon: whatever they say, what is printed of them holds nothing that a terminal
+/// obeys, and rows are as wide as they may be at most. The first byte is the width; every further
+/// line is one message, or one event without the frame around it.
+///
+/// # Panics
+/// If a law is broken.
+pub fn screen(data: &[u8]) {
+    let [columns, bytes @ ..] = data else { return };
+    let columns = usize::from(*columns);
+    let mut transcript = Transcript::with_input();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let framed = [&b"{\"method\":\"session.event\",\"params\":{\"result\":"[..], line, b"}}"].concat();
+        let message = wire::parse(line).into_iter().chain(wire::parse(&framed));
+        for received in message.filter_map(|message| match message {
+            wire::Message::Event(received) => received.event,
+            wire::Message::Reply { .. } | wire::Message::Other => None,
+        }) {
+            if let Event::PermissionRequested { request, .. } = &received.event {
+                let shown = prompt::question(request).into_iter().chain([prompt::keys(request)]);
+                shown.for_each(|line| check_line(&line, columns));
+            }
+            for piece in transcript.on(&received) {
+                match piece {
+                    Piece::Text(text) => check(&text, &['\n', '\t']),
+                    Piece::Line(line) => check_line(&line, columns),
+                    Piece::Break => {}
+                }
+            }
+        }
+    }
+}
+
+fn check_line(line: &Line, columns: usize) {
+    check(&line.plain(), &['\t']);
+    let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    let rows = line.wrap(columns);
+    for row in &rows {
+        assert!(width(&row.plain()) <= columns.max(2), "{row:?} is wider than {columns}");
+    }
+    let printed: String = rows.iter().map(Line::plain).collect();
+    assert_eq!(ink(&printed), ink(&line.plain()), "wrapping lost something");
+}
+
+/// No control character but those allowed, and none that has no shape of its own.
+fn check(shown: &str, allowed: &[char]) {
+    for c in shown.chars().filter(|c| !allowed.contains(c)) {
+        let is_control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}');
+        // Unicode's `Bidi_Control`, and its two separators.
+        let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}');
+        // Those of `Default_Ignorable_Code_Point` that text is hidden with; the emoji selector stays.
+        let hides = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
+            | '\u{fe00}'..='\u{fe0e}' | '\u{e0000}'..='\u{e0fff}');
+        assert!(!is_control && !reorders && !hides, "{c:?} is left in {shown:?}");
+    }
+}
+
+/// Reads a shown text back.
+fn original(shown: &str) -> String {
+    let mut raw = String::new();
+    let mut rest = shown;
+    while let Some((before, name)) = rest.split_once('⟦') {
+        raw.push_str(before);
+        let (name, after) = name.split_once('⟧').expect("a bracket that is open is closed");
+        raw.push(match name {
+            "NUL" => '\0',
+            "BEL" => '\u{7}',
+            "BS" => '\u{8}',
+            "TAB" => '\t',
+            "LF" => '\n',
+            "CR" => '\r',
+            "ESC" => '\u{1b}',
+            "SP" => ' ',
+            "DEL" => '\u{7f}',
+            other => {
+                let code = other.strip_prefix("U+").expect("a number in a name");
+                let code = u32::from_str_radix(code, 16).expect("hexadecimal");
+                char::from_u32(code).expect("a character")
+            }
+        });
+        rest = after;
+    }
+    assert!(!rest.contains('⟧'), "{shown:?} closes what was not opened");
+    raw + rest
+}

@@ -1,0 +1,107 @@
+//! Processes without a parent: those that a dead daemon left, and those that commands of this one
+//! leave (S9).
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use sha2::{Digest as _, Sha256};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::proc;
+use crate::session::Registry;
+
+/// A signal that comes while another is being heard is not told of again.
+const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+
+/// Names this daemon to those who come after it: the same at every start over the same state
+/// folder, and another for every other folder. It is no secret.
+pub(super) fn instance(data_dir: &Path) -> io::Result<String> {
+    let path = data_dir.canonicalize()?;
+    let meta = path.metadata()?;
+    // Path and file: neither a copy nor a new folder in an old one's place is the same state.
+    let mut digest = Sha256::new();
+    digest.update(meta.dev().to_be_bytes());
+    digest.update(meta.ino().to_be_bytes());
+    digest.update(path.as_os_str().as_bytes());
+    Ok(digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Lets this process open as many files as it may; returns what it was started with, soft and hard,
+/// for its commands: some programs go through all numbers that are allowed.
+pub(super) fn raise_open_files() -> Option<(u64, u64)> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+    if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        tracing::warn!(%error, "the limit of open files stays at {soft}");
+    }
+    Some((soft, hard))
+}
+
+/// Takes in orphans of commands from now on, and the exit status of those that nobody waits for,
+/// until it is aborted.
+///
+/// # Errors
+/// Signals cannot be listened to.
+pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
+    if let Err(error) = proc::adopt_orphans() {
+        tracing::warn!(%error, "orphans of commands go to another process");
+    }
+    let mut ended = signal(SignalKind::child())?;
+    Ok(tokio::spawn(async move {
+        loop {
+            let _ = tokio::time::timeout(LOOK_ANYWAY, ended.recv()).await;
+            let _ = tokio::task::spawn_blocking(proc::reap).await;
+        }
+    }))
+}
+
+/// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.
+/// Returns those that could not be ended.
+pub(super) async fn sweep(registry: &Registry) -> Vec<i32> {
+    let house = registry.house();
+    let records = house.store.processes().await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the list of processes cannot be read; their marks must do");
+        Vec::new()
+    });
+    let calls: Vec<_> = records.iter().map(|record| record.call_id).collect();
+    let swept = house.setup().tools.sweep(records).await;
+    if swept.found > 0 {
+        tracing::info!(count = swept.found, "processes that an earlier daemon had left were ended");
+    }
+    if swept.survivors.is_empty() {
+        if !calls.is_empty()
+            && let Err(error) = house.store.forget_processes(calls).await
+        {
+            // They are looked for again at the next start.
+            tracing::warn!(%error, "records of ended processes stay");
+        }
+    } else {
+        tracing::error!(pids = ?swept.survivors, "processes of an earlier daemon could not be ended");
+    }
+    swept.survivors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_stays_with_its_folder() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (a, b) = (root.path().join("a"), root.path().join("b"));
+        for dir in [&a, &b] {
+            std::fs::create_dir(dir).expect("made");
+        }
+        let first = instance(&a).expect("an instance");
+        assert_eq!(first.len(), 32);
+        assert_eq!(instance(&root.path().join("b/../a")).expect("the same"), first);
+        assert_ne!(instance(&b).expect("another"), first);
+        std::fs::remove_dir(&b).expect("removed");
+        std::fs::rename(&a, &b).expect("moved");
+        assert_ne!(instance(&b).expect("another"), first, "what is elsewhere may be a copy");
+    }
+}

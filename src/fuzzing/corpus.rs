@@ -1,0 +1,55 @@
+//! The corpus of a target as a text that people can read and compare: one input a line.
+//!
+//! Printable ASCII stands for itself; `\n`, `\r`, `\t` and `\\` as usual, every other byte as `\xNN`.
+//! Lines that begin with `#` are comments; an empty line is nothing.
+
+/// Inputs with the numbers of their lines.
+pub type Corpus = Vec<(usize, Vec<u8>)>;
+
+/// Reads a corpus.
+///
+/// # Errors
+/// The line that cannot be read.
+pub fn read(text: &str) -> Result<Corpus, String> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| Ok((number, bytes(line).ok_or(format!("line {number} cannot be read"))?)))
+        .collect()
+}
+
+fn bytes(line: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(line.len());
+    let mut rest = line.as_bytes().iter();
+    while let Some(byte) = rest.next() {
+        if *byte != b'\\' {
+            out.push(*byte);
+            continue;
+        }
+        out.push(match rest.next()? {
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'\\' => b'\\',
+            b'x' => {
+                let digit = |digit: &u8| char::from(*digit).to_digit(16);
+                (digit(rest.next()?)? << 4 | digit(rest.next()?)?) as u8
+            }
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_line_is_an_input() {
+        let corpus = read("# a comment\na\\n\\x00\\xffb\\\\\n\n\\x23\n").unwrap();
+        assert_eq!(corpus, [(2, b"a\n\0\xffb\\".to_vec()), (4, b"#".to_vec())]);
+        assert!(read("\\q").is_err());
+        assert!(read("\\x4").is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! The doors of the fuzz targets (`fuzz/`): for each target one function that takes any bytes and
+//! panics if a law is broken. The tests replay the corpus that the targets have found
+//! (`fuzz/corpus/*.txt`) through the same functions. No release has any of this.
+
+mod corpus;
+mod history;
+
+pub use corpus::{Corpus, read};
+pub use history::history;
+
+pub use crate::client::fuzz::{escape, screen};
+pub use crate::model::fuzz::{answer, sse};
+pub use crate::tools::fuzz::edit;
+pub use crate::transport::fuzz::{dispatch, framing};
+
+/// What a target does with one input.
+pub type Target = fn(&[u8]);
+
+/// Every target by its name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("answer", answer),
+    ("dispatch", dispatch),
+    ("edit", edit),
+    ("escape", escape),
+    ("framing", framing),
+    ("history", history),
+    ("screen", screen),
+    ("sse", sse),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+
+    use super::*;
+
+    fn folder() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
+    }
+
+    /// Replays the corpus of one target.
+    fn replay(name: &str) {
+        let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a target");
+        let path = folder().join(format!("corpus/{name}.txt"));
+        let text = std::fs::read_to_string(&path).expect("every target has a corpus");
+        let corpus = read(&text).expect("a corpus that can be read");
+        assert!(corpus.len() >= 10, "the corpus of {name} has {} inputs", corpus.len());
+        for (line, input) in corpus {
+            if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
+                panic!("{}:{line} breaks a law of {name}; the reason stands above", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn answers_keep_their_laws() {
+        replay("answer");
+    }
+
+    #[test]
+    fn dispatch_keeps_its_laws() {
+        replay("dispatch");
+    }
+
+    #[test]
+    fn edits_keep_their_laws() {
+        replay("edit");
+    }
+
+    #[test]
+    fn escaping_keeps_its_laws() {
+        replay("escape");
+    }
+
+    #[test]
+    fn framings_keep_their_laws() {
+        replay("framing");
+    }
+
+    #[test]
+    fn histories_keep_their_laws() {
+        replay("history");
+    }
+
+    #[test]
+    fn the_screen_keeps_its_laws() {
+        replay("screen");
+    }
+
+    #[test]
+    fn event_streams_keep_their_laws() {
+        replay("sse");
+    }
+
+    /// A target that is forgotten in one of the places would look as if it had found nothing.
+    #[test]
+    fn every_target_is_in_every_place() {
+        let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let stems = |sub: &str, ending: &str| -> BTreeSet<String> {
+            let files = std::fs::read_dir(folder().join(sub)).expect("a folder");
+            let files = files.map(|file| file.expect("a file").file_name().into_string().expect("a name"));
+            files.filter_map(|name| Some(name.strip_suffix(ending)?.to_owned())).collect()
+        };
+        assert_eq!(stems("targets", ".rs"), names);
+        assert_eq!(stems("corpus", ".txt"), names);
+        let manifest = std::fs::read_to_string(folder().join("Cargo.toml")).expect("a manifest");
+        for name in &names {
+            assert!(manifest.contains(&format!("path = \"targets/{name}.rs\"")), "{name} is not built");
+            let target = std::fs::read_to_string(folder().join(format!("targets/{name}.rs"))).expect("text");
+            assert!(target.contains(&format!("agentd::fuzzing::{name}(")), "{name} calls another target");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What any bytes from a provider must do: the laws that the fuzz targets and their corpus hold us to.
+
+use super::api::Api;
+use super::sse::{Event, Parser, TooLong};
+use super::testing::{assert_deltas_tell_the_reply, read_pieces};
+
+/// Events as name and data, and whether the parser gave up after them.
+type Told = (Vec<(Vec<u8>, Vec<u8>)>, bool);
+
+/// Server-sent events: any bytes, cut anywhere, are the events that the standard says, and what is
+/// held of them is bounded. The first byte is the limit on an event, the second how the rest is cut.
+///
+/// # Panics
+/// If a law is broken.
+pub fn sse(data: &[u8]) {
+    let [limit, size, bytes @ ..] = data else { return };
+    let limit = usize::from(*limit) + 1;
+    let expected = slow(bytes, limit);
+    assert_eq!(told(limit, [bytes]), expected, "in one piece");
+    for size in [1, usize::from(*size) + 1] {
+        assert_eq!(told(limit, bytes.chunks(size)), expected, "cut into pieces of {size}");
+    }
+}
+
+fn told<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Told {
+    let mut parser = Parser::with_limit(limit);
+    let mut seen = Vec::new();
+    let mut keep = |event: Event<'_>| {
+        seen.push((event.name.to_vec(), event.data.to_vec()));
+        Ok::<_, TooLong>(())
+    };
+    for chunk in chunks {
+        if parser.feed(chunk, &mut keep).is_err() {
+            return (seen, true);
+        }
+        assert!(parser.held() <= 3 * limit, "{} bytes are held", parser.held());
+    }
+    let gave_up = parser.finish(&mut keep).is_err();
+    (seen, gave_up)
+}
+
+/// The standard (WHATWG HTML, 9.2.6 "Interpreting an event stream"), from the whole text at a time.
+/// Two things are ours: the limit, and that the end of the stream ends an event as well.
+fn slow(bytes: &[u8], limit: usize) -> Told {
+    let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut before = 0;
+    for byte in bytes.iter().chain(b"\n\n") {
+        match byte {
+            b'\n' if before == b'\r' => {}
+            b'\n' | b'\r' => lines.push(Vec::new()),
+            byte => lines.last_mut().expect("one at least").push(*byte),
+        }
+        before = *byte;
+    }
+    let (mut events, mut name, mut data) = (Vec::new(), Vec::new(), Vec::<u8>::new());
+    for (at, line) in lines.iter().enumerate() {
+        if line.len() > limit {
+            return (events, true);
+        }
+        let line = if at == 0 { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line };
+        if line.is_empty() {
+            if !data.is_empty() {
+                data.pop();
+                events.push((name, data));
+            }
+            (name, data) = (Vec::new(), Vec::new());
+            continue;
+        }
+        let mut halves = line.splitn(2, |byte| *byte == b':');
+        let field = halves.next().unwrap_or_default();
+        let value = halves.next().unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"data" => {
+                data.extend_from_slice(value);
+                data.push(b'\n');
+                if data.len() > limit {
+                    return (events, true);
+                }
+            }
+            b"event" => name = value.to_vec(),
+            _ => {}
+        }
+    }
+    (events, false)
+}
+
+/// A provider's answer: any bytes, cut anywhere, give the same pieces and the same reply or fault,
+/// and the pieces tell the reply. The first byte chooses the API, the second how the rest is cut.
+///
+/// # Panics
+/// If a law is broken.
+pub fn answer(data: &[u8]) {
+    let [api, size, bytes @ ..] = data else { return };
+    let api = if api & 1 == 0 { Api::Anthropic } else { Api::OpenAiChat };
+    let (deltas, outcome) = read_pieces(api, &[bytes]);
+    if let Ok(reply) = &outcome {
+        assert_deltas_tell_the_reply(&deltas, reply);
+    }
+    for size in [1, usize::from(*size) + 1] {
+        let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+        assert_eq!(read_pieces(api, &pieces), (deltas.clone(), outcome.clone()), "in pieces of {size}");
+    }
+}

@@ -1,0 +1,12 @@
+//! Floor 0: processes, as the kernel tells of them in `/proc`, and which children of this process
+//! have an owner in it.
+//!
+//! - `stat`: what is read of a process; nothing here is cached, everything may be over when it is
+//!   read.
+//! - `owned`: children that somebody here waits for, and the end of those that nobody does.
+
+mod owned;
+mod stat;
+
+pub use owned::{adopt_orphans, reap, spawn};
+pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, one};

@@ -1,0 +1,100 @@
+//! Children with an owner, and the others.
+//!
+//! A subreaper gets the orphans of its descendants as children, prctl(2), and has to take their exit
+//! status, or they stay as zombies. Waiting for *any* child would take that of children which
+//! somebody else here waits for. So whoever starts a child does it through [`spawn`], which notes
+//! it, and [`reap`] takes the dead that are not noted, each by its id.
+
+use std::fs;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+
+use super::stat;
+
+/// Process id and start time of the children that were started here and not seen gone since.
+static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
+    // A list of numbers is whole at every moment.
+    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a child that its [`Child`] is waited for with: [`reap`] leaves it alone. Every child of a
+/// process that adopts orphans is to be started so. Blocks for as long as starting takes.
+///
+/// # Errors
+/// It could not be started.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    // Held meanwhile, so that the child is never seen dead before it is noted.
+    let mut owned = owned();
+    let child = command.spawn()?;
+    if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
+        // Not waited for yet, so it is there, dead or alive.
+        let started = stat::one(pid).map_or(UNKNOWN, |process| process.started);
+        owned.push((pid, started));
+    }
+    Ok(child)
+}
+
+/// The start time could not be read; the id alone must do.
+const UNKNOWN: u64 = u64::MAX;
+
+/// From now on this process is the parent of its descendants' orphans.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn adopt_orphans() -> io::Result<()> {
+    nix::sys::prctl::set_child_subreaper(true)?;
+    ADOPTS.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Takes the exit status of adopted orphans that have died; says of how many. Does nothing in a
+/// process that adopts none. Reads a few files of `/proc`.
+pub fn reap() -> usize {
+    if !ADOPTS.load(Ordering::Acquire) {
+        return 0;
+    }
+    let mut owned = owned();
+    owned.retain(|(pid, started)| match stat::one(*pid) {
+        Ok(process) => is_ours(&process) && (process.started == *started || *started == UNKNOWN),
+        // What cannot be read now, for want of descriptors, say, may well be there.
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    });
+    let mut reaped = 0;
+    for pid in children() {
+        let Ok(process) = stat::one(pid) else { continue };
+        if process.is_dead && is_ours(&process) && !owned.iter().any(|(known, _)| *known == pid) {
+            reaped += usize::from(waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)).is_ok());
+        }
+    }
+    reaped
+}
+
+fn is_ours(process: &stat::Process) -> bool {
+    u32::try_from(process.parent) == Ok(std::process::id())
+}
+
+/// The children of this process; each is listed with one of its threads.
+fn children() -> Vec<i32> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            // A thread that has just ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && thread.path().exists() => {
+                // A kernel without these lists.
+                return stat::all().into_iter().filter(is_ours).map(|process| process.pid).collect();
+            }
+            Err(_) => {}
+        }
+    }
+    children
+}

@@ -1,0 +1,124 @@
+//! What `/proc` tells of processes, proc(5).
+
+use std::fs;
+use std::io;
+
+/// A process at the moment it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: i32,
+    /// The process that will be told of its end.
+    pub parent: i32,
+    /// Its process group.
+    pub group: i32,
+    /// Its session.
+    pub session: i32,
+    /// When it started, in clock ticks since boot: tells it from a later one with the same id.
+    pub started: u64,
+    /// Nothing of it runs any more: it only waits for its parent to take its exit status.
+    pub is_dead: bool,
+}
+
+/// All processes, without those of the kernel itself.
+#[must_use]
+pub fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| one(pid).ok()).filter(|process| process.pid != 2 && process.parent != 2).collect()
+}
+
+/// One process.
+///
+/// # Errors
+/// `NotFound` if there is none with this id; others if that could not be found out.
+pub fn one(pid: i32) -> io::Result<Process> {
+    // Bytes, not text: a process may give itself any name.
+    let stat = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
+    parse(pid, &String::from_utf8_lossy(&stat)).ok_or_else(|| io::Error::other("a strange /proc/PID/stat"))
+}
+
+/// A process that ends while it is read gives ESRCH.
+fn gone(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(nix::libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
+}
+
+/// `pid (name) state ppid pgrp session … num_threads … starttime …`; the name may hold anything.
+fn parse(pid: i32, stat: &str) -> Option<Process> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+    // Whose first thread has ended while others run on is shown as a zombie, too.
+    let has_ended = matches!(*fields.first()?, "Z" | "X" | "x");
+    Some(Process {
+        pid,
+        parent: number(1)?,
+        group: number(2)?,
+        session: number(3)?,
+        started: fields.get(19)?.parse().ok()?,
+        is_dead: has_ended && number(17)? <= 1,
+    })
+}
+
+/// The environment a process was started with, entries ended by NUL. Empty if it may not be read,
+/// for a process that has ended, and for a moment while a process becomes another program.
+#[must_use]
+pub fn environ(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+/// Whether an environment holds exactly this `NAME=VALUE`.
+#[must_use]
+pub fn has_entry(environ: &[u8], entry: &[u8]) -> bool {
+    environ.split(|byte| *byte == 0).any(|known| known == entry)
+}
+
+/// The process's place in the cgroup v2 hierarchy, as it stands in `/proc/PID/cgroup`.
+#[must_use]
+pub fn cgroup(pid: i32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+/// Names this boot of the machine: process ids and start times mean nothing in another. Empty if
+/// the kernel does not say.
+#[must_use]
+pub fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_holds() {
+        let stat = "42 (a) b (c) S 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        let process = parse(42, stat).expect("a process");
+        assert_eq!((process.parent, process.group, process.session), (1, 41, 40));
+        assert_eq!((process.started, process.is_dead), (777, false));
+        assert!(parse(1, "garbage").is_none());
+    }
+
+    #[test]
+    fn a_zombie_whose_threads_run_is_alive() {
+        let stat = |state: &str, threads: u32| {
+            format!("42 (x) {state} 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 {threads} 0 777 0 0")
+        };
+        for (state, threads, is_dead) in [("S", 1, false), ("Z", 1, true), ("Z", 3, false), ("X", 0, true)] {
+            let process = parse(42, &stat(state, threads)).expect("a process");
+            assert_eq!(process.is_dead, is_dead, "{state} with {threads} threads");
+        }
+    }
+
+    #[test]
+    fn this_process_is_found_and_a_missing_one_is_not() {
+        let me = i32::try_from(std::process::id()).expect("an id");
+        assert!(all().iter().any(|process| process.pid == me));
+        assert_eq!(one(me).expect("it runs").pid, me);
+        assert_eq!(one(i32::MAX).expect_err("no such id").kind(), io::ErrorKind::NotFound);
+        assert_eq!(boot_id().len(), 36);
+        let environ = environ(me);
+        let first = environ.split(|byte| *byte == 0).next().expect("an entry");
+        assert!(has_entry(&environ, first) && !has_entry(&environ, &first[..first.len() - 1]));
+    }
+}

@@ -1,0 +1,30 @@
+//! `daemon.backup`, `daemon.check`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::convert::storage;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::params::{BackupParams, BackupReply, CheckReply, NoParams};
+use crate::api::{Code, Fault};
+
+pub(super) async fn backup(office: Arc<Office>, _: Caller, p: BackupParams) -> Result<BackupReply, Fault> {
+    let path = Path::new(&p.path);
+    let wrong = |why: String| Fault::new(Code::InvalidParams, format!("path: {why}")).with("path", "path");
+    let Some(folder) = path.parent().filter(|_| path.is_absolute() && path.file_name().is_some()) else {
+        return Err(wrong(format!("expected the absolute path of a new file, got {:?}", p.path)));
+    };
+    let folder = folder.canonicalize().map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
+    if Path::new(&office.info.data_dir).canonicalize().is_ok_and(|data| data == folder) {
+        return Err(wrong("a copy beside the database is lost with it: choose another folder".into()));
+    }
+    let bytes = office.registry.house().store.backup(path).await.map_err(|error| storage(&error))?;
+    tracing::info!(path = p.path, bytes, "a backup was written");
+    Ok(BackupReply { path: p.path, bytes })
+}
+
+pub(super) async fn check(office: Arc<Office>, _: Caller, _: NoParams) -> Result<CheckReply, Fault> {
+    let problems = office.registry.house().store.problems().await.map_err(|error| storage(&error))?;
+    Ok(CheckReply { problems })
+}

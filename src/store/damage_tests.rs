@@ -1,0 +1,267 @@
+//! Damaged databases, copies, and what is saved of them.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::tests::{append, id, new_session, remembered, soon, summary};
+use super::*;
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{Seq, SessionId};
+use crate::types::time::{Clock, Timestamp};
+
+const PAGE: usize = 4_096;
+const SESSIONS: u128 = 3;
+const EVENTS: u64 = 60;
+/// A time on 2026-11-21.
+const NOW: Timestamp = Timestamp(1_795_219_200_000 + 3_723_000);
+
+struct Fixed(Timestamp);
+
+impl Clock for Fixed {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+fn event(session: SessionId, seq: Seq, event: Event) -> Row {
+    let envelope = Envelope {
+        seq,
+        session_id: session,
+        turn_id: None,
+        item_id: None,
+        at_ms: Timestamp(5),
+        origin: None,
+        event,
+    };
+    let body = serde_json::to_string(&envelope).expect("plain data");
+    Row { seq, at: envelope.at_ms, kind: envelope.event.kind(), fold: None, body: body.into() }
+}
+
+fn notice(session: SessionId, seq: Seq) -> Row {
+    event(session, seq, Event::Notice { kind: "test".into(), text: "word ".repeat(100) })
+}
+
+/// Sessions whose journals go from 1 to `events`.
+async fn fill(store: &Store, events: u64) {
+    for number in 0..SESSIONS {
+        let mut new = new_session(number, Some(remembered("session.create", &number.to_string())));
+        new.rows = vec![event(id(number), 1, Event::SessionCreated(new.spec.clone()))];
+        let key = store.create(new).await.expect("made");
+        lengthen(store, key, number, 2, events).await;
+    }
+}
+
+async fn lengthen(store: &Store, key: SessionKey, number: u128, from: u64, to: u64) {
+    let rows = (from..=to).map(|seq| notice(id(number), seq)).collect();
+    let told = Summary { state: crate::types::session::SessionState::Idle, ..summary("told") };
+    store.append(Append { summary: Some(told), ..append(key, rows) }).await.expect("written");
+}
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+    fn db(&self) -> PathBuf {
+        self.0.path().join("agentd.db")
+    }
+    fn backups(&self) -> PathBuf {
+        self.0.path().join("backups")
+    }
+    async fn open(&self) -> (Store, StoreOwner) {
+        let saved = |_: &[Envelope]| {
+            Some(Summary { state: crate::types::session::SessionState::Idle, ..summary("saved") })
+        };
+        let opened = Store::open_or_rescue(&self.db(), &self.backups(), NOW, &saved).await;
+        opened.expect("whatever the damage, something opens")
+    }
+    fn aside(&self, end: &str) -> PathBuf {
+        self.0.path().join(format!("agentd.db.corrupt-20261121-010203{end}"))
+    }
+}
+
+/// The journals as far as they can be read: numbers, and whether the last event says that more is lost.
+async fn journals(store: &Store) -> Result<Vec<(Vec<Seq>, bool)>, StoreError> {
+    let mut all = Vec::new();
+    for number in 0..SESSIONS {
+        let Some(key) = store.find(id(number)).await? else {
+            all.push((Vec::new(), true));
+            continue;
+        };
+        let rows = store.events_after(key, 0, 10_000, usize::MAX).await?.rows;
+        let is_cut = rows.last().is_some_and(|row| row.body.contains(HISTORY_LOST));
+        let mut seqs: Vec<Seq> = rows.iter().map(|row| row.seq).collect();
+        if is_cut {
+            let last = seqs.pop().expect("one");
+            assert!(last > 1_000_000, "numbers that may have been given out are not used: {last}");
+        }
+        all.push((seqs, is_cut));
+        store.view(id(number)).await?;
+    }
+    Ok(all)
+}
+
+/// Opens; if a session cannot be read or the check finds something, the next start must mend it.
+async fn open_until_it_reads(place: &Place, why: &str) -> Vec<(Vec<Seq>, bool)> {
+    let (store, owner) = place.open().await;
+    let read = journals(&store).await;
+    // Damage may also hide rows without an error: the look through everything finds it.
+    let found = store.problems().await.expect("it can be looked at");
+    match read {
+        Ok(read) if found.is_empty() => {
+            soon(owner.close()).await;
+            return read;
+        }
+        read => {
+            let told = store.check().await;
+            assert!(matches!(told, Err(StoreError::Corrupt(_))), "{why}: {told:?}, {read:?}");
+        }
+    }
+    soon(owner.close()).await;
+    let (store, owner) = place.open().await;
+    let read = journals(&store).await.unwrap_or_else(|error| panic!("{why}: {error}"));
+    assert_eq!(store.problems().await, Ok(Vec::new()), "{why}");
+    soon(owner.close()).await;
+    read
+}
+
+#[tokio::test]
+async fn whichever_page_is_damaged_what_is_saved_has_no_hole_and_says_what_is_lost() {
+    let origin = Place::new();
+    let (store, owner) = origin.open().await;
+    fill(&store, EVENTS).await;
+    soon(owner.close()).await;
+    let bytes = std::fs::read(origin.db()).unwrap();
+    let (mut rescued, mut untouched, mut whole) = (0, 0, 0);
+    for page in 0..bytes.len() / PAGE {
+        for (kind, from, filler) in [("garbage", 0, 0xA5), ("zeros", 0, 0), ("half", PAGE / 2, 0x5A)] {
+            let why = format!("page {} of {}, {kind}", page + 1, bytes.len() / PAGE);
+            let place = Place::new();
+            let mut damaged = bytes.clone();
+            damaged[page * PAGE + from..(page + 1) * PAGE].fill(filler);
+            std::fs::write(place.db(), &damaged).unwrap();
+            let read = open_until_it_reads(&place, &why).await;
+            for (seqs, is_cut) in &read {
+                let expected: Vec<Seq> = (1..=seqs.len() as u64).collect();
+                assert_eq!(*seqs, expected, "{why}: a hole");
+                assert!(*is_cut || seqs.len() as u64 == EVENTS, "{why}: lost in silence: {read:?}");
+            }
+            whole += read.iter().filter(|(_, is_cut)| !is_cut).count();
+            match std::fs::read(place.aside("")) {
+                Ok(kept) => {
+                    assert_eq!(kept.len(), damaged.len(), "{why}");
+                    assert_eq!(notices(&place.db()).len(), 1, "{why}");
+                    rescued += 1;
+                }
+                Err(_) => untouched += 1,
+            }
+        }
+    }
+    assert!(rescued > 30, "{rescued} rescued, {untouched} not");
+    assert!(whole > rescued, "{whole} sessions whole in {rescued} rescues");
+}
+
+#[tokio::test]
+async fn what_the_damaged_file_has_not_comes_from_the_newest_sound_backup() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 20).await;
+    let made = store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap();
+    let made = made.expect("the first of the day");
+    assert_eq!(store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await, Ok(None));
+    for number in 0..SESSIONS {
+        let key = store.find(id(number)).await.unwrap().expect("there");
+        lengthen(&store, key, number, 21, EVENTS).await;
+    }
+    soon(owner.close()).await;
+    // A newer backup that is damaged itself is passed over.
+    std::fs::write(place.backups().join("agentd-20991231.db"), "nothing").unwrap();
+    let damaged = "not a database at all ".repeat(4_000);
+    std::fs::write(place.db(), &damaged).unwrap();
+
+    let (store, owner) = place.open().await;
+    let expected: Vec<Seq> = (1..=20).collect();
+    for (seqs, is_cut) in journals(&store).await.unwrap() {
+        assert_eq!((seqs, is_cut), (expected.clone(), true));
+    }
+    let reply = store.remembered("session.create", "1").await.unwrap();
+    assert!(reply.is_some(), "replies are remembered");
+    soon(owner.close()).await;
+    assert_eq!(std::fs::read_to_string(place.aside("")).unwrap(), damaged, "set aside, not deleted");
+    let told = notices(&place.db());
+    assert!(told[0].contains(made.to_str().unwrap()) && told[0].contains("3 are cut short"), "{told:?}");
+
+    // The next start finds everything in order.
+    let (store, owner) = place.open().await;
+    assert_eq!(store.counts().await, Ok((3, 0)));
+    soon(owner.close()).await;
+    assert_eq!(notices(&place.db()).len(), 1);
+}
+
+#[tokio::test]
+async fn a_rescue_that_was_cut_short_is_completed() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 20).await;
+    soon(owner.close()).await;
+    // As a crash leaves it at the last step: the saved one is ready, the damaged one still in its place.
+    std::fs::rename(place.db(), place.0.path().join("agentd.db.salvaged")).unwrap();
+    std::fs::write(place.db(), "damaged ".repeat(1_000)).unwrap();
+    std::fs::write(place.0.path().join("agentd.db-wal"), "of the damaged one").unwrap();
+    // And of one that did not come so far.
+    std::fs::write(place.0.path().join("agentd.db.rescue"), "half").unwrap();
+    let (store, owner) = place.open().await;
+    assert_eq!(store.counts().await, Ok((3, 0)));
+    assert!(journals(&store).await.unwrap().iter().all(|(seqs, is_cut)| seqs.len() == 20 && !is_cut));
+    soon(owner.close()).await;
+}
+
+#[tokio::test]
+async fn a_backup_is_private_whole_and_never_written_over_anything() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 20).await;
+    let to = place.0.path().join("copy.db");
+    let bytes = store.backup(&to).await.unwrap();
+    let meta = std::fs::metadata(&to).unwrap();
+    assert_eq!((meta.len(), meta.permissions().mode() & 0o777), (bytes, 0o600));
+    assert_eq!(problems(&to).await, Ok(Vec::new()));
+    let again = store.backup(&to).await;
+    assert!(matches!(&again, Err(StoreError::Target(why)) if why.contains("there already")), "{again:?}");
+    let nowhere = store.backup(&place.0.path().join("no/where.db")).await;
+    assert!(matches!(nowhere, Err(StoreError::Target(_))), "{nowhere:?}");
+    assert_eq!(store.check().await, Ok(()), "a copy that fails says nothing of the database");
+    soon(owner.close()).await;
+
+    let (copy, owner) = Store::open(&to).await.unwrap();
+    assert_eq!(journals(&copy).await.unwrap().len(), 3);
+    soon(owner.close()).await;
+    let left: Vec<_> = std::fs::read_dir(place.0.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
+}
+
+#[tokio::test]
+async fn the_newest_backups_are_kept_and_a_damaged_database_pushes_none_out() {
+    const DAY: i64 = 86_400_000;
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 3).await;
+    for day in 0..5 {
+        let clock = Fixed(Timestamp(NOW.0 + day * DAY));
+        assert!(store.backup_of_the_day(&place.backups(), 3, &clock).await.unwrap().is_some());
+    }
+    let names = |folder: &Path| -> Vec<String> {
+        backups(folder).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    let expected = ["agentd-20261125.db", "agentd-20261124.db", "agentd-20261123.db"];
+    assert_eq!(names(&place.backups()), expected);
+    let _ = store.noted::<()>(Err(StoreError::Corrupt("seen by a read".into())));
+    let clock = Fixed(Timestamp(NOW.0 + 9 * DAY));
+    let refused = store.backup_of_the_day(&place.backups(), 3, &clock).await;
+    assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
+    assert_eq!(names(&place.backups()), expected);
+    soon(owner.close()).await;
+}

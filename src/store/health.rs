@@ -1,0 +1,83 @@
+//! What is wrong with the storage just now, if anything: set by whoever meets it, told by
+//! `daemon.status`, gone with the next write that comes through.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::StoreError;
+use super::rescue::beside;
+
+/// The newest trouble. Cheap to clone; all clones are one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Health(Arc<Mutex<Troubles>>);
+
+#[derive(Debug, Default)]
+struct Troubles {
+    /// Made when damage is met, so that the next start looks closer.
+    suspicion: Option<PathBuf>,
+    /// Of the last write.
+    write: Option<StoreError>,
+    /// Damage does not go away by itself: the first that was met.
+    damage: Option<StoreError>,
+}
+
+impl Health {
+    /// Of the database at `path`.
+    pub fn of(path: &Path) -> Self {
+        let suspicion = Some(beside(path, ".suspect"));
+        Self(Arc::new(Mutex::new(Troubles { suspicion, ..Troubles::default() })))
+    }
+
+    /// The trouble, if there is one; damage first.
+    pub fn trouble(&self) -> Option<StoreError> {
+        let troubles = self.lock();
+        troubles.damage.clone().or_else(|| troubles.write.clone())
+    }
+
+    /// Whether the last write failed for want of a place to write to.
+    pub fn cannot_write(&self) -> bool {
+        self.lock().write.is_some()
+    }
+
+    /// Takes in how a write ended; says so in the log when that changes.
+    pub fn wrote<T>(&self, result: &Result<T, StoreError>) {
+        match result {
+            Ok(_) if self.lock().write.take().is_some() => tracing::info!("the journal can be written again"),
+            Err(error @ (StoreError::Unwritable(_) | StoreError::Unsure(_))) => {
+                let before = self.lock().write.replace(error.clone());
+                if before.is_none() {
+                    tracing::error!(%error, "the journal cannot be written: nothing new starts until it can");
+                }
+            }
+            Err(error @ StoreError::Corrupt(_)) => {
+                self.damaged(error);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// Takes in how a read ended.
+    pub fn read<T>(&self, result: &Result<T, StoreError>) {
+        if let Err(error @ StoreError::Corrupt(_)) = result {
+            self.damaged(error);
+        }
+    }
+
+    fn damaged(&self, error: &StoreError) {
+        let mut troubles = self.lock();
+        if troubles.damage.is_none() {
+            tracing::error!(%error, "the database is damaged");
+            troubles.damage = Some(error.clone());
+            if let Some(suspicion) = &troubles.suspicion
+                && let Err(error) = std::fs::write(suspicion, error.to_string())
+            {
+                tracing::warn!(%error, "the next start cannot be told of the damage");
+            }
+        }
+    }
+
+    /// Nothing can be half done under this lock: a panic of another holder does not matter.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Troubles> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

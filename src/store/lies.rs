@@ -1,0 +1,59 @@
+//! Disks that lie, for tests alone: a commit that comes through and is reported as failed, with or
+//! without the chance to look whether it did.
+
+/// What is lied about. Nothing in a release.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lies {
+    /// Commits until the one that is denied; 0 for none.
+    #[cfg(any(test, feature = "failpoints"))]
+    pub commits: u32,
+    /// Whether the look that follows fails as well.
+    #[cfg(any(test, feature = "failpoints"))]
+    pub blind: bool,
+}
+
+#[cfg(any(test, feature = "failpoints"))]
+impl Lies {
+    /// From the variable `AGENTD_COMMIT_LIES`: `3` denies the third commit, `3!` also fails to look.
+    pub fn of_environment() -> Self {
+        let text = std::env::var("AGENTD_COMMIT_LIES").unwrap_or_default();
+        Self { commits: text.trim_end_matches('!').parse().unwrap_or(0), blind: text.ends_with('!') }
+    }
+
+    /// How a commit is reported to have ended.
+    pub fn told<T>(
+        &mut self,
+        result: Result<T, super::error::StoreError>,
+    ) -> Result<T, super::error::StoreError> {
+        if result.is_ok() && self.commits > 0 {
+            self.commits -= 1;
+            if self.commits == 0 {
+                return Err(super::error::StoreError::Unwritable("a lie told by a test".into()));
+            }
+        }
+        result
+    }
+
+    /// Whether a look fails; once.
+    pub fn blinds(&mut self) -> bool {
+        self.commits == 0 && std::mem::take(&mut self.blind)
+    }
+}
+
+#[cfg(not(any(test, feature = "failpoints")))]
+impl Lies {
+    pub fn of_environment() -> Self {
+        Self {}
+    }
+
+    pub fn told<T>(
+        &mut self,
+        result: Result<T, super::error::StoreError>,
+    ) -> Result<T, super::error::StoreError> {
+        result
+    }
+
+    pub fn blinds(&mut self) -> bool {
+        false
+    }
+}

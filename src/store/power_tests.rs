@@ -1,0 +1,204 @@
+//! Power cuts and kills, by the files that they leave behind.
+//!
+//! What SQLite promises of its log is on <https://sqlite.org/wal.html> and
+//! <https://sqlite.org/pragma.html#pragma_synchronous>: FULL syncs the log after each commit, and so
+//! all of the log before it, NORMAL commits too; a checkpoint syncs the log before it changes the
+//! database, whatever the setting but OFF. What is cut off after a sync is never what was synced.
+
+use std::path::Path;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tempfile::TempDir;
+
+use super::tests::{append, id, item, new_session, row, soon, summary};
+use super::*;
+
+/// Bytes of a page, and of what stands before it in the log (<https://sqlite.org/fileformat2.html>).
+const PAGE: usize = 4_096;
+const HEADER: usize = 32;
+const FRAME: usize = 24 + PAGE;
+
+/// Files of a database as a cut leaves them.
+struct Left(TempDir);
+
+impl Left {
+    fn of(database: &[u8], log: &[u8]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.db"), database).expect("written");
+        std::fs::write(folder.path().join("a.db-wal"), log).expect("written");
+        Self(folder)
+    }
+
+    async fn open(&self) -> SqliteConnection {
+        let options = SqliteConnectOptions::new().filename(self.0.path().join("a.db"));
+        options.journal_mode(SqliteJournalMode::Wal).foreign_keys(true).connect().await.expect("it opens")
+    }
+}
+
+/// The bodies in the journal, after a look that everything is sound.
+async fn sound_bodies(connection: &mut SqliteConnection, why: &str) -> Vec<String> {
+    let check: String =
+        sqlx::query_scalar("pragma integrity_check").fetch_one(&mut *connection).await.unwrap();
+    assert_eq!(check, "ok", "{why}");
+    let orphans = sqlx::query("pragma foreign_key_check").fetch_all(&mut *connection).await.unwrap();
+    assert!(orphans.is_empty(), "{why}");
+    sqlx::query_scalar("select body from event").fetch_all(connection).await.unwrap()
+}
+
+/// One body for each row, also across sessions.
+fn rows(session: u64, seqs: impl Iterator<Item = u64>, fold: Option<u64>) -> Vec<Row> {
+    let body =
+        |seq| format!("{{\"s\":{session},\"n\":{seq},\"text\":\"{}\"}}", "x".repeat(seq as usize * 37 % 900));
+    seqs.map(|seq| Row { body: body(seq).into(), ..row(seq, fold) }).collect()
+}
+
+fn length(path: &Path) -> usize {
+    usize::try_from(std::fs::metadata(path).expect("there").len()).expect("small")
+}
+
+#[tokio::test]
+async fn whatever_the_power_takes_after_a_synced_commit_everything_synced_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let log = folder.path().join("a.db-wal");
+    let (store, _owner) = Store::open(&path).await.unwrap();
+    // What was acknowledged as synced, with the log's length at that moment.
+    let mut synced: Vec<(usize, Vec<String>)> = Vec::new();
+    let mut facts: Vec<String> = Vec::new();
+    let (mut one, mut keys) = (2, Vec::new());
+    for session in 0..2 {
+        keys.push(store.create(new_session(session, None)).await.unwrap());
+    }
+    for round in 0..6_u64 {
+        let session = round % 2;
+        let seqs = one..one + 3;
+        let deltas = rows(session, seqs.clone(), Some(one));
+        store.append(append(keys[session as usize], deltas)).await.unwrap();
+        let fact = rows(session, one + 3..one + 5, None);
+        facts.extend(fact.iter().map(|row| row.body.to_string()));
+        let whole = Append {
+            rows: fact,
+            folds: vec![one],
+            items: vec![item(one + 3, one + 4)],
+            summary: Some(summary("t")),
+            sync: Sync::Full,
+            ..append(keys[session as usize], Vec::new())
+        };
+        store.append(whole).await.unwrap();
+        synced.push((length(&log), facts.clone()));
+        // Unsynced commits follow and must not matter.
+        let after = rows(session, one + 5..one + 7, Some(one + 5));
+        store.append(append(keys[session as usize], after)).await.unwrap();
+        one += 7;
+    }
+    let (database, bytes) = (std::fs::read(&path).unwrap(), std::fs::read(&log).unwrap());
+    assert_eq!((bytes.len() - HEADER) % FRAME, 0, "the log is as it is described");
+
+    let mut cuts: Vec<usize> = Vec::new();
+    for border in (HEADER..=bytes.len()).step_by(FRAME) {
+        cuts.extend([border - 1, border, border + 1, border + 25]);
+    }
+    cuts.extend((0..bytes.len()).step_by(9_973));
+    cuts.retain(|cut| *cut <= bytes.len() && *cut >= synced[0].0);
+    cuts.sort_unstable();
+    cuts.dedup();
+    assert!(cuts.len() > 100, "{} cuts", cuts.len());
+    for (number, cut) in cuts.into_iter().enumerate() {
+        let expected = &synced.iter().rev().find(|(length, _)| *length <= cut).expect("one").1;
+        let mut zeros = bytes[..cut].to_vec();
+        zeros.resize(bytes.len(), 0);
+        let mut garbage = bytes[..cut].to_vec();
+        garbage.extend((cut..bytes.len()).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8));
+        for (kind, log) in [("nothing", bytes[..cut].to_vec()), ("zeros", zeros), ("garbage", garbage)] {
+            if kind != "nothing" && number % 3 != 0 {
+                continue;
+            }
+            let why = format!("the log is cut at {cut} of {}, followed by {kind}", bytes.len());
+            let left = Left::of(&database, &log);
+            let mut connection = left.open().await;
+            let there = sound_bodies(&mut connection, &why).await;
+            let lost: Vec<&String> = expected.iter().filter(|body| !there.contains(body)).collect();
+            assert!(lost.is_empty(), "{why}: {lost:?}");
+            connection.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_kill_inside_a_checkpoint_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let (store, owner) = Store::open(&path).await.unwrap();
+    let key = store.create(new_session(1, None)).await.unwrap();
+    store.append(Append { sync: Sync::Full, ..append(key, rows(1, 2..40, None)) }).await.unwrap();
+    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut other).await.unwrap();
+    store.append(Append { sync: Sync::Full, ..append(key, rows(1, 40..90, None)) }).await.unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let log = std::fs::read(folder.path().join("a.db-wal")).unwrap();
+    sqlx::query("pragma wal_checkpoint(passive)").execute(&mut other).await.unwrap();
+    let after = std::fs::read(&path).unwrap();
+    other.close().await.unwrap();
+    soon(owner.close()).await;
+    assert!(after.len() > before.len() + 4 * PAGE, "there is something to fold");
+
+    // Pages are written one by one: any number of them may be there, the last one in part.
+    for done in (0..=after.len()).step_by(PAGE / 2 + 1) {
+        let mut database = after[..done].to_vec();
+        database.extend_from_slice(before.get(done..).unwrap_or_default());
+        let left = Left::of(&database, &log);
+        let mut connection = left.open().await;
+        let why = format!("{done} of {} bytes were folded", after.len());
+        assert_eq!(sound_bodies(&mut connection, &why).await.len(), 89, "{why}");
+        connection.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_migration_cut_at_any_statement_is_completed_by_the_next_start() {
+    let ours = sqlx::migrate!();
+    let newest = ours.iter().map(|migration| migration.version).max().unwrap();
+    let mut cuts = 0;
+    for migration in ours.iter() {
+        let text = migration.sql.as_str();
+        let code: String =
+            text.lines().map(|line| line.split("--").next().unwrap_or_default().to_owned() + "\n").collect();
+        let statements: Vec<&str> =
+            code.split_inclusive(';').filter(|part| !part.trim().is_empty()).collect();
+        for count in 0..=statements.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.db");
+            let earlier = sqlx::migrate::Migrator {
+                migrations: ours.iter().filter(|known| known.version < migration.version).cloned().collect(),
+                ..sqlx::migrate::Migrator::DEFAULT
+            };
+            let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+            let mut old = options.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
+            earlier.run(&mut old).await.unwrap();
+            // As sqlx runs it: the statements and its own row in one transaction, not yet committed.
+            sqlx::query("begin").execute(&mut old).await.unwrap();
+            for statement in &statements[..count] {
+                sqlx::raw_sql(sqlx::AssertSqlSafe((*statement).to_owned())).execute(&mut old).await.unwrap();
+            }
+            let log = std::fs::read(folder.path().join("a.db-wal")).unwrap_or_default();
+            let left = Left::of(&std::fs::read(&path).unwrap(), &log);
+            drop(old);
+            let (store, owner) = Store::open(&left.0.path().join("a.db")).await.unwrap_or_else(|error| {
+                panic!("migration {} cut after {count} statements: {error}", migration.version)
+            });
+            let key = store.create(new_session(1, None)).await.unwrap();
+            assert_eq!(store.find(id(1)).await, Ok(Some(key)));
+            soon(owner.close()).await;
+            let mut whole = left.open().await;
+            let have: i64 = sqlx::query_scalar("select max(version) from _sqlx_migrations where success")
+                .fetch_one(&mut whole)
+                .await
+                .unwrap();
+            assert_eq!(have, newest);
+            whole.close().await.unwrap();
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 8, "{cuts} cuts");
+}

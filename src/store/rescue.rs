@@ -1,0 +1,351 @@
+//! A damaged database is set aside and what can be read of it goes on (S10).
+//!
+//! ```text
+//! agentd.db            damaged; read, never changed
+//! agentd.db.rescue     what is saved, in the making; worthless after a crash
+//! agentd.db.corrupt-…  the damaged files under another name, never deleted; a .txt beside says what was saved
+//! agentd.db.salvaged   what is saved, checked and synced: from here on there is no way back
+//! agentd.db            the same, in its place
+//! ```
+//!
+//! What wins: the journal is the truth, so sessions are taken one by one, and of each the longer of
+//! two journals, the damaged database's and the newest sound backup's; the summaries are made anew
+//! from it. A journal is read from its beginning to the first row that cannot be read or does not
+//! fit, so that what is saved has no hole. One that may have had more says so by its last event, and
+//! a turn that was under way in it is not gone on with. A byte that changed inside a text is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, QueryBuilder, Sqlite};
+
+use super::backup::{problems, sync_folder};
+use super::error::StoreError;
+use super::open::{Store, StoreOwner};
+use super::rolling::backups;
+use super::rows::Summary;
+use super::saved::{Journal, Line, Source};
+use super::site::{Site, make_private};
+use super::summaries::Summaries;
+use super::writer::{integer, to_text};
+use crate::types::event::{Envelope, Event};
+use crate::types::time::Timestamp;
+
+/// `kind` of the notice that ends a journal of which more is lost.
+pub const HISTORY_LOST: &str = "history_lost";
+/// Numbers left out before that notice: what was lost may have had them, and none is given out twice.
+const LEFT_OUT: u64 = 1_000_000;
+
+/// Makes a session's summary from its events; `None` if they do not fit together.
+pub type Summarise<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::marker::Sync);
+
+impl Store {
+    /// [`Store::open`], and if the database is damaged: sets it aside, saves what can be saved, and
+    /// opens that. `folder` holds the rolling backups.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`]; `Corrupt` only if nothing could be set in the damaged one's place.
+    pub async fn open_or_rescue(
+        path: &Path,
+        folder: &Path,
+        at: Timestamp,
+        summarise: Summarise<'_>,
+    ) -> Result<(Self, StoreOwner), StoreError> {
+        finish(path)?;
+        let suspicion = beside(path, ".suspect");
+        let suspected = if suspicion.exists() { sound(path).await } else { Ok(()) };
+        let opened = match suspected {
+            Ok(()) => open_and_look(path).await,
+            Err(error) => Err(error),
+        };
+        match opened {
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(
+                    why,
+                    "the database is damaged: it is set aside, and what can be read is saved"
+                );
+                rescue(path, folder, at, summarise).await?;
+                Self::open(path).await
+            }
+            Ok(opened) => {
+                let _ = std::fs::remove_file(suspicion);
+                Ok(opened)
+            }
+            other => other,
+        }
+    }
+}
+
+/// What was said when damaged databases beside `path` were set aside, oldest first.
+#[must_use]
+pub fn notices(path: &Path) -> Vec<String> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let begin = format!("{}.corrupt-", path.file_name().unwrap_or_default().to_string_lossy());
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(&begin) && name.ends_with(".txt")
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+    files.sort();
+    files
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok())
+        .map(|text| text.trim().into())
+        .collect()
+}
+
+async fn sound(path: &Path) -> Result<(), StoreError> {
+    match problems(path).await?.into_iter().next() {
+        Some(problem) => Err(StoreError::Corrupt(problem)),
+        None => Ok(()),
+    }
+}
+
+/// Opens, and reads what every start reads anyway: damage there is met now.
+async fn open_and_look(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
+    let (store, owner) = Store::open(path).await?;
+    let looked = match store.unfinished().await {
+        Ok(_) => store.counts().await.map(|_| ()),
+        Err(error) => Err(error),
+    };
+    match looked {
+        Err(error @ StoreError::Corrupt(_)) => {
+            owner.close().await;
+            Err(error)
+        }
+        _ => Ok((store, owner)),
+    }
+}
+
+async fn rescue(
+    path: &Path,
+    folder: &Path,
+    at: Timestamp,
+    summarise: Summarise<'_>,
+) -> Result<(), StoreError> {
+    let part = beside(path, ".rescue");
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(beside(&part, end));
+    }
+    let mut new = Site::make(&part)?.connect().await?;
+    sqlx::migrate!().run(&mut new).await?;
+    let mut report = Report::default();
+    let mut damaged = Source::open(path).await;
+    let mut backup = newest_sound(folder).await;
+
+    let known = match &mut damaged {
+        Some(source) => source.keys().await,
+        None => (BTreeSet::new(), false),
+    };
+    let (mut keys, all_known) = known;
+    // A session that only the backup has was deleted since, if that can be told at all.
+    if let (false, Some((_, source))) = (all_known, &mut backup) {
+        keys.extend(source.keys().await.0);
+    }
+    for key in keys {
+        let own = match &mut damaged {
+            Some(source) => source.journal(key).await,
+            None => Journal::default(),
+        };
+        let (mut chosen, mut from_backup) = (own, false);
+        if let (false, Some((_, source))) = (chosen.is_whole, &mut backup) {
+            let other = source.journal(key).await;
+            if other.last_seq() > chosen.last_seq() {
+                let highest = chosen.highest.max(other.highest);
+                chosen = Journal { is_whole: false, highest, ..other };
+                from_backup = true;
+            }
+        }
+        save(&mut new, key, chosen, from_backup, at, summarise, &mut report).await?;
+    }
+    for source in [damaged.as_mut(), backup.as_mut().map(|(_, source)| source)].into_iter().flatten() {
+        source.copy_side_tables(&mut new, &report.kept).await?;
+    }
+    new.close().await?;
+    if let Some(problem) = problems(&part).await?.into_iter().next() {
+        return Err(StoreError::Corrupt(format!("what was saved is not sound: {problem}")));
+    }
+
+    let aside = set_aside(path, at)?;
+    let text = report.text(&aside, at, backup.map(|(path, _)| path));
+    tracing::error!("{text}");
+    let note = beside(&aside, ".txt");
+    make_private(&note)?;
+    let failed = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", path.display()));
+    std::fs::write(&note, text).map_err(failed)?;
+    std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
+    sync_folder(path).map_err(failed)?;
+    std::fs::rename(&part, beside(path, ".salvaged")).map_err(failed)?;
+    sync_folder(path).map_err(failed)?;
+    finish(path)
+}
+
+/// Puts what was saved in its place, also if a crash came between. The old log goes first: it would
+/// be taken for the new database's own.
+fn finish(path: &Path) -> Result<(), StoreError> {
+    let saved = beside(path, ".salvaged");
+    if !saved.exists() {
+        return Ok(());
+    }
+    for end in ["-wal", "-shm", ".suspect"] {
+        let _ = std::fs::remove_file(beside(path, end));
+    }
+    std::fs::rename(saved, path)
+        .and_then(|()| sync_folder(path))
+        .map_err(|error| StoreError::Unwritable(format!("{}: {error}", path.display())))
+}
+
+/// Gives the damaged files a second name. Returns the database's.
+fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
+    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
+    let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let aside = beside(path, &format!(".corrupt-{}-{time}", at.date().replace('-', "")));
+    for end in ["", "-wal", "-shm"] {
+        let (from, to) = (beside(path, end), beside(&aside, end));
+        if from.exists() && !to.exists() {
+            // Not every file system has links.
+            let kept = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()));
+            kept.map_err(|error| StoreError::Unwritable(format!("{}: {error}", to.display())))?;
+        }
+    }
+    Ok(aside)
+}
+
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+async fn newest_sound(folder: &Path) -> Option<(PathBuf, Source)> {
+    for path in backups(folder) {
+        if problems(&path).await == Ok(Vec::new())
+            && let Some(source) = Source::open(&path).await
+        {
+            return Some((path, source));
+        }
+    }
+    None
+}
+
+/// What became of the sessions.
+#[derive(Default)]
+struct Report {
+    /// Key to the last number of the saved journal; `None` if it is whole.
+    kept: BTreeMap<i64, Option<u64>>,
+    cut: Vec<String>,
+    from_backup: usize,
+    lost: usize,
+}
+
+impl Report {
+    fn text(&self, aside: &Path, at: Timestamp, backup: Option<PathBuf>) -> String {
+        let whole = self.kept.values().filter(|cut| cut.is_none()).count();
+        let mut text = format!(
+            "the database was damaged on {} and is kept as {}: {whole} sessions were saved whole",
+            at.date(),
+            aside.display()
+        );
+        if !self.cut.is_empty() {
+            let some = self.cut.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+            text += &format!(", {} are cut short ({some})", self.cut.len());
+        }
+        if let (true, Some(backup)) = (self.from_backup > 0, backup) {
+            text += &format!(", {} of them as of the backup {}", self.from_backup, backup.display());
+        }
+        if self.lost > 0 {
+            text += &format!(", {} are lost", self.lost);
+        }
+        text
+    }
+}
+
+async fn save(
+    new: &mut SqliteConnection,
+    key: i64,
+    mut journal: Journal,
+    from_backup: bool,
+    at: Timestamp,
+    summarise: Summarise<'_>,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let events = |lines: &[Line]| -> Vec<Envelope> {
+        lines.iter().filter_map(|line| serde_json::from_str(&line.body).ok()).collect()
+    };
+    let mut known = events(&journal.lines);
+    let Some(Envelope { session_id, at_ms: created, event: Event::SessionCreated(spec), .. }) =
+        known.first().cloned()
+    else {
+        report.lost += 1;
+        return Ok(());
+    };
+    let last = journal.last_seq();
+    if !journal.is_whole {
+        let text =
+            format!("a damaged database took a part of this history: what came after event {last} is lost");
+        let notice = Envelope {
+            seq: journal.highest.max(last) + LEFT_OUT,
+            session_id,
+            turn_id: None,
+            item_id: None,
+            at_ms: at,
+            origin: None,
+            event: Event::Notice { kind: HISTORY_LOST.into(), text },
+        };
+        journal.lines.push(Line::of(&notice));
+        known.push(notice);
+        report.cut.push(session_id.to_string());
+    }
+    let Some(summary) = summarise(&known) else {
+        report.lost += 1;
+        return Ok(());
+    };
+    report.from_backup += usize::from(from_backup);
+    report.kept.insert(key, (!journal.is_whole).then_some(last));
+    let summaries = Summaries::of(&known);
+
+    sqlx::query("begin immediate").execute(&mut *new).await?;
+    let mut sql = QueryBuilder::<Sqlite>::new(
+        "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, state, requires, \
+         turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, last_line) ",
+    );
+    sql.push_values([summary], |mut values, summary| {
+        values
+            .push_bind(key)
+            .push_bind(session_id.to_string())
+            .push_bind(spec.cwd.clone())
+            .push_bind(spec.background)
+            .push_bind(created.0)
+            .push_bind(summary.title)
+            .push_bind(summary.model)
+            .push_bind(summary.mode.name())
+            .push_bind(summary.state.name())
+            .push_bind(summary.requires.map(to_text))
+            .push_bind(summary.turn_id.map(|id| id.to_string()))
+            .push_bind(summary.updated_at.0)
+            .push_bind(integer(journal.last_seq().max(journal.highest)))
+            .push_bind(serde_json::to_string(&summary.usage).unwrap_or_default())
+            .push_bind(summary.cost_usd_micros.map(integer))
+            .push_bind(summary.last_line);
+    });
+    sql.build().execute(&mut *new).await?;
+    for chunk in journal.lines.chunks(64) {
+        let mut sql =
+            QueryBuilder::<Sqlite>::new("insert into event (session, seq, at_ms, kind, fold, body) ");
+        sql.push_values(chunk, |mut values, line| {
+            values
+                .push_bind(key)
+                .push_bind(integer(line.seq))
+                .push_bind(line.at_ms)
+                .push_bind(&line.kind)
+                .push_bind(line.fold)
+                .push_bind(&line.body);
+        });
+        sql.build().persistent(false).execute(&mut *new).await?;
+    }
+    summaries.write(new, key).await?;
+    sqlx::query("commit").execute(new).await?;
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Reading a database that may be damaged: everything that can be read, in order, until something
+//! cannot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use sqlx::sqlite::SqliteConnection;
+
+use super::error::StoreError;
+use super::site::open_to_read;
+use super::writer::integer;
+use crate::types::event::Envelope;
+
+/// Rows read at once while nothing is wrong.
+const PAGE: i64 = 256;
+
+/// One row of a journal.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub seq: u64,
+    pub at_ms: i64,
+    pub kind: String,
+    pub fold: Option<i64>,
+    pub body: String,
+}
+
+impl Line {
+    pub fn of(envelope: &Envelope) -> Self {
+        Self {
+            seq: envelope.seq,
+            at_ms: envelope.at_ms.0,
+            kind: envelope.event.kind().into(),
+            fold: None,
+            body: serde_json::to_string(envelope).unwrap_or_default(),
+        }
+    }
+}
+
+/// What could be read of one session.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// From the first on, without a hole.
+    pub lines: Vec<Line>,
+    /// Whether that is all.
+    pub is_whole: bool,
+    /// The highest number that it is known to have had.
+    pub highest: u64,
+}
+
+impl Journal {
+    /// Number of the last row; 0 if there is none.
+    pub fn last_seq(&self) -> u64 {
+        self.lines.last().map_or(0, |line| line.seq)
+    }
+}
+
+/// What every body says of itself.
+#[derive(Deserialize)]
+struct Head {
+    seq: u64,
+    session_id: String,
+}
+
+/// A database that is only read.
+pub(super) struct Source(SqliteConnection);
+
+impl Source {
+    /// Opens it, if it can be opened.
+    pub async fn open(path: &Path) -> Option<Self> {
+        match open_to_read(path).await {
+            Ok(connection) => Some(Self(connection)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "nothing can be read of it");
+                None
+            }
+        }
+    }
+
+    /// Keys of all sessions that can be found from either end, and whether nothing stood in the way.
+    pub async fn keys(&mut self) -> (BTreeSet<i64>, bool) {
+        let mut keys = BTreeSet::new();
+        let mut all = true;
+        for (up, down) in [
+            (
+                "select session from event where session > ? order by session limit 1",
+                "select session from event where session < ? order by session desc limit 1",
+            ),
+            (
+                "select id from session where id > ? order by id limit 1",
+                "select id from session where id < ? order by id desc limit 1",
+            ),
+        ] {
+            if !self.walk(up, i64::MIN, &mut keys).await {
+                all = false;
+                self.walk(down, i64::MAX, &mut keys).await;
+            }
+        }
+        (keys, all)
+    }
+
+    async fn walk(&mut self, query: &'static str, from: i64, keys: &mut BTreeSet<i64>) -> bool {
+        let mut at = from;
+        loop {
+            let next: Result<Option<i64>, _> =
+                sqlx::query_scalar(query).bind(at).fetch_optional(&mut self.0).await;
+            match next {
+                Ok(None) => return true,
+                // Damage may lead in circles.
+                Ok(Some(key)) if (key > at) == (from == i64::MIN) && key != at => at = key,
+                _ => return false,
+            }
+            keys.insert(at);
+        }
+    }
+
+    /// A session's journal as far as it can be read.
+    pub async fn journal(&mut self, key: i64) -> Journal {
+        let mut journal = Journal { is_whole: true, ..Journal::default() };
+        let mut session_id = None;
+        let mut limit = PAGE;
+        loop {
+            let after = journal.last_seq();
+            match self.page(key, after, limit).await {
+                Ok(lines) => {
+                    let is_end = lines.is_empty() || (lines.len() as i64) < limit;
+                    for line in lines {
+                        if !fits(&line, journal.last_seq(), &mut session_id) {
+                            journal.is_whole = false;
+                            break;
+                        }
+                        journal.lines.push(line);
+                    }
+                    if is_end || !journal.is_whole {
+                        break;
+                    }
+                }
+                Err(_) if limit > 1 => limit = 1,
+                Err(_) => {
+                    journal.is_whole = false;
+                    break;
+                }
+            }
+        }
+        for query in
+            ["select max(seq) from event where session = ?", "select last_seq from session where id = ?"]
+        {
+            let highest: Result<Option<i64>, _> =
+                sqlx::query_scalar(query).bind(key).fetch_one(&mut self.0).await;
+            let highest = highest.ok().flatten().and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0);
+            journal.highest = journal.highest.max(highest);
+        }
+        // Damage may also hide rows without an error.
+        journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
+        journal
+    }
+
+    async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<Line>, StoreError> {
+        let rows: Vec<(i64, i64, String, Option<i64>, String)> = sqlx::query_as(
+            "select seq, at_ms, kind, fold, body from event where session = ? and seq > ? order by seq limit ?",
+        )
+        .bind(key)
+        .bind(integer(after))
+        .bind(limit)
+        .fetch_all(&mut self.0)
+        .await?;
+        let line = |(seq, at_ms, kind, fold, body)| {
+            let seq = u64::try_from(seq).map_err(|_| StoreError::Corrupt("a negative number".into()))?;
+            Ok(Line { seq, at_ms, kind, fold, body })
+        };
+        rows.into_iter().map(line).collect()
+    }
+
+    /// Replies, questions and processes of the sessions in `kept`, as far as they can be read: where a
+    /// journal was cut, only what belongs to the rest. What is there already stays.
+    pub async fn copy_side_tables(
+        &mut self,
+        new: &mut SqliteConnection,
+        kept: &BTreeMap<i64, Option<u64>>,
+    ) -> Result<(), StoreError> {
+        type Reply = (String, String, Option<i64>, String, String, i64);
+        let replies: Vec<Reply> =
+            self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;
+        for (method, key, session, digest, reply, at_ms) in replies {
+            let belongs = session.is_none_or(|session| match kept.get(&session) {
+                Some(None) => true,
+                Some(Some(last)) => seq_of(&reply).is_none_or(|seq| seq <= *last),
+                None => false,
+            });
+            if belongs {
+                let insert = "insert or ignore into idempotency (method, key, session, digest, reply, at_ms) \
+                              values (?, ?, ?, ?, ?, ?)";
+                let row = sqlx::query(insert).bind(method).bind(key).bind(session).bind(digest);
+                row.bind(reply).bind(at_ms).execute(&mut *new).await?;
+            }
+        }
+        let questions: Vec<(String, i64, i64, Option<i64>)> =
+            self.rows("select request_id, session, seq, settled_seq from question").await;
+        for (id, session, seq, settled) in questions {
+            let Some(cut) = kept.get(&session) else { continue };
+            let last = cut.map_or(i64::MAX, integer);
+            if seq <= last {
+                let insert = "insert or ignore into question (request_id, session, seq, settled_seq) values (?, ?, ?, ?)";
+                let row = sqlx::query(insert).bind(id).bind(session).bind(seq);
+                row.bind(settled.filter(|seq| *seq <= last)).execute(&mut *new).await?;
+            }
+        }
+        let processes: Vec<(String, i64, i64, i64, String, i64)> =
+            self.rows("select call_id, session, pid, started, boot_id, at_ms from process").await;
+        for (call_id, session, pid, started, boot_id, at_ms) in processes {
+            if kept.contains_key(&session) {
+                let insert = "insert or ignore into process (call_id, session, pid, started, boot_id, at_ms) \
+                              values (?, ?, ?, ?, ?, ?)";
+                let row = sqlx::query(insert).bind(call_id).bind(session).bind(pid).bind(started);
+                row.bind(boot_id).bind(at_ms).execute(&mut *new).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows up to the first that cannot be read.
+    async fn rows<T>(&mut self, query: &'static str) -> Vec<T>
+    where
+        T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
+    {
+        use futures_util::TryStreamExt as _;
+        let mut found = Vec::new();
+        let mut rows = sqlx::query_as::<_, T>(query).fetch(&mut self.0);
+        while let Ok(Some(row)) = rows.try_next().await {
+            found.push(row);
+        }
+        found
+    }
+}
+
+/// Whether a row is the next of this session's journal.
+fn fits(line: &Line, last: u64, session_id: &mut Option<String>) -> bool {
+    let Ok(head) = serde_json::from_str::<Head>(&line.body) else { return false };
+    let is_first = last == 0;
+    let is_known = *session_id.get_or_insert_with(|| head.session_id.clone()) == head.session_id;
+    head.seq == line.seq
+        && line.seq > last
+        && is_known
+        && (!is_first || (line.seq == 1 && line.kind == "session.created"))
+}
+
+/// The number that a remembered reply speaks of.
+fn seq_of(reply: &str) -> Option<u64> {
+    serde_json::from_str::<serde_json::Value>(reply).ok()?.get("seq")?.as_u64()
+}

@@ -1,0 +1,168 @@
+//! What a command may use (S16): limits that every process inherits, setrlimit(2). Where the kernel
+//! gives us a cgroup with the controllers, that one holds memory and processes of the whole call.
+
+use std::time::Duration;
+
+use nix::libc::rlim_t;
+use nix::sys::resource::{Resource, getrlimit};
+
+use super::cell::Powers;
+
+/// CPU seconds between the signal that may be handled and the one that may not.
+const CPU_GRACE: u64 = 5;
+
+/// Limits of commands; `None` sets none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory: of all processes of a call in a cgroup, else of the data of each process.
+    pub memory: Option<u64>,
+    /// Processes and threads: of a call in a cgroup, else of the user, and none for root.
+    pub processes: Option<u64>,
+    /// Bytes of the longest file that may be written.
+    pub file_size: Option<u64>,
+    /// CPU time of each process.
+    pub cpu_time: Option<Duration>,
+    /// Open files, soft and hard: what the daemon itself was started with.
+    pub open_files: Option<(u64, u64)>,
+}
+
+/// A limit that a command ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Breach {
+    Memory,
+    Processes,
+    FileSize,
+    CpuTime,
+}
+
+impl Breach {
+    /// Its name in the details of a result, and in the configuration.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Breach::Memory => "memory",
+            Breach::Processes => "processes",
+            Breach::FileSize => "file_size",
+            Breach::CpuTime => "cpu_time",
+        }
+    }
+}
+
+/// One limit as the child sets it: soft and hard.
+pub(super) type Rlimit = (Resource, rlim_t, rlim_t);
+
+impl Limits {
+    /// What the child sets, beside what its cgroup does. Never more than the daemon itself may.
+    pub(super) fn rlimits(&self, cgroup: Powers) -> Vec<Rlimit> {
+        // No memory images of commands on disk.
+        let mut list = vec![(Resource::RLIMIT_CORE, 0, 0)];
+        let mut set = |resource, soft: u64, hard: u64| {
+            let most = getrlimit(resource).map_or(hard, |(_, most)| most);
+            list.push((resource, soft.min(most), hard.min(most)));
+        };
+        if let Some(bytes) = self.memory.filter(|_| !cgroup.memory) {
+            // Not the address space: many run-times reserve far more of it than they ever use.
+            set(Resource::RLIMIT_DATA, bytes, bytes);
+        }
+        if let Some(count) = self.processes.filter(|_| !cgroup.processes) {
+            set(Resource::RLIMIT_NPROC, count, count);
+        }
+        if let Some(bytes) = self.file_size {
+            set(Resource::RLIMIT_FSIZE, bytes, bytes);
+        }
+        if let Some(time) = self.cpu_time {
+            let seconds = time.as_secs().max(1);
+            set(Resource::RLIMIT_CPU, seconds, seconds.saturating_add(CPU_GRACE));
+        }
+        if let Some((soft, hard)) = self.open_files {
+            set(Resource::RLIMIT_NOFILE, soft, hard);
+        }
+        list
+    }
+
+    /// The limit that a signal of the kernel tells of, by what is shown of the end of a command.
+    pub(super) fn breach_of(&self, signal: i32) -> Option<Breach> {
+        match signal {
+            nix::libc::SIGXCPU if self.cpu_time.is_some() => Some(Breach::CpuTime),
+            nix::libc::SIGXFSZ if self.file_size.is_some() => Some(Breach::FileSize),
+            _ => None,
+        }
+    }
+
+    /// Where the kernel only refuses, and programs say what they please: the limits that may be
+    /// behind what a failed command said.
+    pub(super) fn suspect(&self, output: &str, cgroup: Powers) -> Option<String> {
+        const NO_MEMORY: [&str; 5] =
+            ["annot allocate memory", "emoryError", "ut of memory", "bad_alloc", "memory allocation of"];
+        let says = |words: &[&str]| words.iter().any(|words| output.contains(words));
+        if let Some(most) = self.memory.filter(|_| !cgroup.memory && says(&NO_MEMORY)) {
+            return Some(format!("Note: each process may hold at most {} of data here.", bytes(most)));
+        }
+        let most =
+            self.processes.filter(|_| !cgroup.processes && says(&["Resource temporarily unavailable"]))?;
+        Some(format!("Note: the user may have at most {most} processes here."))
+    }
+
+    /// What a breach means, for the model.
+    pub(super) fn words(&self, breach: Breach) -> String {
+        match breach {
+            Breach::Memory => {
+                format!("ran out of memory: it may use {}", self.memory.map_or("less".into(), bytes))
+            }
+            Breach::Processes => {
+                let most = self.processes.map_or("fewer".into(), |most| most.to_string());
+                format!("could not start another process: it may have {most}")
+            }
+            Breach::FileSize => {
+                let most = self.file_size.map_or("less".into(), bytes);
+                format!("wrote a file that is too long: {most} at most")
+            }
+            Breach::CpuTime => {
+                let most = self.cpu_time.unwrap_or_default().as_secs();
+                format!("used more processor time than one process may: {most} s")
+            }
+        }
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..1024 => format!("{count} B"),
+        1024..1_048_576 => format!("{} KiB", count / 1024),
+        1_048_576..1_073_741_824 => format!("{} MiB", count >> 20),
+        _ => format!("{:.1} GiB", count as f64 / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_takes_over_what_it_can_hold() {
+        let limits = Limits {
+            memory: Some(1 << 40),
+            processes: Some(7),
+            cpu_time: Some(Duration::from_millis(10)),
+            ..Limits::default()
+        };
+        let of = |powers| limits.rlimits(powers).into_iter().map(|(kind, ..)| kind).collect::<Vec<_>>();
+        use Resource::{RLIMIT_CORE, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_NPROC};
+        assert_eq!(of(Powers::default()), [RLIMIT_CORE, RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_CPU]);
+        assert_eq!(of(Powers { memory: true, processes: true }), [RLIMIT_CORE, RLIMIT_CPU]);
+        let cpu = limits.rlimits(Powers::default()).pop();
+        assert_eq!(cpu.map(|(_, soft, _)| soft), Some(1), "never 0, which would be no time at all");
+    }
+
+    #[test]
+    fn sizes_are_told_in_units_of_people() {
+        for (count, expected) in [
+            (5, "5 B"),
+            (2048, "2 KiB"),
+            (64 << 20, "64 MiB"),
+            (3 << 29, "1.5 GiB"),
+            (u64::MAX, "17179869184.0 GiB"),
+        ] {
+            assert_eq!(bytes(count), expected);
+        }
+    }
+}

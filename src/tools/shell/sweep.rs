@@ -1,0 +1,175 @@
+//! What a dead daemon of the same state left running, and its end, before new work starts (S9).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use tokio::time::{Instant, sleep};
+
+use super::cell::Cells;
+use super::tree::add_descendants;
+use crate::proc::{self, Process};
+use crate::types::tool::ProcessRecord;
+
+/// From the first kill until survivors are reported.
+const AT_MOST: Duration = Duration::from_secs(5);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// No call starts processes for longer than this after its first one, in clock ticks (100 a second
+/// on every Linux: it is a constant of its interface, proc(5) and sysconf(3)). Later members of a
+/// session whose leader is gone may be somebody else's session with a number that was used again.
+const LONGEST_CALL: u64 = 15 * 60 * 100;
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How many processes were found.
+    pub found: usize,
+    /// Those that could not be ended within five seconds.
+    pub survivors: Vec<i32>,
+}
+
+/// Who is to be found.
+struct Wanted {
+    /// `AGENTD_INSTANCE=…`
+    mark: Vec<u8>,
+    cells: Arc<Cells>,
+    /// Of this boot.
+    records: Vec<ProcessRecord>,
+    /// Members seen so far, with their start time.
+    known: HashMap<i32, u64>,
+}
+
+/// Kills what an earlier daemon of this instance left: the sessions and groups of `records`, what
+/// carries the instance's mark or stands in one of its cgroups, and all their descendants. Looks
+/// again until nothing is left. Never touches this process or those that it descends from.
+pub(in crate::tools) async fn sweep(
+    instance: &str,
+    cells: Arc<Cells>,
+    mut records: Vec<ProcessRecord>,
+) -> Swept {
+    let boot_id = proc::boot_id();
+    records.retain(|record| !boot_id.is_empty() && record.boot_id == boot_id);
+    let mark = format!("AGENTD_INSTANCE={instance}").into_bytes();
+    let mut wanted = Wanted { mark, cells, records, known: HashMap::new() };
+    let begun = Instant::now();
+    loop {
+        let looked = tokio::task::spawn_blocking(move || {
+            let survivors = wanted.kill();
+            (wanted, survivors)
+        })
+        .await;
+        let Ok((back, survivors)) = looked else { return Swept::default() };
+        wanted = back;
+        if survivors.is_empty() || begun.elapsed() >= AT_MOST {
+            return Swept { found: wanted.known.len(), survivors };
+        }
+        sleep(LOOK).await;
+    }
+}
+
+impl Wanted {
+    /// Looks once and kills what it sees; returns that.
+    fn kill(&mut self) -> Vec<i32> {
+        let processes = proc::all();
+        let spared = lineage(&processes);
+        let alive: Vec<Process> =
+            processes.iter().filter(|process| !spared.contains(&process.pid)).copied().collect();
+        let mut members: HashSet<i32> = alive
+            .iter()
+            .filter(|process| !process.is_dead && self.is_member(process, &processes))
+            .map(|process| process.pid)
+            .collect();
+        add_descendants(&mut members, &alive);
+        let members: Vec<&Process> =
+            alive.iter().filter(|process| !process.is_dead && members.contains(&process.pid)).collect();
+
+        self.cells.end_leftovers(&spared);
+        // Whole groups first and at once: they cannot fork away from that.
+        let groups: HashSet<i32> = members.iter().map(|process| process.group).collect();
+        let is_whole = |group: &i32| {
+            let mut others = processes.iter().filter(|process| process.group == *group);
+            others.all(|process| process.is_dead || members.iter().any(|member| member.pid == process.pid))
+        };
+        for group in groups.into_iter().filter(|group| *group > 1 && is_whole(group)) {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        for process in &members {
+            self.known.insert(process.pid, process.started);
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        }
+        members.iter().map(|process| process.pid).collect()
+    }
+
+    fn is_member(&self, process: &Process, all: &[Process]) -> bool {
+        self.known.get(&process.pid) == Some(&process.started)
+            || self.records.iter().any(|record| is_of(record, process, all))
+            || proc::has_entry(&proc::environ(process.pid), &self.mark)
+            || proc::cgroup(process.pid).is_some_and(|path| self.cells.holds(&path))
+    }
+}
+
+/// Whether a process is the recorded one or in its session or group.
+fn is_of(record: &ProcessRecord, process: &Process, all: &[Process]) -> bool {
+    if process.session != record.pid && process.group != record.pid {
+        return false;
+    }
+    match all.iter().find(|leader| leader.pid == record.pid) {
+        Some(leader) => leader.started == record.started,
+        None => (record.started..record.started.saturating_add(LONGEST_CALL)).contains(&process.started),
+    }
+}
+
+/// This process and those that it descends from: a daemon may be started from inside a command.
+fn lineage(processes: &[Process]) -> Vec<i32> {
+    let mut lineage = Vec::new();
+    let mut next = i32::try_from(std::process::id()).ok();
+    while let Some(pid) = next.filter(|pid| !lineage.contains(pid)) {
+        lineage.push(pid);
+        next = processes.iter().find(|process| process.pid == pid).map(|process| process.parent);
+    }
+    lineage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ids::{Mint, Seed};
+
+    fn process(pid: i32, session: i32, started: u64) -> Process {
+        Process { pid, parent: 1, group: session, session, started, is_dead: false }
+    }
+
+    #[test]
+    fn a_number_that_was_used_again_is_somebody_else() {
+        let call_id = Mint::new(0, Seed(1)).call();
+        let record = ProcessRecord { call_id, pid: 50, started: 1_000, boot_id: "b".into() };
+        let leader = process(50, 50, 1_000);
+        let child = process(60, 50, 1_500);
+        let reused = process(50, 50, 9_000);
+        for (seen, all, expected) in [
+            (leader, vec![leader], true),
+            (child, vec![leader, child], true),
+            // Its leader is gone.
+            (child, vec![child], true),
+            (reused, vec![reused], false),
+            (child, vec![reused, child], false),
+            // Another session with the same number, long after.
+            (process(60, 50, 1_000 + LONGEST_CALL), vec![], false),
+            (process(60, 50, 999), vec![], false),
+            (process(60, 61, 1_500), vec![leader], false),
+        ] {
+            assert_eq!(is_of(&record, &seen, &all), expected, "{seen:?} among {all:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_and_its_ancestors_are_spared() {
+        let lineage = lineage(&proc::all());
+        let parent = i32::try_from(std::os::unix::process::parent_id()).expect("an id");
+        assert!(lineage.contains(&i32::try_from(std::process::id()).expect("an id")));
+        assert!(lineage.contains(&parent), "{lineage:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Any text gives nothing or sound replies, exactly those that JSON-RPC 2.0 and R3 demand.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jsonrpsee::types::{ErrorObject, ErrorObjectOwned, Params};
+use jsonrpsee::{Extensions, Methods, RpcModule};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::super::connection::{Connection, Peer, Shared};
+use super::super::dispatch::Caller;
+use super::super::limits::Limits;
+use super::super::outbox::Out;
+use super::super::serve::House;
+use super::calls::{Due, Outcome, Reply, due};
+
+/// The codes and kinds that R3 lists.
+const KINDS: &[(i64, &str)] = &[
+    (-32700, "parse_error"),
+    (-32600, "invalid_request"),
+    (-32601, "method_not_found"),
+    (-32602, "invalid_params"),
+    (-32603, "internal"),
+    (-32001, "overloaded"),
+    (-32014, "not_pending"),
+    // A code that nobody has given out.
+    (-32099, "internal"),
+];
+
+/// More than an error and its frame have, the id and the method's name left out.
+const FRAME: usize = 1000;
+
+/// Takes the bytes for one message and compares what comes back with what is due.
+///
+/// # Panics
+/// If a law is broken.
+pub fn dispatch(message: &[u8]) {
+    let limits = limits();
+    let replies = replies(message, limits.clone());
+    let due = due(message, &limits);
+    match (&due, &replies[..]) {
+        (Due::Nothing, []) => {}
+        (Due::One(due), [reply]) => check(due, reply, 0, limits.max_response_bytes),
+        (Due::Batch(due), [batch]) => {
+            let replies: Vec<&RawValue> = serde_json::from_str(batch).expect("a batch is an array");
+            assert_eq!(due.len(), replies.len(), "{due:?} was due, {batch} came");
+            let mut before = 0;
+            for (due, reply) in due.iter().zip(replies) {
+                check(due, reply.get(), before, limits.max_response_bytes);
+                before += reply.get().len() + 1;
+            }
+        }
+        _ => panic!("{due:?} was due, {replies:?} came"),
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        max_response_bytes: 2048,
+        max_batch: 6,
+        max_in_flight: 4,
+        max_depth: 5,
+        max_subscriptions: 2,
+        ..Limits::default()
+    }
+}
+
+/// All that is queued for the peer by the time the message's calls have ended.
+fn replies(message: &[u8], limits: Limits) -> Vec<String> {
+    thread_local! {
+        static RUNTIME: OnceCell<(tokio::runtime::Runtime, Methods)> = const { OnceCell::new() };
+    }
+    RUNTIME.with(|cell| {
+        let (runtime, methods) = cell.get_or_init(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            (runtime, methods())
+        });
+        runtime.block_on(async {
+            let shared = Arc::new(Shared::new(
+                Peer { id: 1, uid: 0, pid: None },
+                limits.outbox_bytes,
+                limits.max_subscriptions,
+            ));
+            let house = Arc::new(House::alone(methods.clone(), limits));
+            let mut caller = Caller::new(house, Arc::clone(&shared), true);
+            let slot = caller.room(message.len()).await;
+            caller.take_in(message, slot).await;
+            while caller.is_busy() {
+                caller.one_done().await;
+            }
+            shared.end_subscriptions();
+            shared.outbox.end();
+            let (mut batch, mut replies) = (Vec::new(), Vec::new());
+            while shared.outbox.take(&mut batch).await {
+                replies.extend(batch.drain(..).map(|out| match out {
+                    Out::Reply(reply) => String::from_utf8(reply).expect("a reply is text"),
+                    other => panic!("{other:?} is no reply"),
+                }));
+            }
+            shared.close();
+            replies
+        })
+    })
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    code: i64,
+    #[serde(rename = "message")]
+    _message: String,
+    data: HashMap<String, Value>,
+}
+
+/// `before` bytes of the batch stand before the reply.
+fn check(due: &Reply, reply: &str, before: usize, max_response: usize) {
+    let members: HashMap<String, &RawValue> = serde_json::from_str(reply).expect("a reply is an object");
+    let raw = |name: &str| members.get(name).map(|raw| raw.get());
+    assert_eq!(members.len(), 3, "{reply}");
+    assert_eq!(raw("jsonrpc"), Some("\"2.0\""), "{reply}");
+    assert_eq!(raw("id"), Some(due.id.as_str()), "{reply}");
+    let fault = raw("error").map(|error| serde_json::from_str::<Fault>(error).expect("an error as R3 says"));
+    if let Some(fault) = &fault {
+        let kind = fault.data["kind"].as_str().expect("a kind");
+        assert!(KINDS.contains(&(fault.code, kind)), "{reply}");
+        assert_eq!(fault.data["retryable"], json!(fault.code == -32001), "{reply}");
+    }
+    // A reply over the limit is an error that says so.
+    let room = max_response.saturating_sub(before);
+    let size = match &due.outcome {
+        Outcome::Result(result) => result.len(),
+        Outcome::Error(_) | Outcome::Subscription => 0,
+    };
+    if fault.as_ref().is_some_and(|fault| fault.code == -32603) && size + due.id.len() + FRAME > room {
+        return;
+    }
+    assert!(size <= room, "{} bytes where there was room for {room}", reply.len());
+    match (&due.outcome, fault) {
+        (Outcome::Result(result), None) => assert_eq!(raw("result"), Some(result.as_str()), "{reply}"),
+        (Outcome::Subscription, None) => assert!(raw("result").is_some_and(|id| id.starts_with("\"sub_"))),
+        (Outcome::Subscription, Some(fault)) => assert_eq!(fault.code, -32001, "{reply}"),
+        (Outcome::Error(code), Some(fault)) => assert_eq!(fault.code, *code, "{reply}"),
+        _ => panic!("{due:?} was due, {reply} came"),
+    }
+}
+
+/// One method of every way to answer.
+fn methods() -> Methods {
+    type Told<T> = Result<T, ErrorObjectOwned>;
+    fn echo(params: &Params<'_>) -> Box<RawValue> {
+        let text = params.as_str().unwrap_or("null").to_owned();
+        RawValue::from_string(text).expect("params are JSON")
+    }
+    fn register(module: &mut RpcModule<()>) -> Result<(), jsonrpsee::core::RegisterMethodError> {
+        module.register_method("echo", |params, (), _| Told::Ok(echo(&params)))?;
+        module.register_async_method("later", |params, _, _| async move {
+            tokio::task::yield_now().await;
+            Told::Ok(echo(&params))
+        })?;
+        module.register_method("settled", |_, (), _| -> Told<()> {
+            let data = json!({"kind": "not_pending", "retryable": false, "by": "client-1"});
+            Err(ErrorObject::owned(-32014, "already answered", Some(data)))
+        })?;
+        module.register_method("strange", |_, (), _| -> Told<()> {
+            Err(ErrorObject::owned(-32099, "\u{1b}\"\n", Some(["text"])))
+        })?;
+        module.register_method("typed", |params, (), _| -> Told<u8> {
+            let [number] = params.parse::<[u8; 1]>()?;
+            Ok(number)
+        })?;
+        module.register_method("follow", |_, (), extensions: &Extensions| -> Told<String> {
+            let peer = extensions.get::<Connection>().expect("a connection");
+            peer.subscribe(|_| std::future::pending())
+                .map_err(|full| ErrorObject::owned(-32001, full.to_string(), None::<()>))
+        })?;
+        Ok(())
+    }
+    let mut module = RpcModule::new(());
+    register(&mut module).expect("every method has a name of its own");
+    module.into()
+}

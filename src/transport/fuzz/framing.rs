@@ -1,0 +1,184 @@
+//! Any bytes, cut anywhere, are the same messages (S14, R2); what is held of them is bounded.
+
+use bytes::{Bytes, BytesMut};
+
+use super::super::framing::{
+    Decoder, Frame, Framing, Opening, content_length, http, ndjson, recognise, websocket,
+};
+use super::slow::{self, Told};
+
+/// More than a block of header lines or a request head may have before it is refused.
+const HEAD: usize = 16 << 10;
+/// The longest header of a WebSocket frame, and the longest control frame.
+const FRAME: usize = 14 + 125;
+
+/// The first byte chooses the decoder and the limit, the second how the rest is cut.
+///
+/// # Panics
+/// If a law is broken.
+pub fn framing(data: &[u8]) {
+    let [settings, size, bytes @ ..] = data else { return };
+    let (way, longest) = (settings & 3, usize::from(settings >> 2));
+    let whole = told(way, longest, [bytes]);
+    for size in [1, usize::from(*size) + 1] {
+        assert_eq!(told(way, longest, bytes.chunks(size)), whole, "cut into pieces of {size}");
+    }
+    match way {
+        1 => assert_eq!(whole, slow::lines(bytes, longest)),
+        2 => assert_eq!(whole, slow::blocks(bytes, longest)),
+        3 => assert_eq!(whole, slow::frames(bytes, longest)),
+        _ => {}
+    }
+    for told in &whole {
+        match told {
+            Told::Frame(Frame::Message(message)) | Told::Post(message) => {
+                assert!(message.len() <= longest, "{} bytes over a limit of {longest}", message.len());
+                comes_back(message);
+            }
+            Told::Answer(answer) => {
+                assert!(answer.starts_with(b"HTTP/1.1 ") && answer.ends_with(b"\n"), "{answer:?}");
+            }
+            Told::Frame(_) | Told::Broken | Told::Upgrade(_) => {}
+        }
+        // What came from a web page is refused, whatever else it asks for.
+        if matches!(told, Told::Upgrade(_) | Told::Post(_)) {
+            assert!(!names_an_origin(bytes), "a request with an Origin was let in");
+        }
+    }
+}
+
+fn told<'a>(way: u8, longest: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Told> {
+    let state = match way {
+        1 => State::Open(Decoder::Ndjson(ndjson::Lines::new(longest))),
+        2 => State::Open(Decoder::ContentLength(content_length::Blocks::new(longest))),
+        3 => State::Open(Decoder::WebSocket(websocket::Frames::new(longest))),
+        _ => State::Door,
+    };
+    let mut peer = Peer { longest, state, buffer: BytesMut::new(), told: Vec::new() };
+    for chunk in chunks {
+        peer.buffer.extend_from_slice(chunk);
+        peer.read();
+        let held = peer.buffer.len();
+        assert!(held <= longest + HEAD.max(FRAME), "{held} bytes are held of a peer");
+    }
+    peer.end();
+    peer.told
+}
+
+/// A connection without its socket: what `exchange` does between two reads.
+struct Peer {
+    longest: usize,
+    state: State,
+    buffer: BytesMut,
+    told: Vec<Told>,
+}
+
+enum State {
+    /// It is not clear yet what is spoken.
+    Door,
+    /// A request head is expected.
+    Knock,
+    /// The body of a POST.
+    Body(usize),
+    Open(Decoder),
+    Over,
+}
+
+impl Peer {
+    fn read(&mut self) {
+        loop {
+            match &mut self.state {
+                State::Door => match recognise(&self.buffer) {
+                    Opening::Unclear => return,
+                    Opening::Http => self.state = State::Knock,
+                    Opening::Ndjson => self.open_lines(),
+                    Opening::ContentLength => {
+                        let blocks = content_length::Blocks::new(self.longest);
+                        self.state = State::Open(Decoder::ContentLength(blocks));
+                    }
+                },
+                State::Knock => {
+                    let Some(request) = http::head(&mut self.buffer, self.longest) else { return };
+                    self.state = match request {
+                        http::Request::Answer(answer) => {
+                            self.told.push(Told::Answer(answer));
+                            State::Over
+                        }
+                        http::Request::WebSocket(accepted) => {
+                            self.told.push(Told::Upgrade(accepted));
+                            State::Open(Decoder::WebSocket(websocket::Frames::new(self.longest)))
+                        }
+                        http::Request::Post { length, .. } => State::Body(length),
+                    };
+                }
+                State::Body(length) => {
+                    if self.buffer.len() < *length {
+                        return;
+                    }
+                    let body = self.buffer.split_to(*length).freeze();
+                    self.told.push(Told::Post(body));
+                    self.state = State::Over;
+                }
+                State::Open(decoder) => match decoder.next(&mut self.buffer) {
+                    Ok(None) => return,
+                    Ok(Some(frame)) => {
+                        let is_last = matches!(frame, Frame::Goodbye(_));
+                        self.told.push(Told::Frame(frame));
+                        if is_last {
+                            self.state = State::Over;
+                        }
+                    }
+                    Err(_) => {
+                        self.told.push(Told::Broken);
+                        self.state = State::Over;
+                    }
+                },
+                State::Over => {
+                    self.buffer.clear();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn open_lines(&mut self) {
+        self.state = State::Open(Decoder::Ndjson(ndjson::Lines::new(self.longest)));
+    }
+
+    /// The peer sends nothing more.
+    fn end(&mut self) {
+        if matches!(self.state, State::Door) && !self.buffer.is_empty() {
+            self.open_lines();
+            self.read();
+        }
+        if let State::Open(decoder) = &mut self.state {
+            self.told.extend(decoder.last(&mut self.buffer).map(Told::Frame));
+        }
+    }
+}
+
+/// What we send in the framings that we also read is read as what was sent.
+fn comes_back(message: &Bytes) {
+    let sent = |framing: Framing| {
+        let mut out = Vec::new();
+        framing.head(message.len(), &mut out);
+        out.extend_from_slice(message);
+        framing.tail(&mut out);
+        out
+    };
+    let expected = [Told::Frame(Frame::Message(message.clone()))];
+    assert_eq!(told(2, message.len(), [&sent(Framing::ContentLength)[..]]), expected);
+    // A reply is JSON text: never blank, without line ends.
+    if !message.contains(&b'\n') && !message.ends_with(b"\r") && !message.trim_ascii().is_empty() {
+        assert_eq!(told(1, message.len(), [&sent(Framing::Ndjson)[..]]), expected);
+    }
+}
+
+/// Whether a header line of the request is an `Origin`. Reads lines as naively as can be.
+fn names_an_origin(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
+    lines.skip(1).any(|line| {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or(line);
+        name.len() < line.len() && name.trim_ascii().eq_ignore_ascii_case(b"origin")
+    })
+}

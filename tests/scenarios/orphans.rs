@@ -1,0 +1,308 @@
+//! What commands leave behind: nothing, be it that they are stopped, that they end, or that the daemon
+//! is killed and another comes (S8, S9).
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use serde_json::json;
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use tokio::process::Command;
+
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+use crate::support::wait::until;
+
+const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// Processes with a mark on their command line, which no scrubbing of an environment takes away.
+/// What is left of them is killed in the end.
+struct Marked(String);
+
+impl Marked {
+    fn new(house: &House) -> Self {
+        // A number that `sleep` takes and nobody else has: the folder's name is random.
+        let name = house
+            .path("")
+            .to_string_lossy()
+            .bytes()
+            .fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b));
+        Self(format!("{}.{}", 7_000 + name % 999, name % 1_000_003))
+    }
+
+    fn alive(&self) -> Vec<Pid> {
+        let entries = std::fs::read_dir("/proc").expect("a process list");
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let carries = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&self.0)
+        };
+        pids.filter(carries).map(Pid::from_raw).collect()
+    }
+
+    async fn reach(&self, house: &House, wanted: usize) {
+        let seen = || format!("alive: {:?}\n{}", self.alive(), house.log());
+        until("the processes of the command", seen, || (self.alive().len() >= wanted).then_some(())).await;
+    }
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        for pid in self.alive() {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Ways to escape, with `MARK` for a number of seconds that is nobody else's, and how many processes
+/// carry it in the end.
+const ESCAPES: &[(&str, usize)] = &[
+    // Its parents are dead, and its session is its own.
+    ("(setsid bash -c 'sleep MARK & sleep MARK' &); sleep MARK", 4),
+    ("nohup sleep MARK >/dev/null 2>&1 & disown; sleep MARK", 2),
+    ("trap '' TERM; sleep MARK & sleep MARK; sleep MARK", 3),
+    // Stands still.
+    ("bash -c 'kill -STOP $$; sleep MARK' & sleep MARK", 2),
+    // Says nothing of where it comes from, but is in the session.
+    ("env -i sleep MARK & env -i bash -c 'sleep MARK; true' & wait", 3),
+    ("for i in $(seq 200); do sleep MARK & done; wait", 200),
+    // Somebody else by the time he is found.
+    ("hop() { sleep 0.01; hop MARK & }; hop & hop & hop & hop & sleep MARK", 4),
+];
+
+/// Starts the command, and waits until it has spread.
+async fn spread(house: &House, session: &Session, command: &str, count: usize) -> Marked {
+    let marked = Marked::new(house);
+    house.models.push(Step::calls([bash(&command.replace("MARK", &marked.0))]));
+    session.submit("go").await;
+    marked.reach(house, count).await;
+    marked
+}
+
+#[tokio::test]
+async fn an_abort_leaves_nothing_whatever_a_command_does_to_stay() {
+    for (command, count) in ESCAPES {
+        let house = House::plan().config(BASH_ALLOWED).start().await;
+        let session = house.client("alice").await.create(&house).await;
+        let mut seen = session.follow().await;
+        let marked = spread(&house, &session, command, *count).await;
+        let reply = session.call("abort", json!({})).await;
+        assert_eq!(marked.alive(), [], "after the reply nothing is left of {command:?}");
+        assert_eq!(reply["survivors"], json!([]), "{command:?}");
+        seen.turn_ends("aborted").await;
+        let seen = || format!("{command:?}: {:?}", children(&house));
+        until("the dead to be taken in", seen, || children(&house).is_empty().then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dead_daemon_s_commands_are_gone_before_the_next_one_answers() {
+    for (command, count) in ESCAPES {
+        let mut house = House::plan().config(BASH_ALLOWED).start().await;
+        let session = house.client("alice").await.create(&house).await;
+        let marked = spread(&house, &session, command, *count).await;
+        house.kill().await;
+        assert!(!marked.alive().is_empty(), "{command:?} survives its daemon, or this test shows nothing");
+        house.launch().await;
+        assert_eq!(marked.alive(), [], "nothing is left of {command:?}");
+        assert_eq!(house.tool_processes(), [], "{command:?}");
+        let status = house.client("bob").await.call("daemon.status", json!({})).await;
+        assert_eq!(status["leftovers"], json!([]));
+        assert!(recorded(&house).await.is_empty(), "the list is empty again");
+    }
+}
+
+#[tokio::test]
+async fn a_scrubbed_process_without_parents_is_found_in_its_cgroup() {
+    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    if !has_cgroups(&house).await {
+        return;
+    }
+    let session = house.client("alice").await.create(&house).await;
+    let escape =
+        "(env -i setsid sleep MARK >/dev/null 2>&1 &); (env -i setsid sleep MARK &); sleep MARK; true";
+    let marked = spread(&house, &session, escape, 4).await;
+    let instance = instance(&house);
+    session.call("abort", json!({})).await;
+    assert_eq!(marked.alive(), []);
+    let seen = || format!("{:?}", cgroups(&instance));
+    until("the cgroup to go", seen, || cgroups(&instance).is_empty().then_some(())).await;
+
+    let marked = spread(&house, &session, escape, 4).await;
+    assert_eq!(cgroups(&instance).len(), 1);
+    house.kill().await;
+    assert_eq!(marked.alive().len(), 4, "they survive their daemon");
+    house.launch().await;
+    assert_eq!(marked.alive(), []);
+    // What is dead but not yet taken in by its new parent may hold it for a moment.
+    house.crash_and_restart().await;
+    assert_eq!(cgroups(&instance), [] as [std::path::PathBuf; 0]);
+}
+
+/// Says so if this machine has none.
+async fn has_cgroups(house: &House) -> bool {
+    let status = house.client("looker").await.call("daemon.status", json!({})).await;
+    let confinement = status["confinement"].as_str().expect("a text");
+    let has = confinement.starts_with("cgroup v2");
+    if !has {
+        eprintln!("SKIPPED: there is no cgroup v2 that can be written: {confinement}");
+    }
+    has
+}
+
+/// What the commands of this house carry.
+fn instance(house: &House) -> String {
+    let pid = house.tool_processes().first().copied().expect("a command runs");
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).expect("it is there");
+    let text = String::from_utf8(environ).expect("text");
+    text.split('\0').find_map(|entry| entry.strip_prefix("AGENTD_INSTANCE=")).expect("an instance").to_owned()
+}
+
+/// The folders of an instance's cgroups.
+fn cgroups(instance: &str) -> Vec<PathBuf> {
+    fn collect(dir: &Path, name: &str, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().starts_with(name) {
+                    found.push(entry.path());
+                }
+                collect(&entry.path(), name, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(Path::new("/sys/fs/cgroup"), &format!("agentd-{instance}."), &mut found);
+    found
+}
+
+#[tokio::test]
+async fn a_start_leaves_strangers_alone_also_those_with_a_number_that_was_ours() {
+    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let other = House::plan().config(BASH_ALLOWED).start().await;
+    let mine = house.client("alice").await.create(&house).await;
+    let theirs = other.client("bob").await.create(&other).await;
+    let marked = spread(&house, &mine, "sleep MARK; true", 2).await;
+    let spared = spread(&other, &theirs, "(setsid sleep MARK &); sleep MARK; true", 3).await;
+    house.kill().await;
+    let mut bystander =
+        Command::new("sleep").arg("1000").process_group(0).kill_on_drop(true).spawn().expect("it sleeps");
+    let pid = i64::from(bystander.id().expect("it runs"));
+    sqlx::query("update process set pid = ?")
+        .bind(pid)
+        .execute(&mut database(&house).await)
+        .await
+        .expect("changed");
+    house.launch().await;
+    assert_eq!(marked.alive(), [], "found by its environment");
+    assert_eq!(spared.alive().len(), 3, "another daemon's");
+    assert_eq!(bystander.try_wait().expect("ours"), None, "somebody else with the recorded number");
+    assert!(recorded(&house).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_process_is_recorded_while_it_runs_and_no_longer() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo $$; sleep 1000"), bash("echo $$; exit 3")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let started = seen.wait_for("tool.started").await;
+    let said = seen.wait_for("tool.progress").await;
+    let pid: i64 = said["text"].as_str().expect("a text").trim().parse().expect("an id");
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let began: i64 = stat
+        .rsplit_once(") ")
+        .expect("a name")
+        .1
+        .split(' ')
+        .nth(19)
+        .expect("a field")
+        .parse()
+        .expect("a number");
+    let call_id = started["call_id"].as_str().expect("an id").to_owned();
+    assert_eq!(recorded(&house).await, [(call_id, pid, began, boot.trim().to_owned())]);
+    session.call("abort", json!({"call_id": started["call_id"]})).await;
+    seen.turn_ends("success").await;
+    assert_eq!(recorded(&house).await, []);
+}
+
+#[tokio::test]
+async fn a_daemon_started_by_a_command_spares_itself_and_its_parents() {
+    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let marked = spread(&house, &session, "(setsid sleep MARK &); sleep MARK; true", 3).await;
+    let instance = instance(&house);
+    house.kill().await;
+    // As if a command had started the next daemon: it and its parent carry the mark.
+    let command = house.command();
+    let program = command.as_std().get_program().to_owned();
+    let arguments: Vec<_> = command.as_std().get_args().map(ToOwned::to_owned).collect();
+    let mut parent = house.command();
+    parent.env("AGENTD_INSTANCE", &instance).env("AGENTD_CALL", "call_x");
+    let mut nested = Command::new("/bin/bash");
+    nested.env_clear();
+    for (name, value) in parent.as_std().get_envs() {
+        nested.env(name, value.expect("a value"));
+    }
+    nested
+        .args(["-c", "\"$0\" \"$@\" & wait"])
+        .arg(program)
+        .args(arguments)
+        .kill_on_drop(true)
+        .process_group(0);
+    let mut nested = nested.stderr(Stdio::null()).spawn().expect("it starts");
+    let group = Pid::from_raw(i32::try_from(nested.id().expect("it runs")).expect("an id"));
+    let client = house.client_at(&house.socket()).await;
+    client.call("daemon.hello", json!({"name": "bob"})).await;
+    assert_eq!(marked.alive(), []);
+    assert_eq!(nested.try_wait().expect("ours"), None, "the parent lives");
+    killpg(group, Signal::SIGKILL).expect("it runs");
+}
+
+#[tokio::test]
+async fn no_zombie_stays_whoever_its_parents_were() {
+    let house = House::plan().config(&format!("{BASH_ALLOWED}\n[tools]\ncgroup = \"off\"")).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let many = "for i in $(seq 50); do (sleep 0.0$((i % 5)) &) ; done; sleep 0.1; \
+                (env -i setsid sleep 0.5 >/dev/null 2>&1 &); echo done";
+    house.models.push(Step::calls([bash(many), bash("exit 7")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let codes: Vec<_> =
+        seen.seen_of("tool.completed").iter().map(|done| done["detail"]["exit_code"].clone()).collect();
+    assert_eq!(codes, [json!(0), json!(7)], "nobody else took the exit status of a shell");
+    // One of them lives a little longer than its call: nobody knew it.
+    let seen = || format!("{:?}", children(&house));
+    until("the last child to end and be taken in", seen, || children(&house).is_empty().then_some(())).await;
+}
+
+/// Children of the daemon, dead ones too.
+fn children(house: &House) -> Vec<String> {
+    let me = house.pid().to_string();
+    let entries = std::fs::read_dir("/proc").expect("a process list");
+    let stats = entries.flatten().filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    stats
+        .filter(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.split(' ').nth(1) == Some(&me)))
+        .collect()
+}
+
+async fn database(house: &House) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(house.path("data/agentd/agentd.db"));
+    SqliteConnection::connect_with(&options).await.expect("a database")
+}
+
+/// The recorded processes: call, process id, start time, boot.
+async fn recorded(house: &House) -> Vec<(String, i64, i64, String)> {
+    sqlx::query_as("select call_id, pid, started, boot_id from process")
+        .fetch_all(&mut database(house).await)
+        .await
+        .expect("the table is there")
+}

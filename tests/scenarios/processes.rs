@@ -1,0 +1,114 @@
+//! How commands run: with the descriptors and limits they are to have, bounded in all they use, and
+//! told why they ended (S15, S16).
+
+use serde_json::Value;
+
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// The result of one command.
+async fn run(house: &House, command: &str) -> Value {
+    let session = house.client("alice").await.create(house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash(command)]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    seen.seen_of("tool.completed").remove(0)
+}
+
+#[tokio::test]
+async fn a_command_gets_the_descriptors_and_the_limit_that_the_daemon_was_started_with() {
+    let house = House::plan().config(BASH_ALLOWED).under("ulimit -Sn 700; ulimit -Hn 900").start().await;
+    let daemon = std::fs::read_to_string(format!("/proc/{}/limits", house.pid())).expect("it runs");
+    let files = daemon.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let limits: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(limits, ["900", "900"], "the daemon takes all it may");
+    let done = run(&house, "ulimit -Sn; ulimit -Hn; ls /proc/$$/fd").await;
+    let said: Vec<i32> = done["output"]
+        .as_str()
+        .expect("a text")
+        .lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect();
+    assert_eq!(said[..2], [700, 900]);
+    // The shell itself has one more of its own at 255; the one above is where it tells its folder.
+    let open: Vec<i32> = said[2..].iter().copied().filter(|fd| *fd != 255).collect();
+    assert!(open.len() == 4 && open.contains(&0) && open.contains(&1) && open.contains(&2), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_runs_into_a_limit_is_told_which() {
+    let limits = "\n[tools]\ncgroup = \"off\"\nfile_size = \"1MiB\"\ncpu_time = \"1s\"\nmemory = \"256MiB\"";
+    let house = House::plan().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
+    for (command, limit, words) in [
+        ("head -c 2M /dev/zero > long", Some("file_size"), "1 MiB at most"),
+        // By the shell itself, too.
+        ("exec head -c 2M /dev/zero > long", Some("file_size"), "1 MiB at most"),
+        ("while :; do :; done", Some("cpu_time"), "1 s"),
+        (
+            "head -c 100 /dev/zero | sort -S 1G --parallel=1 >/dev/null; x=$(head -c 400M /dev/zero | tr '\\0' x); echo never",
+            None,
+            "at most 256 MiB",
+        ),
+        ("exit 3", None, "Exit code 3"),
+    ] {
+        let done = run(&house, command).await;
+        assert_eq!(done["status"], "failed", "{command}: {done}");
+        let code = if limit.is_some() { "limit_exceeded" } else { "exit_code" };
+        assert_eq!(
+            (done["code"].as_str(), done["detail"]["limit"].as_str()),
+            (Some(code), limit),
+            "{command}: {done}"
+        );
+        assert!(done["output"].as_str().expect("a text").contains(words), "{command}: {done}");
+    }
+    let done = run(&house, "head -c 500K /dev/zero > short; ulimit -c").await;
+    assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("0\n")));
+}
+
+#[tokio::test]
+async fn a_flood_of_output_costs_the_daemon_little_memory_and_holds_nobody_up() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let before = peak(&house);
+    let flood = run(&house, "head -c 300M /dev/zero | tr '\\0' x; echo END");
+    let other = async {
+        let client = house.client("bob").await;
+        for _ in 0..100 {
+            client.call("daemon.status", serde_json::json!({})).await;
+        }
+    };
+    let (done, ()) = tokio::join!(flood, other);
+    assert_eq!(
+        (&done["status"], &done["detail"]["truncated"]),
+        (&Value::from("completed"), &Value::from(true))
+    );
+    assert_eq!(done["detail"]["stdout_bytes"], 300 * (1 << 20) + 4);
+    let output = done["output"].as_str().expect("a text");
+    assert!(
+        output.starts_with("xxx") && output.ends_with("xEND\n") && output.len() < 40_000,
+        "{}",
+        output.len()
+    );
+    let more = peak(&house) - before;
+    assert!(more < 64 << 10, "{more} KiB more at the peak");
+}
+
+/// The most memory that the daemon has had at once, in KiB.
+fn peak(house: &House) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[tokio::test]
+async fn a_child_that_holds_the_output_open_does_not_hold_the_call() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let done = run(&house, "sleep 1000 & (setsid sleep 1000 &); echo said").await;
+    assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
+    assert_eq!(done["detail"]["survivors"], serde_json::json!([]));
+    assert_eq!(house.tool_processes(), []);
+}

@@ -1,0 +1,551 @@
+//! Storage that fails: a full disk, a limit on file sizes, files that nobody may change, a commit that
+//! comes through and is reported as failed. Nothing starts whose reason is not on disk; what can be
+//! read is read; when the trouble is over, work goes on without a restart, nothing lost, nothing twice.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::client::{Client, Refusal, Session};
+use crate::support::daemon::{Blueprint, House};
+use crate::support::model_server::{Gate, Step};
+use crate::support::wait::{until, within};
+
+/// Runs a program of the system; what it said if it failed.
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
+    let said = || format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    if output.status.success() { Ok(()) } else { Err(said()) }
+}
+
+/// A way to keep the daemon from writing, and its end.
+enum Trouble {
+    /// A small disk, filled with a file.
+    Full(Disk),
+    /// A limit on the size of files, as `ulimit -f` sets it.
+    FileSize,
+    /// Files that nobody may change, root neither.
+    Immutable,
+}
+
+/// A disk of its own under a folder, gone when dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(at: &Path, size: &str) -> Result<Self, String> {
+        std::fs::create_dir_all(at).expect("made");
+        let options = format!("size={size},mode=0700");
+        run("mount", &["-t", "tmpfs", "-o", &options, "agentd-test", at.to_str().expect("a path")])?;
+        Ok(Self(at.to_path_buf()))
+    }
+
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).expect("made");
+        for size in [65_536, 4_096, 512, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.0.join("filler")).expect("it is there");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = run("umount", &["-l", self.0.to_str().expect("a path")]);
+    }
+}
+
+impl Trouble {
+    fn begin(&self, house: &House) -> Result<(), String> {
+        let pid = house.pid().to_string();
+        match self {
+            Trouble::Full(disk) => {
+                disk.fill();
+                Ok(())
+            }
+            Trouble::FileSize => run("prlimit", &["--pid", &pid, "--fsize=1:"]),
+            Trouble::Immutable => self.files(house, "+i"),
+        }
+    }
+
+    fn end(&self, house: &House) {
+        let pid = house.pid().to_string();
+        match self {
+            Trouble::Full(disk) => disk.free(),
+            Trouble::FileSize => run("prlimit", &["--pid", &pid, "--fsize=unlimited:"]).expect("lifted"),
+            Trouble::Immutable => self.files(house, "-i").expect("changed back"),
+        }
+    }
+
+    fn files(&self, house: &House, change: &str) -> Result<(), String> {
+        let file = |name: &str| house.path("data/agentd").join(name).display().to_string();
+        run("chattr", &[change, &file("agentd.db"), &file("agentd.db-wal")])
+    }
+}
+
+/// Where nothing asks, so that only the storage stands in the way.
+fn unasking() -> Blueprint {
+    House::plan().config("[permissions]\nallow_bypass = true\nallow_bypass_as_root = true")
+}
+
+async fn unasked(client: &Client, house: &House) -> Session {
+    client.create_with(house, json!({"mode": "bypass"})).await
+}
+
+async fn status(client: &Client) -> String {
+    client.call("daemon.status", json!({})).await["storage"].as_str().expect("a text").to_owned()
+}
+
+fn is_refused_for_storage(refusal: &Refusal) {
+    let seen = (refusal.code, refusal.kind.as_str(), &refusal.data["retryable"]);
+    assert_eq!(seen, (-32018, "storage_read_only", &json!(true)), "{refusal:?}");
+    assert!(refusal.message.contains("free space"), "it says how to mend it: {}", refusal.message);
+}
+
+/// A turn is in the middle of a message when the trouble begins. A call of a tool follows.
+async fn a_running_turn_outlasts(house: &mut House, trouble: &Trouble) -> Result<(), String> {
+    let alice = house.client("alice").await;
+    let (busy, idle) = (unasked(&alice, house).await, alice.create(house).await);
+    let mut seen = busy.follow().await;
+    let gate = Gate::new();
+    let words = ["One ", "two ", "three ", "four. "];
+    let calls = Step::calls([bash("echo once >> log.txt")]);
+    house.models.push(words.iter().fold(calls, |step, word| step.say(word)).hold_after(2, &gate));
+    house.models.push(Step::text("Done."));
+    busy.submit("count, then log").await;
+    gate.reached().await;
+    seen.text_of("One two ".len()).await;
+
+    trouble.begin(house)?;
+    gate.open();
+    // The session in trouble, one that had nothing to do with it, and a new one: all the same.
+    let submit = json!({"input": "and you?", "idempotency_key": "k"});
+    is_refused_for_storage(&idle.refused("submit", submit.clone()).await);
+    is_refused_for_storage(&busy.refused("submit", json!({"input": "more"})).await);
+    is_refused_for_storage(
+        &alice.refused("session.create", json!({"cwd": house.workspace(), "idempotency_key": "n"})).await,
+    );
+    let told = status(&alice).await;
+    assert!(told.contains("could not write the journal") && told.contains("free space"), "{told}");
+
+    // Reading goes on, for those who were there and for those who come now.
+    let bob = house.client("bob").await;
+    let mut late = bob.join(&busy).follow().await;
+    late.text_of("One two ".len()).await;
+    assert_eq!(bob.call("session.list", json!({})).await["sessions"].as_array().map(Vec::len), Some(2));
+    assert!(!busy.events().await.is_empty());
+    assert_eq!(busy.view().await["state"], "running");
+    assert_eq!(house.read("log.txt"), "", "a tool started without its intent");
+    assert_eq!(house.models.requests().len(), 1);
+
+    trouble.end(house);
+    seen.turn_ends("success").await;
+    late.turn_ends("success").await;
+    assert_eq!(house.read("log.txt"), "once\n");
+    assert_eq!(late.streamed(&late.seen_of("message.started")[0]["item_id"]), "One two three four. ");
+    house.models.push(Step::text("I am well."));
+    idle.submit_with(submit.clone()).await;
+    idle.follow().await.turn_ends("success").await;
+    idle.submit_with(submit).await;
+    assert_eq!(house.models.requests().len(), 3, "one turn for one key");
+    assert_eq!(status(&alice).await, "ok");
+    house.models.assert_no_breach();
+
+    // And a kill now finds everything in order.
+    let (before, ids) = (busy.events().await, [&busy, &idle].map(|session| session.items()));
+    let items: Vec<Vec<Value>> = futures_util::future::join_all(ids).await;
+    house.crash_and_restart().await;
+    let carol = house.client("carol").await;
+    assert_eq!(carol.join(&busy).events().await[..before.len()], before);
+    assert_eq!([carol.join(&busy).items().await, carol.join(&idle).items().await], items[..]);
+    Ok(())
+}
+
+/// The story, or a visible word that it cannot be told here.
+async fn tell(trouble: impl FnOnce(&House) -> Result<Trouble, String>) {
+    let mut house = unasking().build().await;
+    match trouble(&house) {
+        Err(why) => eprintln!("SKIPPED: {why}"),
+        Ok(trouble) => {
+            house.launch().await;
+            if let Err(why) = a_running_turn_outlasts(&mut house, &trouble).await {
+                eprintln!("SKIPPED: {why}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_running_turn_outlasts_a_full_disk() {
+    tell(|house| Ok(Trouble::Full(Disk::mount(&house.path("data"), "3m")?))).await;
+}
+
+#[tokio::test]
+async fn a_running_turn_outlasts_a_limit_on_file_sizes() {
+    tell(|_| Ok(Trouble::FileSize)).await;
+}
+
+#[tokio::test]
+async fn a_running_turn_outlasts_files_that_nobody_may_change() {
+    tell(|_| Ok(Trouble::Immutable)).await;
+}
+
+#[tokio::test]
+async fn an_abort_stops_what_runs_even_when_it_cannot_be_written() {
+    let house = unasking().start().await;
+    let session = unasked(&house.client("alice").await, &house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("sleep 600")]));
+    house.models.otherwise(|_| Step::text("It was stopped."));
+    session.submit("sleep").await;
+    seen.wait_for("tool.started").await;
+    house.tool_processes_reach(|alive| alive > 0).await;
+    if let Err(why) = Trouble::FileSize.begin(&house) {
+        return eprintln!("SKIPPED: {why}");
+    }
+    is_refused_for_storage(&session.refused("abort", json!({})).await);
+    house.tool_processes_reach(|alive| alive == 0).await;
+    Trouble::FileSize.end(&house);
+    let done = seen.wait_for("tool.completed").await;
+    assert_eq!(done["status"], "cancelled", "{done}");
+}
+
+#[tokio::test]
+async fn a_tool_meets_the_limit_on_file_sizes_as_any_program_does() {
+    let house = unasking().start().await;
+    let session = unasked(&house.client("alice").await, &house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("grep SigIgn /proc/self/status")]));
+    house.models.push(Step::text("Read."));
+    session.submit("what is ignored?").await;
+    let done = seen.wait_for("tool.completed").await;
+    let text = done["output"].to_string();
+    let mask = text.split("\\t").nth(1).and_then(|rest| u64::from_str_radix(rest.get(..16)?, 16).ok());
+    let mask = mask.unwrap_or_else(|| panic!("no mask in {done}"));
+    assert_eq!(mask & (1 << (nix::libc::SIGXFSZ - 1)), 0, "SIGXFSZ is handed down as ignored: {mask:x}");
+}
+
+/// The main job with one commit denied that came through. Whoever is refused asks again.
+async fn one_commit_is_denied(which: &str) -> bool {
+    let house = unasking().environment("AGENTD_COMMIT_LIES", which).start().await;
+    let alice = house.client("alice").await;
+    let patiently = async |method: &str, params: Value| loop {
+        match alice.try_call(method, params.clone()).await {
+            Ok(reply) => return reply,
+            Err(refusal) => is_refused_for_storage(&refusal),
+        }
+    };
+    house.models.otherwise(|request| match request.body.to_string().contains("tool_result") {
+        true => Step::text("It is logged."),
+        false => Step::calls([bash("echo once >> log.txt")]).say("I log it."),
+    });
+    let create = json!({"cwd": house.workspace(), "mode": "bypass", "idempotency_key": "c"});
+    let made = patiently("session.create", create).await;
+    let id = made["session"]["session_id"].as_str().expect("an id").to_owned();
+    let session = Session { client: alice.clone(), id };
+    let submit = json!({"session_id": session.id, "input": "log it", "idempotency_key": "s"});
+    let turn = patiently("session.submit", submit.clone()).await;
+    let mut seen = session.follow().await;
+    seen.turn_ends("success").await;
+    assert_eq!(patiently("session.submit", submit).await, turn, "{which}");
+    assert_eq!(house.read("log.txt"), "once\n", "{which}");
+    let kinds: Vec<Value> = session.events().await.into_iter().map(|event| event["type"].clone()).collect();
+    let times = |kind: &str| kinds.iter().filter(|known| **known == kind).count();
+    let seen = ["session.created", "turn.started", "tool.started", "tool.completed", "turn.completed"];
+    assert_eq!(seen.map(times), [1; 5], "{which}: {kinds:?}");
+    assert_eq!(alice.call("session.list", json!({})).await["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(status(&alice).await, "ok");
+    house.models.assert_no_breach();
+    house.log().contains("a lie told by a test")
+}
+
+#[tokio::test]
+async fn a_commit_that_came_through_and_was_denied_is_not_repeated() {
+    let mut which = 1;
+    while one_commit_is_denied(&which.to_string()).await {
+        which += 1;
+    }
+    assert!(which > 6, "the job has only {} commits", which - 1);
+}
+
+#[tokio::test]
+async fn a_commit_in_doubt_is_settled_before_anything_else_is_decided() {
+    let mut which = 1;
+    while one_commit_is_denied(&format!("{which}!")).await {
+        which += 1;
+    }
+    assert!(which > 6, "the job has only {} commits", which - 1);
+}
+
+/// Runs agentctl beside a house to its end: exit code, standard output and error output.
+async fn agentctl(house: &House, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_agentctl"));
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", house.path("home"))
+        .env("XDG_RUNTIME_DIR", house.path("run"))
+        .env("XDG_DATA_HOME", house.path("data"))
+        .env("XDG_CONFIG_HOME", house.path("config"))
+        .arg("--config")
+        .arg(house.path("config.toml"))
+        .arg("--no-start")
+        .args(arguments)
+        .current_dir(house.workspace())
+        .stdin(std::process::Stdio::null())
+        .kill_on_drop(true);
+    let output = within("agentctl to end", || house.log(), command.output()).await.expect("agentctl starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().expect("an exit"), text(output.stdout), text(output.stderr))
+}
+
+/// A session with a turn that wrote and asked, all of it at its end.
+async fn a_finished_job(house: &House) -> Session {
+    let session = house.client("alice").await.create(house).await;
+    let mut seen = session.follow().await;
+    house
+        .models
+        .push(Step::calls([bash("echo once >> log.txt"), ("LS", json!({"path": "."}))]).say("I log it."));
+    house.models.push(Step::text("It is logged."));
+    session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    session
+}
+
+/// Changes a file in its place.
+fn overwrite(file: &Path, at: u64, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt as _;
+    let file = File::options().write(true).open(file).expect("it is there");
+    file.write_all_at(bytes, at).expect("written");
+}
+
+#[tokio::test]
+async fn a_backup_made_while_a_turn_runs_is_whole_and_starts_a_daemon() {
+    let mut house = House::start().await;
+    let session = a_finished_job(&house).await;
+    let gate = Gate::new();
+    house.models.push(Step::text("One two three.").hold_after(1, &gate));
+    let mut seen = session.follow().await;
+    session.submit("count").await;
+    gate.reached().await;
+    let (code, said, complaint) = agentctl(&house, &["backup", "copy.db"]).await;
+    assert_eq!((code, complaint.as_str()), (0, ""));
+    let copy = house.workspace().join("copy.db");
+    assert!(said.starts_with(&format!("{} written, ", copy.display())), "{said}");
+    gate.open();
+    seen.wait_for("turn.completed").await;
+    seen.wait_for("turn.completed").await;
+    let expected = session.items().await;
+
+    // Never over anything, and never to a place that is lost with the database.
+    let (code, _, complaint) = agentctl(&house, &["backup", "copy.db"]).await;
+    assert!(code == 4 && complaint.contains("there already"), "{code}: {complaint}");
+    for (path, word) in [
+        (json!("relative.db"), "absolute"),
+        (json!(house.path("data/agentd/x.db")), "another folder"),
+        (json!("/no/where.db"), "/no"),
+    ] {
+        let refusal = session.client.refused("daemon.backup", json!({"path": path})).await;
+        assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("path")));
+        assert!(refusal.message.contains(word), "{refusal:?}");
+    }
+
+    // In the place of the database it is as good as the database was.
+    assert!(house.stop().await.success());
+    std::fs::rename(&copy, house.path("data/agentd/agentd.db")).expect("moved");
+    house.models.otherwise(|_| Step::text("One two three."));
+    house.launch().await;
+    let session = house.client("bob").await.join(&session);
+    session.follow().await.turn_ends("success").await;
+    let items = session.items().await;
+    assert_eq!(items[..3], expected[..3]);
+    assert_eq!(status(&session.client).await, "ok");
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_set_aside_and_all_that_can_be_read_goes_on() {
+    let mut house = House::start().await;
+    let session = a_finished_job(&house).await;
+    let (events, items, view) = (session.events().await, session.items().await, session.view().await);
+    let turn = session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await;
+    assert!(house.stop().await.success());
+
+    // An index that every start reads.
+    let database = house.path("data/agentd/agentd.db");
+    let bytes = std::fs::read(&database).expect("read");
+    let page = root_page(&database, "session_by_state").await;
+    overwrite(&database, (page - 1) * 4_096, &[0xA5; 4_096]);
+    let (code, report, _) = agentctl(&house, &["doctor"]).await;
+    assert!(code == 4 && report.contains("the database is damaged"), "{report}");
+
+    house.launch().await;
+    let alice = house.client("alice").await;
+    let session = alice.join(&session);
+    assert_eq!(session.events().await[..events.len()], events);
+    assert_eq!(session.items().await, items);
+    let mut now = session.view().await;
+    for name in ["last_seq", "updated_at_ms", "clients"] {
+        now[name] = view[name].clone();
+    }
+    assert_eq!(now, view, "the summary is made anew");
+    assert_eq!(session.submit_with(json!({"input": "log it", "idempotency_key": "k"})).await, turn);
+    let told = alice.call("daemon.status", json!({})).await;
+    assert_eq!(told["storage"], "ok");
+    let notice = told["storage_notices"][0].as_str().expect("a notice").to_owned();
+    assert!(notice.contains("1 sessions were saved whole") && !notice.contains("cut"), "{notice}");
+    let aside = notice.split(" is kept as ").nth(1).and_then(|rest| rest.split(": ").next()).expect("a name");
+    assert_eq!(std::fs::metadata(aside).expect("kept").len(), bytes.len() as u64);
+    assert!(house.log().contains("the database was damaged on"));
+    let (code, report, _) = agentctl(&house, &["doctor"]).await;
+    assert!(
+        report.contains("the database was damaged") && report.contains("the database is sound"),
+        "{report}"
+    );
+    assert_eq!(code, 0, "{report}");
+
+    let mut seen = session.follow_after(now["last_seq"].as_u64().expect("a number")).await;
+    house.models.push(Step::text("Still here."));
+    session.submit("are you there?").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
+    let mut house = House::start().await;
+    let good = a_finished_job(&house).await;
+    let long = house.client("alice").await.create(&house).await;
+    let mut seen = long.follow().await;
+    for _ in 0..4 {
+        house.models.push(Step::text(&"word ".repeat(2_000)));
+        long.submit("write").await;
+        seen.turn_ends("success").await;
+    }
+    let (expected, all) = (good.events().await, long.events().await);
+    // Something under way when the damage is found: it may have ended in the part that is lost.
+    let gate = Gate::new();
+    house.models.push(Step::text("On and on.").hold_after(1, &gate));
+    long.submit("go on").await;
+    gate.reached().await;
+    house.kill().await;
+    fold(&house.path("data/agentd/agentd.db")).await;
+    let requests = house.models.requests().len();
+
+    // The last page that holds text of the long one.
+    let database = house.path("data/agentd/agentd.db");
+    let bytes = std::fs::read(&database).expect("read");
+    let needle = b"word word word word word";
+    let at = bytes.windows(needle.len()).rposition(|window| window == needle).expect("its text is there");
+    // Its first bytes say what kind of page it is and where its rows are.
+    overwrite(&database, (at / 4_096 * 4_096) as u64, &[0xA5; 4_096]);
+
+    house.launch().await;
+    let alice = house.client("alice").await;
+    assert_eq!(alice.join(&good).events().await[..expected.len()], expected, "others are served");
+    let long_now = alice.join(&long);
+    if let Err(refusal) =
+        alice.try_call("session.events", json!({"session_id": long.id, "limit": 1000})).await
+    {
+        assert!(refusal.message.contains("damaged"), "{refusal:?}");
+        assert!(status(&alice).await.contains("damaged"), "{}", status(&alice).await);
+        assert!(house.stop().await.success());
+        house.launch().await;
+    }
+    let alice = house.client("bob").await;
+    let long_now = alice.join(&long_now);
+    let events = long_now.events().await;
+    let lost = events.iter().position(|event| event["kind"] == "history_lost").expect("it says so");
+    assert_eq!(events[..lost], all[..lost], "a beginning without a hole");
+    assert!(lost > 5 && lost < all.len(), "{lost} of {}", all.len());
+    assert!(events[lost]["seq"].as_u64() > Some(1_000_000));
+    assert_eq!(alice.join(&good).events().await[..expected.len()], expected);
+    assert_eq!(house.models.requests().len(), requests, "what may have ended is not done again");
+
+    // It goes on, if it is told to.
+    let mut seen = long_now.follow_after(events[lost]["seq"].as_u64().expect("a number")).await;
+    house.models.otherwise(|_| Step::text("Where were we?"));
+    long_now.submit("hello?").await;
+    let is_end = |event: &Value| event["type"] == "turn.completed" && event["result"]["subtype"] == "success";
+    seen.find("the end of the turn", is_end).await;
+    house.models.assert_no_breach();
+    let told = alice.call("daemon.status", json!({})).await["storage_notices"].to_string();
+    assert!(told.contains("1 are cut short") && told.contains(&long.id), "{told}");
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused_in_words_and_left_as_it_is() {
+    let mut house = House::start().await;
+    assert!(house.stop().await.success());
+    let database = house.path("data/agentd/agentd.db");
+    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 values (99999999, 'later', 1, x'00', 0)";
+    let mut connection = open(&database).await;
+    sqlx::query(newer).execute(&mut connection).await.expect("written");
+    sqlx::Connection::close(connection).await.expect("closed");
+    let before = std::fs::read(&database).expect("read");
+    let refused = house.run_to_its_end().await;
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(4), "{words}");
+    assert!(words.contains("newer agentd") && words.contains("99999999"), "{words}");
+    assert_eq!(std::fs::read(&database).expect("read"), before);
+    assert!(!house.path("data/agentd/backups").exists());
+}
+
+#[tokio::test]
+async fn a_backup_of_the_day_is_there_soon_after_a_start() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    alice.create(&house).await;
+    let folder = house.path("data/agentd/backups");
+    let made = until(
+        "a backup",
+        || house.log(),
+        || {
+            let entries = std::fs::read_dir(&folder).ok()?;
+            entries
+                .flatten()
+                .map(|entry| entry.path())
+                .find(|path| path.extension().is_some_and(|end| end == "db"))
+        },
+    )
+    .await;
+    let told = alice.call("daemon.status", json!({})).await;
+    assert_eq!(told["backups"], json!([made]), "status names it");
+    let sessions: i64 = sqlx::query_scalar("select count(*) from session")
+        .fetch_one(&mut open(&made).await)
+        .await
+        .expect("it can be read");
+    assert_eq!(sessions, 1);
+}
+
+async fn open(database: &Path) -> sqlx::SqliteConnection {
+    use sqlx::ConnectOptions as _;
+    sqlx::sqlite::SqliteConnectOptions::new().filename(database).connect().await.expect("it opens")
+}
+
+/// Folds the log into the database, as a start and a stop would.
+async fn fold(database: &Path) {
+    let mut connection = open(database).await;
+    sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut connection).await.expect("folded");
+    sqlx::Connection::close(connection).await.expect("closed");
+}
+
+/// The number of the page that an index begins at.
+async fn root_page(database: &Path, index: &str) -> u64 {
+    let mut connection = open(database).await;
+    let page: i64 = sqlx::query_scalar("select rootpage from sqlite_master where name = ?")
+        .bind(index)
+        .fetch_one(&mut connection)
+        .await
+        .expect("there is one");
+    sqlx::Connection::close(connection).await.expect("closed");
+    u64::try_from(page).expect("a page")
+}
