@@ -14,18 +14,30 @@ mod cold;
 mod daemon;
 #[path = "load/delta.rs"]
 mod delta;
+#[path = "load/fanout.rs"]
+mod fanout;
 #[path = "load/figures.rs"]
 mod figures;
+#[path = "load/isolation.rs"]
+mod isolation;
+#[path = "load/many.rs"]
+mod many;
 #[path = "load/memory.rs"]
 mod memory;
 #[path = "load/model.rs"]
 mod model;
 #[path = "load/replay.rs"]
 mod replay;
+#[path = "load/restart.rs"]
+mod restart;
+#[path = "load/resume.rs"]
+mod resume;
 #[path = "load/stream.rs"]
 mod stream;
 #[path = "load/submit.rs"]
 mod submit;
+#[path = "load/wire.rs"]
+mod wire;
 
 use std::process::ExitCode;
 
@@ -36,13 +48,18 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 11] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
     ("b4", delta::run),
     ("b5", stream::run),
+    ("b6", many::run),
+    ("b7", fanout::run),
     ("b9", replay::run),
+    ("b10", resume::run),
+    ("b11", restart::run),
+    ("s13", isolation::run),
 ];
 
 fn main() -> ExitCode {

@@ -1,13 +1,14 @@
 //! References: what the machine itself takes for the thing below what we measure.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Outcome;
-use super::model::DIGITS;
+use super::wire::{DIGITS, STAMP, micros};
 
 /// Starts a process that does nothing and waits for its end.
 pub fn spawn() -> Outcome<Duration> {
@@ -81,4 +82,73 @@ pub fn read_deltas(address: SocketAddr, deltas: usize) -> Outcome<Vec<Instant>> 
         seen.extend(found.map(|_| now));
     }
     Ok(seen)
+}
+
+/// Reads so many stamped answers at once for so long: milliseconds from each stamp to its reading.
+pub fn many(address: SocketAddr, streams: usize, time: Duration) -> Outcome<Vec<f64>> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    const MARK: &[u8] = b"\"text\":\"";
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let read = move || async move {
+        let mut socket = tokio::net::TcpStream::connect(address).await?;
+        socket.write_all(b"POST /v1/messages HTTP/1.1\r\nhost: load\r\ncontent-length: 2\r\n\r\n{}").await?;
+        let (mut buffer, mut seen) = ([0; 4 << 10], Vec::new());
+        let until = tokio::time::Instant::now() + time;
+        while let Ok(read) = tokio::time::timeout_at(until, socket.read(&mut buffer)).await {
+            let (read, now) = (read?, micros());
+            if read == 0 {
+                break;
+            }
+            let marks = buffer[..read].windows(MARK.len() + STAMP).filter(|at| at.starts_with(MARK));
+            for stamp in marks {
+                let sent = std::str::from_utf8(&stamp[MARK.len()..]).ok().and_then(|text| text.parse().ok());
+                seen.extend(sent.map(|sent: u64| now.saturating_sub(sent) as f64 / 1e3));
+            }
+        }
+        std::io::Result::Ok(seen)
+    };
+    runtime.block_on(async {
+        let all: Vec<_> = (0..streams).map(|_| tokio::spawn(read())).collect();
+        let mut seen = Vec::new();
+        for one in all {
+            seen.extend(one.await??);
+        }
+        Ok(seen)
+    })
+}
+
+/// Writes the same lines to many sockets, each read by a thread: lines a second in all.
+pub fn fan_out(readers: usize, lines: usize, line_bytes: usize) -> Outcome<f64> {
+    const PIECE: usize = 64 << 10;
+    let mut line = vec![b'x'; line_bytes.max(2) - 1];
+    line.push(b'\n');
+    let per_piece = (PIECE / line.len()).max(1);
+    let piece = line.repeat(per_piece);
+    let mut sockets = Vec::new();
+    let mut reading = Vec::new();
+    for _ in 0..readers {
+        let (write, read) = UnixStream::pair()?;
+        sockets.push(write);
+        reading.push(std::thread::spawn(move || {
+            let mut read = BufReader::with_capacity(256 << 10, read);
+            let (mut line, mut seen) = (Vec::new(), 0_usize);
+            while read.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+                line.clear();
+                seen += 1;
+            }
+            seen
+        }));
+    }
+    let began = Instant::now();
+    for _ in 0..lines.div_ceil(per_piece) {
+        for socket in &mut sockets {
+            socket.write_all(&piece)?;
+        }
+    }
+    drop(sockets);
+    let mut seen = 0;
+    for reader in reading {
+        seen += reader.join().map_err(|_| "a reader panicked")?;
+    }
+    Ok(seen as f64 / began.elapsed().as_secs_f64())
 }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Outcome;
+use super::wire::{STAMP, micros};
 
 /// How long anybody waits for a line.
 const SOON: Duration = Duration::from_secs(60);
@@ -21,6 +22,7 @@ pub struct Client {
     read: BufReader<UnixStream>,
     line: Vec<u8>,
     calls: u64,
+    bytes: usize,
 }
 
 /// What a line of the daemon says, as far as it matters here.
@@ -49,6 +51,9 @@ pub struct Event<'a> {
     /// Of a delta.
     #[serde(borrow, default)]
     pub text: Cow<'a, str>,
+    /// Of a session's status.
+    #[serde(borrow, default)]
+    pub state: Cow<'a, str>,
     /// Of a completed turn.
     #[serde(borrow)]
     pub result: Option<&'a RawValue>,
@@ -59,7 +64,7 @@ impl Client {
         let write = UnixStream::connect(socket)?;
         write.set_read_timeout(Some(SOON))?;
         let read = BufReader::with_capacity(256 << 10, write.try_clone()?);
-        Ok(Self { write, read, line: Vec::new(), calls: 0 })
+        Ok(Self { write, read, line: Vec::new(), calls: 0, bytes: 0 })
     }
 
     /// Sends a call without waiting for its answer.
@@ -90,6 +95,7 @@ impl Client {
         if self.read.read_until(b'\n', &mut self.line)? == 0 {
             return Err("the daemon closed the connection".into());
         }
+        self.bytes += self.line.len();
         Ok(&self.line)
     }
 
@@ -121,7 +127,13 @@ impl Client {
 
     /// A new session in `folder` that this connection follows.
     pub fn session(&mut self, folder: &Path) -> Outcome<String> {
-        let made = self.call("session.create", &json!({"cwd": folder}))?;
+        self.session_with(folder, "model")
+    }
+
+    /// The same, with a model that has a script of its own.
+    pub fn session_with(&mut self, folder: &Path, model: &str) -> Outcome<String> {
+        let params = json!({"cwd": folder, "model": format!("load/{model}")});
+        let made = self.call("session.create", &params)?;
         let id = made["session"]["session_id"].as_str().ok_or("no session id")?.to_owned();
         self.call("session.subscribe", &json!({"session_id": id}))?;
         Ok(id)
@@ -132,4 +144,89 @@ impl Client {
         self.send("session.submit", &json!({"session_id": session, "input": "go on"}))?;
         self.until_completed(|_| {})
     }
+
+    /// Submits to each of these sessions, without waiting for anything.
+    pub fn submit_all(&mut self, sessions: &[String]) -> Outcome<()> {
+        for session in sessions {
+            self.send("session.submit", &json!({"session_id": session, "input": "go on"}))?;
+        }
+        Ok(())
+    }
+
+    /// Follows stamped answers until so many turns are completed.
+    pub fn watch(&mut self, turns: usize) -> Outcome<Seen> {
+        let mut seen = Seen::default();
+        while seen.completed < turns {
+            let line = self.next()?;
+            let now = micros();
+            let Some(Params { result: event }) = &line.params else { continue };
+            match &*event.kind {
+                "message.text_delta" => {
+                    for stamp in event.text.as_bytes().chunks_exact(STAMP) {
+                        let sent = std::str::from_utf8(stamp)?.parse()?;
+                        seen.deltas.push((sent, now.saturating_sub(sent)));
+                    }
+                }
+                "turn.completed" => {
+                    let result = event.result.map_or("", RawValue::get);
+                    if !result.contains("\"subtype\":\"success\"") {
+                        return Err(format!("a turn ended with {result:.400}").into());
+                    }
+                    seen.completed += 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Waits for the first event of any kind.
+    pub fn until_event(&mut self) -> Outcome<()> {
+        while self.next()?.params.is_none() {}
+        Ok(())
+    }
+
+    /// Waits for an event of this kind.
+    pub fn until_kind(&mut self, kind: &str) -> Outcome<()> {
+        loop {
+            if self.next()?.params.is_some_and(|params| params.result.kind == kind) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Leaves the socket to somebody who will not read from it.
+    pub fn into_socket(self) -> UnixStream {
+        self.write
+    }
+
+    /// Bytes of lines read so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Counts lines until the session is idle again.
+    pub fn count_until_idle(&mut self) -> Outcome<usize> {
+        let mut lines = 0;
+        loop {
+            self.raw()?;
+            lines += 1;
+            // What ends the turn is the last for now: only such lines are worth a closer look.
+            if self.read.buffer().is_empty() {
+                let line: Line<'_> = serde_json::from_slice(&self.line)?;
+                let Some(Params { result: event }) = &line.params else { continue };
+                if event.kind == "session.status" && event.state == "idle" {
+                    return Ok(lines);
+                }
+            }
+        }
+    }
+}
+
+/// What a client saw of stamped answers.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// When each delta was sent and how long it took, in microseconds.
+    pub deltas: Vec<(u64, u64)>,
+    pub completed: usize,
 }

@@ -39,7 +39,8 @@ impl Place {
         let config = format!(
             "[daemon]\ndata_dir = {:?}\nsocket = {:?}\n\
              [providers.load]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:{port}\"\n\
-             [models]\nmain = \"load/model\"\n",
+             [models]\nmain = \"load/model\"\n\
+             [permissions]\nallow = [\"Bash(yes:*)\", \"Bash(sleep:*)\"]\n",
             place.path("data"),
             place.socket(),
         );
@@ -56,11 +57,15 @@ impl Place {
     }
 
     pub fn database(&self) -> PathBuf {
-        self.path("data").join("agentd.db")
+        self.data().join("agentd.db")
     }
 
     pub fn log(&self) -> PathBuf {
         self.path("log")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.path("data")
     }
 
     fn config(&self) -> PathBuf {
@@ -154,6 +159,13 @@ impl Daemon {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such line")?;
         let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
         Ok(kib * 1024.0 / 1e6)
+    }
+
+    /// Ends it on the spot, as a crash would.
+    pub fn kill(mut self) -> Outcome<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
     }
 
     /// Stops it in good order.

@@ -8,7 +8,8 @@ use super::Outcome;
 use super::bare;
 use super::daemon::Place;
 use super::figures::{Figure, Sample, Target};
-use super::model::{DIGITS, Model, Script};
+use super::model::{Model, Script};
+use super::wire::DIGITS;
 
 const ROUNDS: usize = 5;
 const DELTAS: usize = 100;

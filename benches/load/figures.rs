@@ -7,6 +7,10 @@ use std::time::Duration;
 pub struct Sample(Vec<f64>);
 
 impl Sample {
+    pub fn of(values: &[f64]) -> Self {
+        Self(values.to_vec())
+    }
+
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }

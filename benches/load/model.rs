@@ -1,8 +1,10 @@
 //! A model server that costs next to nothing: Anthropic's stream from bytes that were made before.
 //! It runs on a thread of its own, so that times at both ends come from one clock.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -10,14 +12,11 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, interval_at};
 
 use super::Outcome;
+use super::wire::{Chunks, HEAD, LAST_CHUNK, answer, chunk, delta, ending, opening, stamped};
 
-/// Every delta says its number with so many digits: its text is its identity.
-pub const DIGITS: usize = 5;
-/// Deltas are numbered up to here, then from 0 again.
-const NUMBERS: usize = 100_000;
 /// How long anybody waits for anything.
 const SOON: Duration = Duration::from_secs(30);
 
@@ -28,10 +27,18 @@ pub enum Script {
     AtOnce(Arc<[u8]>),
     /// So many deltas, one at each tick, each in a chunk of its own; when each was sent is noted.
     Paced { deltas: usize, every: Duration },
+    /// The same for many answers at once: each delta says itself when it was sent.
+    Stamped { deltas: usize, every: Duration, padding: usize },
+    /// Nothing at all, until the other side leaves.
+    Hang,
 }
 
 struct Shared {
     script: Mutex<Script>,
+    /// Scripts of the models that have one of their own, by name.
+    named: Mutex<HashMap<String, Script>>,
+    /// Stamped answers begun so far: they must not all tick at once.
+    begun: AtomicU32,
     /// When delta 0, 1, 2 … of the last paced answer was sent.
     sent: Mutex<Vec<Instant>>,
 }
@@ -51,7 +58,12 @@ impl Model {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let script = Mutex::new(Script::AtOnce(answer(1, Chunks::Large)));
-        let shared = Arc::new(Shared { script, sent: Mutex::default() });
+        let shared = Arc::new(Shared {
+            script,
+            named: Mutex::default(),
+            begun: AtomicU32::new(0),
+            sent: Mutex::default(),
+        });
         let (arrived, arrivals) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -74,9 +86,19 @@ impl Model {
         *lock(&self.shared.script) = script;
     }
 
+    /// Chooses what this model answers, whatever the others do.
+    pub fn play_for(&self, name: &str, script: Script) {
+        lock(&self.shared.named).insert(name.to_owned(), script);
+    }
+
     /// When the oldest request not asked for yet had arrived whole.
     pub fn arrival(&self) -> Outcome<Instant> {
         Ok(self.arrivals.recv_timeout(SOON)?)
+    }
+
+    /// Lets time pass.
+    pub fn pause(&self, time: Duration) {
+        std::thread::park_timeout(time);
     }
 
     /// Forgets arrivals that nobody asked for.
@@ -125,12 +147,22 @@ async fn serve(mut socket: TcpStream, shared: Arc<Shared>, arrived: Sender<Insta
             }
         };
         let now = Instant::now();
+        let named = model_in(&buffer[..whole]).and_then(|name| lock(&shared.named).get(name).cloned());
+        let script = named.unwrap_or_else(|| lock(&shared.script).clone());
         buffer.drain(..whole);
-        let script = lock(&shared.script).clone();
         let _ = arrived.send(now);
         match script {
             Script::AtOnce(bytes) => socket.write_all(&bytes).await?,
             Script::Paced { deltas, every } => paced(&mut socket, &shared, deltas, every).await?,
+            Script::Stamped { deltas, every, padding } => {
+                stream(&mut socket, &shared, deltas, every, padding).await?;
+            }
+            Script::Hang => {
+                while socket.read_buf(&mut buffer).await? > 0 {
+                    buffer.clear();
+                }
+                return Ok(());
+            }
         }
     }
 }
@@ -142,6 +174,44 @@ fn whole_request(buffer: &[u8]) -> Option<usize> {
     let httparse::Status::Complete(head) = request.parse(buffer).ok()? else { return None };
     let length = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case("content-length"))?;
     Some(head + std::str::from_utf8(length.value).ok()?.parse::<usize>().ok()?)
+}
+
+/// The model that a request names.
+fn model_in(request: &[u8]) -> Option<&str> {
+    const MARK: &[u8] = b"\"model\":\"";
+    let at = request.windows(MARK.len()).position(|window| window == MARK)? + MARK.len();
+    let length = request[at..].iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(&request[at..at + length]).ok()
+}
+
+async fn stream(
+    socket: &mut TcpStream,
+    shared: &Shared,
+    deltas: usize,
+    every: Duration,
+    padding: usize,
+) -> io::Result<()> {
+    let mut bytes = HEAD.to_vec();
+    chunk(&mut bytes, &opening());
+    socket.write_all(&bytes).await?;
+    // A prime step spreads the answers over the time between two ticks.
+    let begun = shared.begun.fetch_add(7_919, Ordering::Relaxed);
+    let offset = begun % u32::try_from(every.as_micros()).unwrap_or(u32::MAX).max(1);
+    let first = tokio::time::Instant::now() + Duration::from_micros(offset.into());
+    let mut tick = interval_at(first, every);
+    // Late ticks come at once: so many deltas a second are promised.
+    tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    for _ in 0..deltas {
+        tick.tick().await;
+        bytes.clear();
+        chunk(&mut bytes, stamped(padding).as_bytes());
+        socket.write_all(&bytes).await?;
+    }
+    tick.tick().await;
+    bytes.clear();
+    chunk(&mut bytes, ending().as_bytes());
+    bytes.extend_from_slice(LAST_CHUNK);
+    socket.write_all(&bytes).await
 }
 
 async fn paced(socket: &mut TcpStream, shared: &Shared, deltas: usize, every: Duration) -> io::Result<()> {
@@ -162,80 +232,9 @@ async fn paced(socket: &mut TcpStream, shared: &Shared, deltas: usize, every: Du
     }
     tick.tick().await;
     let mut end = Vec::new();
-    chunk(&mut end, ENDING.as_bytes());
+    chunk(&mut end, ending().as_bytes());
     end.extend_from_slice(LAST_CHUNK);
     socket.write_all(&end).await
-}
-
-/// How a stream is cut into HTTP chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chunks {
-    /// 16 KiB, as a fast server or a proxy sends them.
-    Large,
-    /// One event each, as a server that flushes sends them.
-    Single,
-}
-
-const HEAD: &[u8] =
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-const ENDING: &str = "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
-    event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\
-    \"stop_sequence\":null},\"usage\":{\"output_tokens\":5}}\n\n\
-    event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
-/// Events of an answer that carry no text.
-pub const OTHER_EVENTS: usize = 5;
-
-/// A whole answer of so many deltas.
-pub fn answer(deltas: usize, chunks: Chunks) -> Arc<[u8]> {
-    const LARGE: usize = 16 << 10;
-    let mut bytes = HEAD.to_vec();
-    chunk(&mut bytes, &opening());
-    let mut waiting = Vec::new();
-    for number in 0..deltas {
-        waiting.extend_from_slice(delta(number).as_bytes());
-        if chunks == Chunks::Single || waiting.len() >= LARGE {
-            chunk(&mut bytes, &waiting);
-            waiting.clear();
-        }
-    }
-    waiting.extend_from_slice(ENDING.as_bytes());
-    chunk(&mut bytes, &waiting);
-    bytes.extend_from_slice(LAST_CHUNK);
-    bytes.into()
-}
-
-/// The text of such an answer.
-pub fn text(deltas: usize) -> String {
-    (0..deltas).map(word).collect()
-}
-
-/// The text of one delta.
-fn word(number: usize) -> String {
-    format!("{:0DIGITS$}", number % NUMBERS)
-}
-
-fn delta(number: usize) -> String {
-    format!(
-        "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\
-         \"delta\":{{\"type\":\"text_delta\",\"text\":\"{}\"}}}}\n\n",
-        word(number)
-    )
-}
-
-fn opening() -> Vec<u8> {
-    b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\
-      \"role\":\"assistant\",\"model\":\"m\",\"content\":[],\"stop_reason\":null,\
-      \"usage\":{\"input_tokens\":10,\"output_tokens\":1}}}\n\n\
-      event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\
-      \"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n"
-        .to_vec()
-}
-
-fn chunk(into: &mut Vec<u8>, bytes: &[u8]) {
-    into.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
-    into.extend_from_slice(bytes);
-    into.extend_from_slice(b"\r\n");
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

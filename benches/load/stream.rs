@@ -6,7 +6,8 @@ use super::Outcome;
 use super::bare;
 use super::daemon::{Daemon, Place};
 use super::figures::{Figure, Sample, Target};
-use super::model::{Chunks, Model, OTHER_EVENTS, Script, answer, text};
+use super::model::{Model, Script};
+use super::wire::{Chunks, OTHER_EVENTS, answer, text};
 
 const RUNS: usize = 5;
 const SIZES: [usize; 3] = [2_000, 20_000, 200_000];

@@ -9,7 +9,8 @@ use super::Outcome;
 use super::bare;
 use super::daemon::Place;
 use super::figures::{Figure, Sample, Target};
-use super::model::{Chunks, Model, Script, answer};
+use super::model::{Model, Script};
+use super::wire::{Chunks, answer};
 
 const TURNS: usize = 100;
 

@@ -21,7 +21,7 @@ use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, SessionKey, StoreError};
 use crate::tools::Birth;
 use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{CallId, Seed, SessionId};
+use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
 use crate::workspace;
 
@@ -79,6 +79,7 @@ pub(super) struct Tending {
     resting_since: Option<Instant>,
     /// Somebody else needs the memory.
     pub leave_now: bool,
+    seeds: Seeds,
 }
 
 /// A decision with the reply to remember of it.
@@ -293,7 +294,7 @@ impl Actor {
             // What a running turn did not take, the next one does.
             self.renew();
         }
-        let now = Now { at: self.house.clock.now(), seed: Seed::random() };
+        let now = Now { at: self.house.clock.now(), seed: self.state.seeds.next_seed() };
         Ok(self.engine.decide(input, now)?)
     }
 

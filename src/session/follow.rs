@@ -37,6 +37,15 @@ pub struct Follower {
     /// Whether the store was read to its end once: from then on the feed is enough.
     is_live: bool,
     open: Option<Open>,
+    /// The finished message that was read last: a message of many blocks has as many gaps, and is read
+    /// and parsed once.
+    finished: Option<Finished>,
+}
+
+/// A message that is whole, and the event that says so.
+struct Finished {
+    first_seq: Seq,
+    whole: Envelope,
 }
 
 /// The message that the follower is inside of.
@@ -76,7 +85,7 @@ impl Follower {
         }
         let newest = feed.watch();
         let open = joined(&store, key, after_seq).await?;
-        Ok(Self { store, key, feed, newest, cursor: after_seq, is_live: false, open })
+        Ok(Self { store, key, feed, newest, cursor: after_seq, is_live: false, open, finished: None })
     }
 
     /// The next events, each one whole JSON object; waits until there are some. `None` when the
@@ -152,21 +161,40 @@ impl Follower {
             }
         }
         (self.open, self.cursor) = (open, cursor);
+        if open.is_none() {
+            self.finished = None;
+        }
         Ok(out)
     }
 
     /// What the follower has not seen of a block whose rows are gone, as one delta.
     async fn missing(
-        &self,
+        &mut self,
         first_seq: Seq,
         inside: &Inside,
         seq: Seq,
     ) -> Result<Option<Arc<str>>, SessionError> {
-        let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
-        let Ok(whole) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
-        let Event::MessageCompleted { item, .. } = &whole.event else { return Ok(None) };
+        if self.finished.as_ref().is_none_or(|known| known.first_seq != first_seq) {
+            let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
+            let Ok(whole) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
+            self.finished = Some(Finished { first_seq, whole });
+        }
+        let Some(Finished { whole, .. }) = &self.finished else { return Ok(None) };
+        let Event::MessageCompleted { item, .. } = &whole.event else {
+            // Not finished yet, after all.
+            self.finished = None;
+            return Ok(None);
+        };
         let Some(event) = rest_of(item, inside) else { return Ok(None) };
-        let delta = Envelope { seq, origin: None, event, ..whole };
+        let delta = Envelope {
+            seq,
+            session_id: whole.session_id,
+            turn_id: whole.turn_id,
+            item_id: whole.item_id,
+            at_ms: whole.at_ms,
+            origin: None,
+            event,
+        };
         Ok(serde_json::to_string(&delta).ok().map(Arc::from))
     }
 }

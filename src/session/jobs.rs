@@ -19,13 +19,13 @@ use crate::judge::{Policy, Rule, judge};
 use crate::tools::{Birth, Scene};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::model::{FaultKind, ModelFault, ModelRequest};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
 
 /// Reports that may wait for the session; jobs wait beyond that.
 const REPORTS: usize = 64;
-/// Batches of deltas between a model's stream and its job.
+/// Batches of deltas between a model's stream and the session.
 const BATCHES: usize = 16;
 /// Pieces of output between a tool and its job.
 const PIECES: usize = 64;
@@ -36,12 +36,37 @@ pub(super) struct Jobs {
     running: JoinSet<Option<Input>>,
     reports: mpsc::Receiver<Input>,
     report: mpsc::Sender<Input>,
+    /// The answer that a model is giving. It comes straight from the adapter: a step between would
+    /// cost every delta two more turns of the scheduler.
+    stream: Option<Stream>,
+    /// The end of an answer whose last deltas are to be heard first.
+    held: Option<Input>,
     /// Stopped by being dropped.
     others: Vec<AbortHandle>,
     /// Stopped by being told, since their processes must be gone first.
     tools: HashMap<CallId, CancellationToken>,
     /// Processes that were started, on their way to the session.
     births: mpsc::Sender<Birth>,
+}
+
+/// Deltas of one call. Kept until the next call, also when its job is stopped: a job that found
+/// nobody listening would report a failure.
+struct Stream {
+    token: Seq,
+    batches: mpsc::Receiver<Vec<Delta>>,
+}
+
+impl Stream {
+    fn input(&self, deltas: Vec<Delta>) -> Input {
+        Input::Deltas { token: self.token, deltas }
+    }
+}
+
+/// The next deltas, if a model is answering. Cancel-safe.
+async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
+    let stream = stream.as_mut()?;
+    let deltas = stream.batches.recv().await?;
+    Some(stream.input(deltas))
 }
 
 /// What a job may know of its session.
@@ -79,6 +104,8 @@ impl Jobs {
             running: JoinSet::new(),
             reports,
             report,
+            stream: None,
+            held: None,
             others: Vec::new(),
             tools: HashMap::new(),
             births,
@@ -86,7 +113,7 @@ impl Jobs {
     }
 
     pub fn are_idle(&self) -> bool {
-        self.running.is_empty()
+        self.running.is_empty() && self.held.is_none()
     }
 
     pub fn run_tools(&self) -> bool {
@@ -95,10 +122,14 @@ impl Jobs {
 
     /// The next thing that happened. Cancel-safe. Waits for ever while nothing runs.
     pub async fn next(&mut self) -> Option<Input> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
         tokio::select! {
             // What a job said comes before its end.
             biased;
             Some(input) = self.reports.recv() => Some(input),
+            Some(input) = hear(&mut self.stream) => Some(input),
             Some(ended) = self.running.join_next() => self.ended(ended),
             else => std::future::pending().await,
         }
@@ -106,7 +137,12 @@ impl Jobs {
 
     /// Something that has happened already, without waiting.
     pub fn try_next(&mut self) -> Option<Input> {
-        self.reports.try_recv().ok()
+        let report = self.reports.try_recv().ok();
+        report.or_else(|| {
+            let stream = self.stream.as_mut()?;
+            let deltas = stream.batches.try_recv().ok()?;
+            Some(stream.input(deltas))
+        })
     }
 
     fn ended(&mut self, ended: Result<Option<Input>, tokio::task::JoinError>) -> Option<Input> {
@@ -117,6 +153,19 @@ impl Jobs {
         }
         if self.running.is_empty() {
             self.tools.clear();
+        }
+        // A job may say its last words and end between two looks.
+        if matches!(input, Some(Input::ModelDone { .. } | Input::ModelFailed { .. }))
+            && let Some(mut stream) = self.stream.take()
+        {
+            let mut deltas = Vec::new();
+            while let Ok(more) = stream.batches.try_recv() {
+                deltas.extend(more);
+            }
+            if !deltas.is_empty() {
+                self.held = input;
+                return Some(stream.input(deltas));
+            }
         }
         input
     }
@@ -174,26 +223,14 @@ impl Jobs {
     }
 
     pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
-        let (house, report) = (Arc::clone(&self.house), self.report.clone());
+        let house = Arc::clone(&self.house);
         let setup = house.setup();
+        let (out, batches) = mpsc::channel(BATCHES);
+        self.stream = Some(Stream { token, batches });
         self.start(async move {
             crash::point("C3");
             let started = house.clock.now();
-            let (batches, mut stream) = mpsc::channel(BATCHES);
-            let call = AssertUnwindSafe(setup.models.call(&request, &batches)).catch_unwind();
-            tokio::pin!(call);
-            let result = loop {
-                tokio::select! {
-                    biased;
-                    Some(deltas) = stream.recv() => {
-                        report.send(Input::Deltas { token, deltas }).await.ok()?;
-                    }
-                    result = &mut call => break result,
-                }
-            };
-            while let Ok(deltas) = stream.try_recv() {
-                report.send(Input::Deltas { token, deltas }).await.ok()?;
-            }
+            let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
                 Err(ModelFault::new(

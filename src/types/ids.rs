@@ -139,6 +139,30 @@ impl Seed {
     }
 }
 
+/// Seeds for one owner, who asks the operating system once: a decision a delta is too many to ask
+/// each time.
+#[derive(Clone, Debug)]
+pub struct Seeds(Mint);
+
+impl Seeds {
+    /// A source that no other is like.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Mint::new(0, Seed::random()))
+    }
+
+    /// The next seed.
+    pub fn next_seed(&mut self) -> Seed {
+        Seed((u128::from(self.0.random()) << 64) | u128::from(self.0.random()))
+    }
+}
+
+impl Default for Seeds {
+    fn default() -> Self {
+        Self::random()
+    }
+}
+
 /// Makes ids and random numbers from a seed and a time: the same inputs give the same ids.
 #[derive(Clone, Debug)]
 pub struct Mint {
@@ -212,6 +236,17 @@ mod tests {
         assert!(id.to_string().starts_with("ses_"));
         assert!(id.to_string().parse::<TurnId>().is_err());
         assert!("ses_zz".parse::<SessionId>().is_err());
+    }
+
+    #[test]
+    fn no_two_seeds_are_alike() {
+        let (mut a, mut b) = (Seeds::random(), Seeds::random());
+        let seeds: std::collections::HashSet<_> =
+            (0..1000).flat_map(|_| [a.next_seed().0, b.next_seed().0]).collect();
+        assert_eq!(seeds.len(), 2000);
+        let distinct: std::collections::HashSet<_> =
+            seeds.into_iter().map(|seed| Mint::new(5, Seed(seed)).item()).collect();
+        assert_eq!(distinct.len(), 2000);
     }
 
     #[test]

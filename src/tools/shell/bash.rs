@@ -36,6 +36,11 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Between TERM and KILL, when a call is stopped and when it left children behind.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
+/// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each,
+/// some 30 MB a second: its writer waits meanwhile, and others have the processor (S13).
+const UNHURRIED_BYTES: u64 = 4 << 20;
+const BURST_BYTES: u64 = 64 << 10;
+const REST: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -238,6 +243,9 @@ struct Output {
     progress: mpsc::Sender<Progress>,
     /// Bytes of progress that may still be sent.
     budget: usize,
+    /// Bytes read since the last rest, and when the one that is due ends.
+    burst: u64,
+    rests_until: Option<Instant>,
 }
 
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
@@ -252,6 +260,8 @@ impl Output {
             capture: Capture::default(),
             progress,
             budget: settings.max_progress_bytes,
+            burst: 0,
+            rests_until: None,
         }
     }
 
@@ -269,6 +279,10 @@ impl Output {
                 None => std::future::pending().await,
             }
         }
+        if let Some(until) = self.rests_until {
+            sleep_until(until).await;
+            self.rests_until = None;
+        }
         let (mut out, mut err) = ([0; 8192], [0; 8192]);
         let (which, n) = tokio::select! {
             n = next(&mut self.stdout, &mut out) => (0, n),
@@ -276,6 +290,12 @@ impl Output {
         };
         let piece = if which == 0 { &out[..n] } else { &err[..n] };
         self.bytes[which] += n as u64;
+        self.burst += n as u64;
+        if self.burst >= BURST_BYTES {
+            self.burst = 0;
+            let is_flood = self.bytes.iter().sum::<u64>() > UNHURRIED_BYTES;
+            self.rests_until = is_flood.then(|| Instant::now() + REST);
+        }
         let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
         match (n, which) {
             (0, 0) => self.stdout = None,
