@@ -4,21 +4,34 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::engine::normalized;
+use crate::engine::{normalized, repair};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 
-/// Builds a transcript out of the bytes, as torn and mixed up as they say, and mends it.
+/// Builds a transcript out of the bytes, as torn and mixed up as they say, mends it as a session does
+/// when it is loaded, and makes the history of a request of it.
 ///
 /// # Panics
 /// If a law is broken.
 pub fn history(data: &[u8]) {
     let torn = transcript(data);
-    let mended = normalized(&torn);
-    assert_eq!(shape(&mended), Ok(()), "{torn:#?} became {mended:#?}");
-    assert_eq!(normalized(&mended), mended, "mending twice is not mending once");
-    if shape(&torn).is_ok() {
-        assert_eq!(mended, torn, "what was in order was changed");
+    let repaired = repair(&torn);
+    assert_eq!(repaired.is_none(), paired(&torn).is_ok(), "{torn:#?}: {:?} {repaired:#?}", paired(&torn));
+    let mended: Vec<Arc<Message>> = match repaired {
+        None => torn,
+        Some(repair) => {
+            assert!(!repair.changes.is_empty(), "a repair that says nothing");
+            repair.messages.into_iter().map(Arc::new).collect()
+        }
+    };
+    assert_eq!(paired(&mended), Ok(()), "{mended:#?}");
+    assert_eq!(repair(&mended), None, "mending twice is not mending once");
+
+    let sent = normalized(&mended);
+    assert_eq!(shape(&sent).and_then(|()| paired(&sent)), Ok(()), "{mended:#?} became {sent:#?}");
+    assert_eq!(normalized(&sent), sent, "a second time is not the first");
+    if shape(&mended).is_ok() {
+        assert_eq!(sent, mended, "what was in order was changed");
     }
 }
 
@@ -32,7 +45,11 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
         let (what, inside) = (pair[0], pair[1]);
         let text = || TEXTS[usize::from(inside & 7)].to_owned();
         let number = usize::from(inside >> 3 & 3);
-        let provider_id = format!("p{number}");
+        let names = ["", " ", "a", "b"];
+        let provider_id = match inside >> 6 {
+            0 => format!("p{number}"),
+            _ => names[usize::from(inside >> 5 & 3)].to_owned(),
+        };
         let block = match what & 7 {
             0 | 1 => Some(Block::Text { text: text() }),
             2 => Some(Block::Thinking { text: text(), signature: (inside & 8 > 0).then(|| "s".into()) }),
@@ -83,4 +100,49 @@ fn shape(history: &[Arc<Message>]) -> Result<(), String> {
         rule(message.role == Role::User || !thinks_last, "reasoning comes last")?;
     }
     Ok(())
+}
+
+/// A conversation begins with a person, everybody says what is his to say, and each call has exactly
+/// one result, in call order, at the beginning of the next message.
+fn paired(history: &[Arc<Message>]) -> Result<(), String> {
+    if history.first().is_some_and(|first| first.role != Role::User) {
+        return Err("the model begins".into());
+    }
+    let nobody = Message { role: Role::User, content: Vec::new() };
+    for (at, message) in history.iter().enumerate() {
+        let rule = |kept: bool, text: &str| if kept { Ok(()) } else { Err(format!("{at}: {text}")) };
+        rule(!message.content.is_empty(), "a message is empty")?;
+        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        for block in &message.content {
+            match block {
+                Block::Text { .. } => {}
+                Block::ToolResult { .. } => rule(message.role == Role::User, "a result of the model")?,
+                Block::ToolCall(call) => {
+                    rule(!call.provider_id.trim().is_empty(), "a call without a name")?;
+                    calls.push((call.call_id, call.provider_id.clone()));
+                    rule(message.role == Role::Assistant, "a call of a person")?;
+                }
+                Block::Thinking { .. } | Block::RedactedThinking { .. } => {
+                    rule(message.role == Role::Assistant, "a person's reasoning")?;
+                }
+            }
+        }
+        let next = history.get(at + 1).map_or(&nobody, |next| next);
+        for block in &next.content {
+            if let Block::ToolResult { call_id, provider_id, .. } = block {
+                results.push((*call_id, provider_id.clone()));
+            }
+        }
+        rule(calls == results, "calls and results differ")?;
+        let leading = next.content.iter().take_while(|block| matches!(block, Block::ToolResult { .. }));
+        rule(leading.count() == results.len(), "a result is not at the beginning")?;
+        for (n, (id, name)) in calls.iter().enumerate() {
+            let before = &calls[..n];
+            rule(before.iter().all(|(other, same)| other != id && same != name), "a call is there twice")?;
+        }
+    }
+    let strays = history
+        .first()
+        .is_some_and(|first| first.content.iter().any(|block| matches!(block, Block::ToolResult { .. })));
+    if strays { Err("a result at the very beginning".into()) } else { Ok(()) }
 }
