@@ -348,7 +348,8 @@ impl House {
 
     /// A connection that says nothing of itself.
     pub async fn stranger(&self) -> Client {
-        let stream = UnixStream::connect(self.socket()).await.expect("the socket answers");
+        let stream = UnixStream::connect(self.socket()).await;
+        let stream = stream.unwrap_or_else(|error| panic!("the socket: {error}\n{}", self.log()));
         Client::over(stream, self.path("log"))
     }
 
