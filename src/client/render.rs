@@ -201,6 +201,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }
+        Event::TurnParked {} => dim("  the daemon stops; the turn goes on with the next".into()),
         Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
         Event::TurnResumed { delay_ms, resumes } => dim(format!(
             "  the daemon was restarted; the turn goes on in {} (resume {resumes})",

@@ -37,6 +37,9 @@ impl Engine {
 impl State {
     pub fn apply(&mut self, fact: &Envelope) {
         self.next_seq = self.next_seq.max(fact.seq + 1);
+        if let Some(turn) = self.turn.as_mut().filter(|turn| fact.turn_id == Some(turn.id)) {
+            turn.parked = matches!(fact.event, Event::TurnParked {});
+        }
         if fact.event.is_fact() {
             self.updated_at = fact.at_ms;
         }

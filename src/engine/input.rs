@@ -202,6 +202,8 @@ pub enum Input {
         /// Keys that count after a restart.
         needs_restart: Vec<String>,
     },
+    /// The daemon stops in good order; nothing of the session runs any more.
+    Parked,
     /// The session was loaded after a restart; nothing of it runs.
     Recovered(Recovery),
 }

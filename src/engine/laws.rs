@@ -95,6 +95,7 @@ fn scripts_reach_every_event_and_every_ending() {
         "turn.completed",
         "turn.phase",
         "turn.queued",
+        "turn.parked",
         "turn.resumed",
         "turn.started",
         "turn.steered",

@@ -160,6 +160,7 @@ impl Engine {
                 draft.origin = origin;
                 draft.push_session(Event::SessionDetached { clients });
             }
+            Input::Parked => draft.parked(),
             Input::Reloaded { changed, needs_restart } => {
                 draft.push_session(Event::ConfigReloaded { changed, needs_restart });
             }

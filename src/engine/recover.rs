@@ -57,7 +57,14 @@ impl Draft<'_> {
             self.ask_to_resume();
             return;
         }
-        self.resume(turn.resumes);
+        self.resume(turn.resumes, turn.parked);
+    }
+
+    /// A stop in good order: a turn that cannot have been its cause is not charged for it (S7).
+    pub fn parked(&mut self) {
+        if self.state.turn.is_some() && !self.is_aborting() {
+            self.push_turn(Event::TurnParked {});
+        }
     }
 
     /// Mends a history that breaks the rules, and says so (S5).
@@ -87,8 +94,14 @@ impl Draft<'_> {
     }
 
     /// Counts a resume and goes on, at once or after a while; a turn that was resumed too often ends.
-    fn resume(&mut self, resumes: u32) {
+    /// One after a stop in good order is not counted and does not wait.
+    fn resume(&mut self, resumes: u32, was_parked: bool) {
         let settings = &self.engine.settings;
+        if was_parked {
+            self.push_turn(Event::TurnResumed { resumes, delay_ms: 0 });
+            self.go_on();
+            return;
+        }
         if resumes >= settings.max_resumes {
             let message =
                 format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);

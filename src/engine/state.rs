@@ -103,6 +103,8 @@ pub(super) struct Turn {
     /// Attempts that were booked although no answer came of them.
     pub lost_calls: u64,
     pub resumes: u32,
+    /// The daemon stopped in good order, and nothing has happened in the turn since.
+    pub parked: bool,
     /// After a restart: what has to happen before the turn goes on.
     pub hold: Option<Hold>,
     pub activity: Activity,
@@ -418,6 +420,7 @@ impl Turn {
             attempts: 0,
             lost_calls: 0,
             resumes: 0,
+            parked: false,
             hold: None,
             activity: Activity::Context,
             aborting: false,

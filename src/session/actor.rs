@@ -144,6 +144,9 @@ impl Actor {
             }
         }
         self.jobs.drop_all();
+        if self.state.parking.is_some() && self.state.stuck.is_none() {
+            self.hear(Input::Parked).await;
+        }
         self.feed.close();
         if let Some(parking) = self.state.parking.take() {
             for reply in parking.replies {

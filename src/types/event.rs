@@ -205,10 +205,13 @@ pub enum Event {
         /// Number of the model call, from 1.
         step: u64,
     },
+    /// The daemon stops in good order and the turn stands where it can go on: its resume does not count.
+    #[serde(rename = "turn.parked")]
+    TurnParked {},
     /// A turn that a restart had interrupted goes on.
     #[serde(rename = "turn.resumed")]
     TurnResumed {
-        /// How often this turn was resumed.
+        /// How often this turn was resumed after a stop that was not in good order.
         resumes: u32,
         /// How long it waits before it goes on: 0 the first time, then longer each time.
         #[serde(default)]
@@ -518,6 +521,7 @@ impl Event {
             Event::TurnQueued { .. } => "turn.queued",
             Event::TurnStarted { .. } => "turn.started",
             Event::TurnPhase { .. } => "turn.phase",
+            Event::TurnParked {} => "turn.parked",
             Event::TurnResumed { .. } => "turn.resumed",
             Event::TurnSteered { .. } => "turn.steered",
             Event::TurnAborting { .. } => "turn.aborting",

@@ -168,3 +168,30 @@ async fn a_session_pauses_by_itself_and_abort_ends_it() {
     assert_eq!(house.models.requests().len(), 1);
     house.models.assert_no_breach();
 }
+
+#[tokio::test]
+async fn stops_in_good_order_are_not_held_against_a_turn() {
+    let mut house = House::start().await;
+    let mut session = house.client("alice").await.create(&house).await;
+    let gate = Gate::new();
+    let hold = gate.clone();
+    house.models.otherwise(move |_| Step::text("a long answer").hold_after(1, &hold));
+    session.submit("go").await;
+    session.follow().await.text_of(1).await;
+    // Once more than a turn may be resumed after crashes.
+    for stops in 1..=4 {
+        house.stop().await;
+        house.launch().await;
+        session = house.client("alice").await.join(&session);
+        house.models.wait_for_requests(stops + 1).await;
+    }
+    let journal = session.events().await;
+    let resumed: Vec<_> = journal.iter().filter(|event| event["type"] == "turn.resumed").collect();
+    assert!(resumed.len() == 4, "{resumed:?}");
+    assert!(resumed.iter().all(|event| event["resumes"] == 0 && event["delay_ms"] == 0), "{resumed:?}");
+    assert_eq!(journal.iter().filter(|event| event["type"] == "turn.parked").count(), 4);
+
+    gate.open();
+    session.follow().await.turn_ends("success").await;
+    house.models.assert_no_breach();
+}

@@ -120,7 +120,7 @@ impl Watch {
             let call = &self.calls[&call.call_id];
             law!(call.started.is_some() && call.status.is_none(), "a change that had begun is looked at");
             law!(call.is_edit && !prepared.read_only, "only a change of a file is looked at");
-            law!(call.runs > 0 && !self.is_held(), "what never ran needs no look");
+            law!(call.runs > 0 && (!self.is_held() || self.is_aborting()), "what never ran needs no look");
             return Ok(());
         }
         law!(!self.is_aborting(), "nothing begins during an abort: {effect:?}");

@@ -17,6 +17,14 @@ fn recovered() -> Input {
 }
 
 impl World {
+    /// The daemon stops in good order, and the next one goes on.
+    pub fn stop(&mut self) -> Result<(), String> {
+        let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
+        let plan = self.feed(Input::Parked)?.unwrap_or_default();
+        law!(plan.facts.len() == usize::from(running) && plan.effects.is_empty(), "a stop says so, once");
+        self.crash(false, false)
+    }
+
     /// The daemon dies and starts again: what is left is the journal.
     pub fn crash(&mut self, unwritten: bool, twice: bool) -> Result<(), String> {
         if unwritten {
@@ -81,7 +89,11 @@ impl World {
         let ended = |plan: &Plan| {
             plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
         };
-        if started || ended(second) {
+        let asked = |plan: &Plan| {
+            plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
+        };
+        // The next turn that the first began is one that the second finds interrupted.
+        if started || ended(second) || (ended(first) && asked(second)) {
             return Ok(());
         }
         for entry in &second.facts {

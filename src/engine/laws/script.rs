@@ -68,6 +68,8 @@ pub enum Step {
     Detach,
     /// The configuration is read again.
     Reload,
+    /// The daemon stops in good order and starts again.
+    Stop,
     /// The daemon dies here; with `unwritten` while it decides, with `twice` again while it recovers.
     Crash {
         unwritten: bool,
@@ -230,6 +232,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),
         1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
         1 => Just(Step::Attach),
+        2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
     ]

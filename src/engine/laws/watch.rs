@@ -46,6 +46,9 @@ pub struct TurnWatch {
     pub may_repeat: bool,
     pub retries: u32,
     pub resumes: u32,
+    pub parked: bool,
+    /// When something happened after the turn was parked, or began.
+    pub woken: Option<Timestamp>,
     /// Attempts that were booked without an answer.
     pub lost: u64,
     pub model_calls: u64,
@@ -216,6 +219,8 @@ impl Watch {
                     may_repeat: false,
                     retries: 0,
                     resumes: 0,
+                    parked: false,
+                    woken: None,
                     lost: 0,
                     model_calls: 0,
                     waits: false,
@@ -241,6 +246,13 @@ impl Watch {
         let attempts = self.setup.settings.retry_attempts;
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
+        // All facts of one decision have one time; a stop in good order is good for the first after it.
+        let was_parked = turn.parked && turn.woken.is_none_or(|at| at == fact.at_ms);
+        match &fact.event {
+            Event::TurnParked {} => (turn.parked, turn.woken) = (true, None),
+            _ if fact.turn_id == Some(turn.id) => _ = turn.woken.get_or_insert(fact.at_ms),
+            _ => {}
+        }
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
                 turn.waits = false;
@@ -272,11 +284,14 @@ impl Watch {
             }
             Event::QuestionResolved { call_id: None, .. } => turn.may_repeat = true,
             Event::TurnResumed { resumes, delay_ms } => {
-                law!((*delay_ms == 0) == (*resumes == 1), "the first resume is at once, the others wait");
+                law!(
+                    (*delay_ms == 0) == (*resumes == 1 || was_parked),
+                    "the first resume, and one after a stop in good order, is at once; the others wait"
+                );
                 (turn.waits, turn.may_repeat) = (*delay_ms > 0, true);
                 law!(resumable, "turns resume after restarts");
                 law!(
-                    *resumes == turn.resumes + 1 && *resumes <= max_resumes,
+                    *resumes == turn.resumes + u32::from(!was_parked) && *resumes <= max_resumes,
                     "resumes are counted and limited"
                 );
                 turn.resumes = *resumes;

@@ -204,6 +204,7 @@ impl World {
                 let changed = vec!["retry.attempts".into()];
                 self.feed(Input::Reloaded { changed, needs_restart: Vec::new() })?;
             }
+            Step::Stop => self.stop()?,
             Step::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,
             Step::Late { pick } => self.hear_late(*pick)?,
         }
@@ -429,9 +430,11 @@ impl World {
         let recent = &self.late[self.late.len().saturating_sub(if pick < 200 { 4 } else { usize::MAX })..];
         let Some(input) = choose(recent, pick).cloned() else { return Ok(()) };
         // A system prompt and an end of stopping carry no name: they are late once nobody waits.
-        let awaited = match input {
+        let awaited = match &input {
             Input::ContextReady { .. } => !self.watch.has_context && !self.watch.is_aborting(),
             Input::Stopped => self.watch.is_aborting(),
+            // What was found out about a file is true also when nobody wants the turn any more.
+            Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
             _ => false,
         };
         if awaited {
