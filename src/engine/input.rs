@@ -180,7 +180,10 @@ pub enum Input {
         origin: Option<Origin>,
     },
     /// After an abort: nothing of the turn runs any more.
-    Stopped,
+    Stopped {
+        /// Of the turn's model, if it is known.
+        price: Option<Price>,
+    },
     /// A client attached; `clients` are there now.
     Attached {
         /// How many.

@@ -151,7 +151,7 @@ impl Engine {
                 draft.origin = origin;
                 draft.kill();
             }
-            Input::Stopped => draft.stopped(),
+            Input::Stopped { price } => draft.stopped(price),
             Input::Attached { clients, origin } => {
                 draft.origin = origin;
                 draft.push_session(Event::SessionAttached { clients });

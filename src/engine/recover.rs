@@ -28,7 +28,7 @@ impl Draft<'_> {
         if turn.aborting {
             // What a person stopped stays stopped, once it is known what became of a file.
             if !self.inspect_edits() {
-                self.stopped();
+                self.stopped(recovery.price);
             }
             return;
         }

@@ -10,6 +10,7 @@ use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
 use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::{ToolOutcome, ToolStatus};
+use crate::types::usage::Price;
 
 impl Draft<'_> {
     /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
@@ -87,14 +88,18 @@ impl Draft<'_> {
     }
 
     /// Nothing of the turn runs any more: close what is open and end it.
-    pub fn stopped(&mut self) {
+    pub fn stopped(&mut self, price: Option<Price>) {
         if !self.is_aborting() {
             return;
         }
-        if let Some(Activity::Calling { partial: Some(partial), .. }) =
+        if let Some(Activity::Calling { partial, .. }) =
             self.state.turn.as_ref().map(|turn| turn.activity.clone())
         {
-            self.interrupt_message(&partial, false);
+            if let Some(partial) = &partial {
+                self.interrupt_message(partial, false);
+            }
+            // What was asked and half answered is paid for.
+            self.book_lost_attempt(partial.as_ref(), price);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
         for call in self.state.calls().to_vec() {

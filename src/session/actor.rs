@@ -23,6 +23,7 @@ use crate::tools::Birth;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
+use crate::types::usage::Price;
 use crate::workspace;
 
 /// Deltas joined into one decision, in bytes of text.
@@ -116,7 +117,8 @@ impl Actor {
             }
             if self.engine.is_aborting() && self.jobs.are_idle() && self.state.ahead.is_none() {
                 self.state.stop_by = None;
-                self.hear(Input::Stopped).await;
+                let price = self.price();
+                self.hear(Input::Stopped { price }).await;
                 continue;
             }
             if let Some(input) = self.state.ahead.take() {
@@ -153,6 +155,12 @@ impl Actor {
                 let _ = reply.send(());
             }
         }
+    }
+
+    /// Of the turn's model.
+    fn price(&self) -> Option<Price> {
+        let model = self.engine.model().parse().ok()?;
+        self.house.setup().models.price(&model)
     }
 
     async fn detached(&mut self, origin: Origin) {

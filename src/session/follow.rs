@@ -258,18 +258,28 @@ fn step(open: Option<Open>, line: &Line) -> Option<Open> {
 /// Whether a new cursor lies inside a running message, and how much of it lies before the cursor.
 /// A cursor inside a finished message gets the item alone: that is `None`.
 async fn joined(store: &Store, key: SessionKey, after_seq: Seq) -> Result<Option<Open>, SessionError> {
-    let Some(item) = store.message_around(key, after_seq).await? else { return Ok(None) };
-    if item.status != "running" {
-        return Ok(None);
+    match store.message_around(key, after_seq).await? {
+        Some(item) if item.status == "running" => inside(store, key, item.first_seq, after_seq).await,
+        _ => Ok(None),
     }
+}
+
+/// The same for a message that was running a moment ago; it may be whole by now.
+async fn inside(
+    store: &Store,
+    key: SessionKey,
+    first_seq: Seq,
+    after_seq: Seq,
+) -> Result<Option<Open>, SessionError> {
     let mut open = None;
-    let mut seen = item.first_seq - 1;
+    let mut seen = first_seq - 1;
     loop {
         let Page { rows, is_last } = store.events_after(key, seen, PAGE, PAGE_BYTES).await?;
         for row in rows {
             // The position is the state after the last row at or before the cursor.
             if row.seq > after_seq {
-                return Ok(open);
+                // All rows up to the cursor must have been there, or it was finished meanwhile.
+                return Ok(if seen == after_seq { open } else { None });
             }
             if row.seq != seen + 1 {
                 // Finished meanwhile: its rows are gone.

@@ -94,11 +94,9 @@ async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
     house.models.push(Step::text("whole"));
     session.submit("go").await;
     let first = seen.answer().await;
-    if first["item"]["status"] == "interrupted" {
-        assert_eq!(first["superseded"], true);
-        seen.wait_for("usage").await;
-        seen.wait_for("retry").await;
-    }
+    assert_eq!((&first["item"]["status"], &first["superseded"]), (&json!("interrupted"), &json!(true)));
+    seen.wait_for("usage").await;
+    seen.wait_for("retry").await;
     let result = seen.turn_ends("success").await;
     assert_eq!(result["text"], "whole");
     house.models.assert_no_breach();

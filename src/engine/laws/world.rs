@@ -382,8 +382,9 @@ impl World {
                 for out in std::mem::take(&mut self.outstanding) {
                     self.give_up(out);
                 }
-                self.feed(Input::Stopped)?;
-                self.late.push(Input::Stopped);
+                let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
+                self.feed(Input::Stopped { price })?;
+                self.late.push(Input::Stopped { price });
             }
         }
         Ok(())
@@ -432,7 +433,7 @@ impl World {
         // A system prompt and an end of stopping carry no name: they are late once nobody waits.
         let awaited = match &input {
             Input::ContextReady { .. } => !self.watch.has_context && !self.watch.is_aborting(),
-            Input::Stopped => self.watch.is_aborting(),
+            Input::Stopped { .. } => self.watch.is_aborting(),
             // What was found out about a file is true also when nobody wants the turn any more.
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
             _ => false,

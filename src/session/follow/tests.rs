@@ -167,6 +167,20 @@ async fn a_cursor_inside_a_finished_block_gets_the_item_alone() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_folded_while_somebody_joins_is_given_as_the_item_alone() {
+    let mut house = House::new().await;
+    for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(5)] {
+        house.act(act).await;
+    }
+    let (first_seq, after_seq) = (house.told[0].first_seq, house.next - 3);
+    let before = inside(&house.store, house.key, first_seq, after_seq).await.unwrap();
+    assert!(before.and_then(|open| open.block).is_some_and(|block| block.sent > 0));
+    house.act(Act::Complete).await;
+    // It was seen running; by now its rows are gone.
+    assert_eq!(inside(&house.store, house.key, first_seq, after_seq).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn whoever_is_overtaken_by_a_fold_gets_the_rest_as_one_delta() {
     // Joined after 4, while the block runs: 5 is folded away before anything is read.
     let acts =

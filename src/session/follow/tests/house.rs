@@ -105,7 +105,7 @@ pub(super) struct House {
     pub key: SessionKey,
     id: SessionId,
     pub feed: Arc<Feed>,
-    next: Seq,
+    pub next: Seq,
     pub told: Vec<Told>,
     pub readers: Vec<Reader>,
     pub hold: bool,
