@@ -63,7 +63,7 @@ async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
         }
         seen.turn_ends("success").await;
     }
-    garbage.turn_ends("error_during_execution").await;
+    garbage.turn_ends("llm_error").await;
     flood_seen.turn_ends("success").await;
     let kept: usize = flood.events().await.iter().map(|event| event.to_string().len()).sum();
     assert!(kept < 4 << 20, "{kept} bytes of a flood are kept");

@@ -77,7 +77,8 @@ async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
 /// come and go.
 #[tokio::test]
 async fn whoever_comes_at_the_moment_of_leaving_notices_nothing() {
-    const ROUNDS: usize = 200;
+    // Each load reads the whole journal, which grows with each.
+    const ROUNDS: usize = 80;
     let house = House::plan().config("[limits]\nidle_unload = \"1ms\"").start().await;
     house.models.otherwise(|_| Step::text("ok"));
     let session = house.client("alice").await.create(&house).await;
