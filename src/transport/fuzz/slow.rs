@@ -77,7 +77,7 @@ pub(super) fn blocks(bytes: &[u8], longest: usize) -> Vec<Told> {
                 found.push(Told::Broken);
                 return found;
             };
-            if line[..colon].trim_ascii().to_ascii_lowercase() == b"content-length" {
+            if line[..colon].trim_ascii().eq_ignore_ascii_case(b"content-length") {
                 let digits = line[colon + 1..].trim_ascii();
                 let number = digits.iter().try_fold(0u128, |sum, digit| match digit {
                     b'0'..=b'9' => Some(sum * 10 + u128::from(digit - b'0')).filter(|sum| *sum < 1 << 64),
