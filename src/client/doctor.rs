@@ -317,12 +317,12 @@ mod tests {
             Ok(
                 json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
                 "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
-                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only"}),
+                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only", "confinement": "rlimits"}),
             )
         });
         let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
         let [grey, yellow, red] = [Grade::Ok, Grade::Warn, Grade::Fail];
-        assert_eq!(grades, [grey, yellow, red, yellow, yellow, red]);
+        assert_eq!(grades, [grey, yellow, red, grey, yellow, yellow, red]);
     }
 
     #[test]

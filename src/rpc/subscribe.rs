@@ -9,7 +9,7 @@ use crate::api::params::{SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
 use crate::crash;
 use crate::session::{Attachment, Follower};
-use crate::transport::Outlet;
+use crate::transport::{Outlet, Overloaded};
 
 pub(super) async fn subscribe(
     office: Arc<Office>,
@@ -19,10 +19,11 @@ pub(super) async fn subscribe(
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
     let (follower, attachment) =
         session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
-    caller
-        .connection
-        .subscribe(move |outlet| pump(follower, attachment, outlet))
-        .map_err(|why| Fault::new(Code::Overloaded, why.to_string()))
+    caller.connection.subscribe(move |outlet| pump(follower, attachment, outlet)).map_err(|why| match why {
+        // Somebody who can still read this is being said goodbye to.
+        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        why => Fault::new(Code::Overloaded, why.to_string()),
+    })
 }
 
 pub(super) async fn unsubscribe(_: Arc<Office>, caller: Caller, p: UnsubscribeParams) -> Result<bool, Fault> {

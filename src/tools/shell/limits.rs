@@ -91,8 +91,14 @@ impl Limits {
     /// Where the kernel only refuses, and programs say what they please: the limits that may be
     /// behind what a failed command said.
     pub(super) fn suspect(&self, output: &str, cgroup: Powers) -> Option<String> {
-        const NO_MEMORY: [&str; 5] =
-            ["annot allocate memory", "emoryError", "ut of memory", "bad_alloc", "memory allocation of"];
+        const NO_MEMORY: [&str; 6] = [
+            "annot allocate memory",
+            "emory exhausted",
+            "emoryError",
+            "ut of memory",
+            "bad_alloc",
+            "memory allocation of",
+        ];
         let says = |words: &[&str]| words.iter().any(|words| output.contains(words));
         if let Some(most) = self.memory.filter(|_| !cgroup.memory && says(&NO_MEMORY)) {
             return Some(format!("Note: each process may hold at most {} of data here.", bytes(most)));
