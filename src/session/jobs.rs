@@ -23,6 +23,9 @@ use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
 
+#[cfg(test)]
+mod tests;
+
 /// Reports that may wait for the session; jobs wait beyond that.
 const REPORTS: usize = 64;
 /// Batches of deltas between a model's stream and the session.
@@ -155,8 +158,8 @@ impl Jobs {
             self.tools.clear();
         }
         // A job may say its last words and end between two looks.
-        if matches!(input, Some(Input::ModelDone { .. } | Input::ModelFailed { .. }))
-            && let Some(mut stream) = self.stream.take()
+        if let Some(Input::ModelDone { token, .. } | Input::ModelFailed { token, .. }) = &input
+            && let Some(mut stream) = self.stream.take_if(|stream| stream.token == *token)
         {
             let mut deltas = Vec::new();
             while let Ok(more) = stream.batches.try_recv() {

@@ -20,7 +20,7 @@ use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// Commands that may wait for one session; callers wait beyond that.
 const MAILBOX: usize = 64;

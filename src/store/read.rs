@@ -17,6 +17,52 @@ use crate::types::time::Timestamp;
 const VIEW: &str = "select *, max(last_seq, coalesce((select max(seq) from event where session = id), 0)) \
                     as newest_seq from session where ";
 
+// Pages are bounded in bytes. Lengths come first, so that a body that does not fit is never touched. Most
+// pages fit as they are, and a sum is all that takes; only for others is each row weighed, which costs
+// three times as much. Each statement sees the journal as it is at one moment.
+
+/// A page of the journal that fits; nothing if it does not.
+const WHOLE_PAGE: &str = "select seq, kind, body, null as total from event \
+     where session = ?1 and seq > ?2 and ?4 >= \
+     (select sum(size) from (select octet_length(body) as size from event \
+      where session = ?1 and seq > ?2 order by seq limit ?3)) \
+     order by seq limit ?3";
+/// As much of a page as fits, at least one row, and how many rows it has.
+const PART_OF_PAGE: &str = "select e.seq, e.kind, e.body, p.total from \
+     (select seq, count(*) over () as total, row_number() over by_seq as nth, \
+      sum(size) over by_seq as upto from \
+      (select seq, octet_length(body) as size from event \
+       where session = ?1 and seq > ?2 order by seq limit ?3) \
+      window by_seq as (order by seq rows unbounded preceding)) p \
+     cross join event e on e.session = ?1 and e.seq = p.seq \
+     where p.upto <= ?4 or p.nth = 1 order by p.seq";
+/// A page of items that fits; nothing if it does not.
+const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.body as first, \
+     b.body as last, null as total from item i \
+     join event a on a.session = i.session and a.seq = i.first_seq \
+     join event b on b.session = i.session and b.seq = i.last_seq \
+     where i.session = ?1 and i.first_seq > ?2 and ?4 >= \
+     (select sum(size) from \
+      (select octet_length(a.body) + octet_length(b.body) as size from item i \
+       join event a on a.session = i.session and a.seq = i.first_seq \
+       join event b on b.session = i.session and b.seq = i.last_seq \
+       where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3)) \
+     order by i.first_seq limit ?3";
+/// As much of a page of items as fits, at least one item, and how many items it has.
+const PART_OF_PAGE_OF_ITEMS: &str = "select p.first_seq, p.last_seq, p.status, a.body as first, \
+     b.body as last, p.total from \
+     (select first_seq, last_seq, status, count(*) over () as total, \
+      row_number() over by_seq as nth, sum(size) over by_seq as upto from \
+      (select i.first_seq, i.last_seq, i.status, \
+       octet_length(a.body) + octet_length(b.body) as size from item i \
+       join event a on a.session = i.session and a.seq = i.first_seq \
+       join event b on b.session = i.session and b.seq = i.last_seq \
+       where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3) \
+      window by_seq as (order by first_seq rows unbounded preceding)) p \
+     cross join event a on a.session = ?1 and a.seq = p.first_seq \
+     cross join event b on b.session = ?1 and b.seq = p.last_seq \
+     where p.upto <= ?4 or p.nth = 1 order by p.first_seq";
+
 /// One row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
@@ -91,6 +137,22 @@ impl Store {
         Ok(row.fetch_optional(&self.readers).await?.is_some())
     }
 
+    async fn rows_after(
+        &self,
+        sql: &'static str,
+        key: SessionKey,
+        after: Seq,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let query = sqlx::query(sql)
+            .bind(key.0)
+            .bind(integer(after))
+            .bind(limit)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
+        Ok(query.fetch_all(&self.readers).await?)
+    }
+
     /// A page of the journal: rows after `after`, oldest first, at most `limit` and at most `bytes` of
     /// bodies; one row is always read, however long.
     ///
@@ -104,23 +166,10 @@ impl Store {
         bytes: usize,
     ) -> Result<Page<JournalRow>, StoreError> {
         let read = async {
-            // Lengths first: a body that does not fit is never touched.
-            let rows = sqlx::query(
-                "select e.seq, e.kind, e.body, p.total from \
-             (select seq, count(*) over () as total, row_number() over by_seq as nth, \
-              sum(size) over by_seq as upto from \
-              (select seq, octet_length(body) as size from event \
-               where session = ?1 and seq > ?2 order by seq limit ?3) \
-              window by_seq as (order by seq rows unbounded preceding)) p \
-             cross join event e on e.session = ?1 and e.seq = p.seq \
-             where p.upto <= ?4 or p.nth = 1 order by p.seq",
-            )
-            .bind(key.0)
-            .bind(integer(after))
-            .bind(limit)
-            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
-            .fetch_all(&self.readers)
-            .await?;
+            let mut rows = self.rows_after(WHOLE_PAGE, key, after, limit, bytes).await?;
+            if rows.is_empty() {
+                rows = self.rows_after(PART_OF_PAGE, key, after, limit, bytes).await?;
+            }
             if after == 0 && rows.is_empty() && self.is_there(key).await? {
                 return Err(StoreError::Corrupt("a session without its first event".into()));
             }
@@ -166,26 +215,10 @@ impl Store {
         bytes: usize,
     ) -> Result<Page<StoredItem>, StoreError> {
         let read = async {
-            let rows = sqlx::query(
-                "select p.first_seq, p.last_seq, p.status, a.body as first, b.body as last, p.total from \
-             (select first_seq, last_seq, status, count(*) over () as total, \
-              row_number() over by_seq as nth, sum(size) over by_seq as upto from \
-              (select i.first_seq, i.last_seq, i.status, \
-               octet_length(a.body) + octet_length(b.body) as size from item i \
-               join event a on a.session = i.session and a.seq = i.first_seq \
-               join event b on b.session = i.session and b.seq = i.last_seq \
-               where i.session = ?1 and i.first_seq > ?2 order by i.first_seq limit ?3) \
-              window by_seq as (order by first_seq rows unbounded preceding)) p \
-             cross join event a on a.session = ?1 and a.seq = p.first_seq \
-             cross join event b on b.session = ?1 and b.seq = p.last_seq \
-             where p.upto <= ?4 or p.nth = 1 order by p.first_seq",
-            )
-            .bind(key.0)
-            .bind(integer(after))
-            .bind(limit)
-            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
-            .fetch_all(&self.readers)
-            .await?;
+            let mut rows = self.rows_after(WHOLE_PAGE_OF_ITEMS, key, after, limit, bytes).await?;
+            if rows.is_empty() {
+                rows = self.rows_after(PART_OF_PAGE_OF_ITEMS, key, after, limit, bytes).await?;
+            }
             page(&rows, limit, stored_item)
         };
         self.noted(read.await)
@@ -397,7 +430,8 @@ fn page<T>(
     limit: u32,
     read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
 ) -> Result<Page<T>, StoreError> {
-    let total: u64 = rows.first().map(|row| row.try_get("total")).transpose()?.map_or(0, unsigned);
+    let total: Option<i64> = rows.first().map(|row| row.try_get("total")).transpose()?.flatten();
+    let total = total.map_or(rows.len() as u64, unsigned);
     let is_last = total < u64::from(limit) && total == rows.len() as u64;
     Ok(Page { rows: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
 }

@@ -41,6 +41,23 @@ async fn a_command_gets_the_descriptors_and_the_limit_that_the_daemon_was_starte
 }
 
 #[tokio::test]
+async fn a_command_runs_and_its_folder_is_followed_where_few_descriptors_are_allowed() {
+    let house = House::plan().config(BASH_ALLOWED).under("ulimit -n 64").start().await;
+    house.write("inside/a.txt", "here");
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("cd inside; ulimit -n")]));
+    house.models.push(Step::calls([bash("cat a.txt")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let done = seen.seen_of("tool.completed");
+    let output = |n: usize| done[n]["output"].as_str().expect("a text");
+    assert!(output(0).starts_with("64"), "{done:#?}");
+    assert!(output(1).starts_with("here"), "{done:#?}");
+}
+
+#[tokio::test]
 async fn a_command_that_runs_into_a_limit_is_told_which() {
     let limits = "\n[tools]\ncgroup = \"off\"\nfile_size = \"1MiB\"\ncpu_time = \"1s\"\nmemory = \"256MiB\"";
     let house = House::plan().config(&format!("{BASH_ALLOWED}{limits}")).start().await;

@@ -34,11 +34,51 @@ fn count(events: &[Value], kind: &str) -> usize {
     events.iter().filter(|event| event["type"] == kind).count()
 }
 
+#[tokio::test]
+async fn a_session_that_nobody_uses_leaves_memory_and_comes_back_the_same() {
+    let house = House::plan().config("[limits]\nidle_unload = \"20ms\"").start().await;
+    let alice = house.client("alice").await;
+    let bob = house.client("bob").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Hello to you."));
+    session.submit("hello there").await;
+    seen.turn_ends("success").await;
+    loaded(&bob, 1).await;
+    let last = seen.last_seq();
+    seen.unsubscribe().await;
+    drop(seen);
+    let session = bob.join(&session);
+    // To look is not to use.
+    loaded(&bob, 0).await;
+    let (view, events, items) = (session.view().await, session.events().await, session.items().await);
+    assert_eq!((count(&events, "session.attached"), count(&events, "session.detached")), (1, 1));
+    assert_eq!((&view["clients"], &view["state"]), (&json!(0), &json!("idle")));
+    loaded(&bob, 0).await;
+
+    let mut seen = session.follow_after(last).await;
+    loaded(&bob, 1).await;
+    seen.wait_for("session.attached").await;
+    assert_eq!(session.items().await, items);
+    assert_eq!(session.view().await["clients"], 1);
+    assert_eq!(session.events().await[..events.len()], events);
+    house.models.push(Step::text("Still here."));
+    session.submit("are you there?").await;
+    seen.turn_ends("success").await;
+    let request = house.models.requests()[1].body.to_string();
+    assert!(request.contains("hello there") && request.contains("Hello to you."), "{request}");
+    let journal = session.events().await;
+    assert!(journal.is_sorted_by(|a, b| a["seq"].as_u64() < b["seq"].as_u64()));
+    assert_eq!(count(&journal, "turn.resumed"), 0, "loading is no restart");
+    house.models.assert_no_breach();
+}
+
 /// The moment at which a session leaves is hit again and again: by submits, and by clients that
 /// come and go.
 #[tokio::test]
 async fn whoever_comes_at_the_moment_of_leaving_notices_nothing() {
-    const ROUNDS: usize = 200;
+    // Each load reads the whole journal, which grows with each.
+    const ROUNDS: usize = 80;
     let house = House::plan().config("[limits]\nidle_unload = \"1ms\"").start().await;
     house.models.otherwise(|_| Step::text("ok"));
     let session = house.client("alice").await.create(&house).await;
@@ -86,4 +126,38 @@ async fn a_turn_that_waits_for_a_person_stays_and_its_tool_runs_once() {
     assert_eq!(house.read("log.txt"), "once\n");
     assert_eq!(count(&session.events().await, "turn.resumed"), 0);
     loaded(&alice, 0).await;
+}
+
+#[tokio::test]
+async fn with_too_many_in_memory_those_that_are_not_used_leave() {
+    let house = House::plan().config("[limits]\nloaded_sessions = 3").start().await;
+    let alice = house.client("alice").await;
+    let mut used = Vec::new();
+    for _ in 0..5 {
+        let session = alice.create(&house).await;
+        used.push((session.follow().await, session));
+    }
+    for _ in 0..5 {
+        alice.create(&house).await;
+    }
+    // Those that somebody follows stay, and one has just been made.
+    loaded(&alice, 6).await;
+    for (seen, session) in &mut used {
+        house.models.push(Step::text("ok"));
+        session.submit("go").await;
+        seen.turn_ends("success").await;
+    }
+    for (seen, session) in &used {
+        seen.unsubscribe().await;
+        let look = async {
+            while session.view().await["clients"] != 0 {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        within("everybody to have left", String::new, look).await;
+    }
+    let late = alice.create(&house).await;
+    loaded(&alice, 3).await;
+    assert_eq!(alice.call("daemon.status", json!({})).await["sessions"], 11);
+    assert_eq!(late.view().await["state"], "idle");
 }

@@ -25,14 +25,15 @@ impl Clock for StoppedClock {
     }
 }
 
-struct Place {
+/// A registry over a store of its own.
+pub(in crate::session) struct Place {
     folder: tempfile::TempDir,
     registry: Registry,
     _owner: StoreOwner,
 }
 
 impl Place {
-    async fn new(idle_unload: Duration, loaded_sessions: usize) -> Self {
+    pub(in crate::session) async fn new(idle_unload: Duration, loaded_sessions: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
         let home = folder.path().to_path_buf();
@@ -53,6 +54,10 @@ impl Place {
         let tools = Toolbox::new(tools::Settings::new(home));
         let house = House::new(store, Arc::new(StoppedClock), Setup { models, tools, settings });
         Self { folder, registry: Registry::new(house), _owner: owner }
+    }
+
+    pub(in crate::session) fn house(&self) -> Arc<House> {
+        Arc::clone(&self.registry.inner.house)
     }
 
     async fn create(&self) -> SessionId {

@@ -1,0 +1,74 @@
+//! What goes wrong in one session goes wrong there alone (S13). No speeds here, only that the others
+//! come to their ends and that nothing grows without bound.
+
+use serde_json::json;
+
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::{Gate, Step};
+use crate::support::raw::Raw;
+
+/// A session whose answers are chosen by its first words.
+async fn told(house: &House, words: &str) -> (Session, Log) {
+    let session = house.client(words).await.create(house).await;
+    let seen = session.follow().await;
+    session.submit(words).await;
+    (session, seen)
+}
+
+#[tokio::test]
+async fn what_hangs_floods_fails_or_never_reads_harms_its_own_session_alone() {
+    let house = House::plan()
+        .config("[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nattempts = 2")
+        .start()
+        .await;
+    let never = Gate::new();
+    let hang = never.clone();
+    house.models.otherwise(move |request| {
+        let body = request.body.to_string();
+        let has_result = body.contains("tool_result");
+        match () {
+            () if body.contains("hang the model") => Step::text("one two three").hold_after(1, &hang),
+            () if body.contains("hang the tool") => Step::calls([bash("sleep 1000")]),
+            () if body.contains("flood") && !has_result => {
+                Step::calls([bash("yes flooding the journal | head -c 30000000")])
+            }
+            () if body.contains("garbage") => {
+                Step::raw(200, "text/event-stream", "event: nonsense\ndata: {\"type\":\n\n")
+            }
+            () => Step::text("All is well."),
+        }
+    });
+    let (_model, mut model) = told(&house, "hang the model").await;
+    let (tool, mut tool_seen) = told(&house, "hang the tool").await;
+    let (flood, mut flood_seen) = told(&house, "flood").await;
+    let (_garbage, mut garbage) = told(&house, "garbage").await;
+    let mut stuck: Vec<Raw> = Vec::new();
+    for _ in 0..10 {
+        let mut raw = house.raw().await;
+        let params = json!({"session_id": flood.id});
+        raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params})).await;
+        stuck.push(raw);
+    }
+    model.text_of(1).await;
+    tool_seen.wait_for("tool.started").await;
+
+    for _ in 0..5 {
+        let (healthy, mut seen) = told(&house, "hello").await;
+        for _ in 0..3 {
+            seen.turn_ends("success").await;
+            healthy.submit("and again").await;
+        }
+        seen.turn_ends("success").await;
+    }
+    garbage.turn_ends("llm_error").await;
+    flood_seen.turn_ends("success").await;
+    let kept: usize = flood.events().await.iter().map(|event| event.to_string().len()).sum();
+    assert!(kept < 4 << 20, "{kept} bytes of a flood are kept");
+    tool.call("abort", json!({})).await;
+    tool_seen.turn_ends("aborted").await;
+    assert_eq!(tool.view().await["state"], "idle");
+    assert!(house.tool_processes().is_empty());
+}

@@ -1,0 +1,331 @@
+//! Streams from any number, and readers that do not read. Every number that was ever shown is a
+//! place to begin; who never reads costs little, and nobody else anything (R8–R10).
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{bash, is_foldable, permanent};
+use crate::support::client::{Client, Session};
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+use crate::support::raw::Raw;
+use crate::support::wait::until;
+
+fn seq(event: &Value) -> u64 {
+    event["seq"].as_u64().expect("a seq")
+}
+
+/// What streams of one block or one call: its kind, its item, its place.
+type Stream = (String, String, String);
+
+/// The text of each stream in events with numbers above `after`.
+fn streamed(events: &[Value], after: u64) -> HashMap<Stream, String> {
+    let mut texts: HashMap<Stream, String> = HashMap::new();
+    for event in events.iter().filter(|event| is_foldable(event) && seq(event) > after) {
+        let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        let place = format!("{}{}", event["index"], text("stream"));
+        let stream = (text("type"), text("item_id") + &text("call_id"), place);
+        let piece = event["text"].as_str().or(event["json"].as_str()).expect("a text");
+        texts.entry(stream).or_default().push_str(piece);
+    }
+    texts
+}
+
+/// Somebody comes with every number up to `last` and gets exactly what lies behind it. `all` is what
+/// somebody who was there all the time saw. Each visit adds two events, so of several visits behind
+/// each other only the bounds are tried: else the numbers would triple from one moment to the next.
+async fn every_number_is_a_place_to_begin(client: &Client, session: &Session, all: &[Value], last: u64) {
+    let session = client.join(session);
+    let all: Vec<Value> = all.iter().filter(|event| seq(event) <= last).cloned().collect();
+    let mut journal = permanent(session.events().await);
+    journal.retain(|event| seq(event) <= last);
+    let bounds = |stream: &Stream| {
+        let own = |event: &&Value| stream.1.contains(event["item_id"].as_str().unwrap_or("none"));
+        let of = |kind: &str| journal.iter().filter(own).find(|event| event["type"] == kind).map(seq);
+        let first = of("message.started").or(of("tool.requested")).expect("it has begun");
+        (first, of("message.completed").or(of("tool.completed")))
+    };
+    let is_visit = |n: u64| {
+        let event = all.iter().find(|event| seq(event) == n);
+        event.is_some_and(|event| event["type"] == "session.attached" || event["type"] == "session.detached")
+    };
+    let whole = streamed(&all, 0);
+    for after in (0..=last).filter(|n| *n == last || !(is_visit(*n) && is_visit(n + 1))) {
+        let mut late = session.follow_after(after).await;
+        // Its own coming is the first event behind `last`.
+        late.find("an event after all the others", |event| seq(event) > last).await;
+        late.unsubscribe().await;
+        let mut given = late.seen();
+        given.retain(|event| seq(event) <= last);
+        assert!(given.is_sorted_by(|a, b| seq(a) < seq(b)), "after {after}: {given:#?}");
+        let expected: Vec<&Value> = journal.iter().filter(|event| seq(event) > after).collect();
+        assert_eq!(permanent(given.clone()).iter().collect::<Vec<_>>(), expected, "after {after}");
+        let got = streamed(&given, after);
+        let to_come = streamed(&all, after);
+        for (stream, whole) in &whole {
+            let (first, end) = bounds(stream);
+            let sum = got.get(stream).map_or("", String::as_str);
+            let is_text = stream.0 == "message.text_delta" || stream.0 == "message.thinking_delta";
+            let expected = match end {
+                Some(end) if after >= end => "",
+                // Inside of what is finished: the item alone. So is all that is no text.
+                Some(_) if after >= first || !is_text => "",
+                Some(_) => whole.as_str(),
+                None => &whole[whole.len() - to_come.get(stream).map_or(0, String::len)..],
+            };
+            assert_eq!(sum, expected, "after {after}, {stream:?} from {first} to {end:?}");
+        }
+    }
+    let refusal = session.refused("subscribe", json!({"after_seq": 1_000_000})).await;
+    assert_eq!((refusal.code, refusal.kind.as_str()), (-32015, "cursor_ahead"));
+}
+
+#[tokio::test]
+async fn every_number_that_was_shown_is_a_place_to_begin_in_every_moment() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let (bob, session) = (house.client("bob").await, house.client("alice").await.create(&house).await);
+    let mut seen = session.follow().await;
+    let (think, say, call, last) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
+    let command = "echo one; echo two; until [ -e go ]; do sleep 0.02; done; echo three";
+    house.models.push(
+        Step::calls([bash(command)])
+            .thinking("hm so so ")
+            .say("alpha beta gamma delta ")
+            .hold_after(2, &think)
+            .hold_after(5, &say)
+            .hold_after(8, &call),
+    );
+    house.models.push(Step::text("first second third").hold_after(2, &last));
+    session.submit("say it and do it").await;
+
+    // A block runs: of reasoning, then of text, then the arguments of a call.
+    for (gate, kind) in [
+        (&think, "message.thinking_delta"),
+        (&say, "message.text_delta"),
+        (&call, "message.tool_input_delta"),
+    ] {
+        gate.reached().await;
+        seen.wait_for(kind).await;
+        every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), seen.last_seq()).await;
+        gate.open();
+    }
+    // It has just been folded, and a tool runs.
+    let mut said = String::new();
+    while said.lines().count() < 2 {
+        said += seen.wait_for("tool.progress").await["text"].as_str().expect("text");
+    }
+    every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), seen.last_seq()).await;
+    house.write("go", "");
+    // A later answer, which the daemon does not survive.
+    last.reached().await;
+    seen.text_of("first second ".len()).await;
+    let number = seen.last_seq();
+    every_number_is_a_place_to_begin(&bob, &session, &seen.seen(), number).await;
+    let all = seen.seen();
+    let last_seq = seen.last_seq();
+    drop((seen, bob));
+    house.models.push(Step::text("once more"));
+    house.crash_and_restart().await;
+    let carol = house.client("carol").await;
+    let session = carol.join(&session);
+    let mut seen = session.follow_after(last_seq).await;
+    seen.turn_ends("success").await;
+    // Also the numbers that only the lost daemon gave: what they were in the middle of has ended since.
+    let all = [all, seen.seen()].concat();
+    every_number_is_a_place_to_begin(&carol, &session, &all, seen.last_seq()).await;
+}
+
+/// Resident memory in KiB.
+fn resident_kib(house: &House) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+fn pages(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("{n:07} ").repeat(1024)).collect()
+}
+
+#[tokio::test]
+async fn who_never_reads_costs_little_and_nobody_else_anything() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let whole = pages(384).concat();
+    house.models.otherwise(|_| Step::pieces(pages(384)));
+    let mut before = 0;
+    // Alone, then with twenty who follow everything and never read.
+    for (crowd, books) in [(0, 2), (20, 2)] {
+        let mut sessions = Vec::new();
+        for _ in 0..books {
+            sessions.push(alice.create(&house).await);
+        }
+        let mut stuck: Vec<Raw> = Vec::new();
+        for _ in 0..crowd {
+            let mut raw = house.raw().await;
+            for session in &sessions {
+                let params = json!({"session_id": session.id});
+                raw.line(json!({"jsonrpc": "2.0", "id": 1, "method": "session.subscribe", "params": params}))
+                    .await;
+            }
+            stuck.push(raw);
+        }
+        for session in &sessions {
+            until_clients(session, crowd).await;
+            let mut seen = session.follow().await;
+            session.submit("write a book").await;
+            let answer = seen.answer().await;
+            assert!(seen.streamed(&answer["item_id"]) == whole, "the healthy one got another text");
+            seen.turn_ends("success").await;
+            seen.unsubscribe().await;
+        }
+        let now = resident_kib(&house);
+        eprintln!("{crowd} who never read, {books} × {} bytes: {now} KiB", whole.len());
+        if crowd == 0 {
+            before = now;
+        } else {
+            // Without a bound it would be all that was said, for each of them.
+            let unbounded = crowd * books * whole.len() / 1024;
+            let grown = now.saturating_sub(before);
+            assert!(grown < unbounded as u64 / 2, "{before} KiB became {now}; unbounded: {unbounded}");
+        }
+    }
+}
+
+async fn until_clients(session: &Session, wanted: usize) {
+    let look = async {
+        while session.view().await["clients"] != wanted as u64 {
+            tokio::time::sleep(crate::support::wait::LOOK_AGAIN).await;
+        }
+    };
+    crate::support::wait::within("all to be attached", String::new, look).await;
+}
+
+#[tokio::test]
+async fn what_no_reply_can_hold_is_named_and_can_be_passed() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    // As JSON each of these is two bytes: the input fits into a call, and the event into no reply.
+    let input = "\"".repeat((8 << 20) - 4_096);
+    let answer = pages(1);
+    house.models.push(Step::pieces(answer.clone()));
+    session.submit(&input).await;
+    seen.turn_ends("success").await;
+    for verb in ["events", "items"] {
+        let mut page = json!({"limit": 10});
+        let mut refused = 0;
+        let mut said = String::new();
+        loop {
+            let mut params = page.clone();
+            params["session_id"] = json!(session.id);
+            let reply = match session.client.try_call(&format!("session.{verb}"), params).await {
+                Ok(reply) => reply,
+                Err(refusal) => {
+                    refused += 1;
+                    assert_eq!(refusal.kind, "invalid_request", "{}", refusal.message);
+                    assert!(refusal.data["bytes"].as_u64() > Some(16 << 20), "{}", refusal.data);
+                    refusal.data
+                }
+            };
+            said += &reply.to_string();
+            match reply.get("next_cursor").and_then(Value::as_str) {
+                Some(cursor) => page["cursor"] = json!(cursor),
+                None => break,
+            }
+        }
+        assert!(refused > 0, "{verb}: that was no test");
+        assert!(said.contains(answer.concat().trim()), "{verb}: what lies behind it was not reached");
+    }
+}
+
+/// The daemon may have few descriptors: a crowd is turned away, and those inside are served.
+#[tokio::test]
+async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {
+    let house = House::plan().descriptors(64).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    for round in 0..3 {
+        let mut crowd = Vec::new();
+        for _ in 0..100 {
+            crowd.push(std::os::unix::net::UnixStream::connect(house.socket()).expect("there is a queue"));
+        }
+        house.models.push(Step::calls([bash("echo said")]));
+        house.models.push(Step::text("Done."));
+        session.submit("go").await;
+        let asked = seen.wait_for("permission.requested").await;
+        session.allow(&asked).await;
+        let done = seen.wait_for("tool.completed").await;
+        assert!(done["output"].as_str().expect("output").contains("said"), "round {round}: {done}");
+        seen.turn_ends("success").await;
+        let before = cpu_ticks(&house);
+        for _ in 0..50 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            session.view().await;
+        }
+        let ticks = cpu_ticks(&house) - before;
+        assert!(ticks < 40, "{ticks} hundredths of a second of work while nothing happened");
+        drop(crowd);
+    }
+    // The door is open again.
+    let seen = || house.log();
+    let mut fresh = None;
+    until("a further connection", seen, || {
+        fresh = std::os::unix::net::UnixStream::connect(house.socket()).ok();
+        fresh.is_some().then_some(())
+    })
+    .await;
+    let answer = async {
+        loop {
+            let mut raw = house.raw().await;
+            raw.line(r#"{"jsonrpc":"2.0","id":1,"method":"daemon.status"}"#).await;
+            if raw.next().await.is_some_and(|reply| reply["result"].is_object()) {
+                return;
+            }
+        }
+    };
+    crate::support::wait::within("an answer", || house.log(), answer).await;
+}
+
+/// Processor time of the daemon so far, in ticks of a hundredth of a second.
+fn cpu_ticks(house: &House) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", house.pid())).expect("it lives");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+    let field = |at: usize| fields[at].parse::<u64>().expect("a number");
+    field(11) + field(12)
+}
+
+#[tokio::test]
+async fn five_thousand_connections_come_and_the_excess_is_told_so() {
+    let house = House::plan().config("[limits]\nconnections = 40").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let mut told = 0;
+    for wave in 0..25 {
+        let mut crowd = Vec::new();
+        for n in 0..200 {
+            let mut raw = house.raw().await;
+            if n % 7 == wave % 7 {
+                // Half a frame, in one framing or another.
+                let half =
+                    ["{\"jsonrpc\":\"2.0\",", "Content-Length: 900\r\n\r\n{", "GET / HTTP/1.1\r\nUpgr"];
+                raw.try_send(half[n % 3]).await;
+            }
+            crowd.push(raw);
+        }
+        if wave == 0 {
+            // They are all held open: what is over the limit is told so and let go.
+            while told < 200 - 40 {
+                let mut raw = crowd.pop().expect("there are more");
+                let refusal = raw.next().await.expect("a word");
+                assert_eq!(refusal["error"]["data"]["kind"], "overloaded", "{refusal}");
+                assert!(raw.next().await.is_none(), "and then it hangs up");
+                told += 1;
+            }
+        }
+        drop(crowd);
+    }
+    house.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    seen.turn_ends("success").await;
+}
