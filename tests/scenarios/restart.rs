@@ -6,6 +6,9 @@ use serde_json::json;
 use crate::support::daemon::House;
 use crate::support::model_server::{Gate, Step};
 
+/// Bytes of an answer of the model server up to the middle of its text.
+const CUT: usize = 700;
+
 const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }";
 
 #[tokio::test]
@@ -90,7 +93,7 @@ async fn a_stream_that_breaks_is_booked_marked_and_asked_again() {
     let house = House::plan().config("[retry]\nbase_ms = 1").start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("half an answer and more").cut_after(420));
+    house.models.push(Step::text("half an answer and more").cut_after(CUT));
     house.models.push(Step::text("whole"));
     session.submit("go").await;
     let first = seen.answer().await;

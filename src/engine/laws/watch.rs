@@ -458,7 +458,6 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }
         | Event::QuestionRequested { .. }
-        | Event::UsageBooked { .. }
         | Event::MessageStarted { .. }
         | Event::MessageTextDelta { .. }
         | Event::MessageThinkingDelta { .. }
