@@ -231,6 +231,16 @@ async fn a_backup_is_private_whole_and_never_written_over_anything() {
     assert_eq!(problems(&to).await, Ok(Vec::new()));
     let again = store.backup(&to).await;
     assert!(matches!(&again, Err(StoreError::Target(why)) if why.contains("there already")), "{again:?}");
+    // Files of others that have a name like that of a copy in the making stay, whoever's they are.
+    let others = [place.0.path().join("second.db.part"), place.0.path().join("second.part")];
+    for other in &others {
+        std::fs::write(other, "somebody's").unwrap();
+    }
+    store.backup(&place.0.path().join("second.db")).await.unwrap();
+    for other in &others {
+        assert_eq!(std::fs::read_to_string(other).unwrap(), "somebody's");
+        std::fs::remove_file(other).unwrap();
+    }
     let nowhere = store.backup(&place.0.path().join("no/where.db")).await;
     assert!(matches!(nowhere, Err(StoreError::Target(_))), "{nowhere:?}");
     assert_eq!(store.check().await, Ok(()), "a copy that fails says nothing of the database");
@@ -249,6 +259,9 @@ async fn the_newest_backups_are_kept_and_a_damaged_database_pushes_none_out() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, 3).await;
+    std::fs::create_dir(place.backups()).unwrap();
+    let left = place.backups().join(".agentd-backup-1-1.part");
+    std::fs::write(&left, "of a daemon that was killed").unwrap();
     for day in 0..5 {
         let clock = Fixed(Timestamp(NOW.0 + day * DAY));
         assert!(store.backup_of_the_day(&place.backups(), 3, &clock).await.unwrap().is_some());
@@ -258,6 +271,7 @@ async fn the_newest_backups_are_kept_and_a_damaged_database_pushes_none_out() {
     };
     let expected = ["agentd-20261125.db", "agentd-20261124.db", "agentd-20261123.db"];
     assert_eq!(names(&place.backups()), expected);
+    assert!(!left.exists());
     let _ = store.noted::<()>(Err(StoreError::Corrupt("seen by a read".into())));
     let clock = Fixed(Timestamp(NOW.0 + 9 * DAY));
     let refused = store.backup_of_the_day(&place.backups(), 3, &clock).await;
