@@ -201,6 +201,50 @@ async fn what_the_damaged_file_has_not_comes_from_the_newest_sound_backup() {
 }
 
 #[tokio::test]
+async fn an_empty_file_beside_backups_is_set_aside_and_the_backup_serves() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 20).await;
+    store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap();
+    soon(owner.close()).await;
+    std::fs::write(place.db(), "").unwrap();
+    std::fs::write(place.0.path().join("agentd.db-wal"), "what was written last").unwrap();
+
+    let (store, owner) = place.open().await;
+    let expected: Vec<Seq> = (1..=20).collect();
+    for (seqs, is_cut) in journals(&store).await.unwrap() {
+        assert_eq!((seqs, is_cut), (expected.clone(), true));
+    }
+    soon(owner.close()).await;
+    assert_eq!(std::fs::read_to_string(place.aside("")).unwrap(), "");
+    assert_eq!(std::fs::read_to_string(place.aside("-wal")).unwrap(), "what was written last");
+    let told = notices(&place.db());
+    assert!(told.len() == 1 && told[0].contains("agentd-20261121.db"), "{told:?}");
+    let of_rescue = |name: &std::ffi::OsString| name.to_string_lossy().contains(".rescue");
+    let entries = std::fs::read_dir(place.0.path()).unwrap().flatten();
+    let left: Vec<_> = entries.map(|entry| entry.file_name()).filter(of_rescue).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_missing_database_beside_backups_is_said_at_every_start() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 3).await;
+    let made = store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap().unwrap();
+    soon(owner.close()).await;
+    assert_eq!(notices(&place.db()), Vec::<String>::new());
+    std::fs::remove_file(place.db()).unwrap();
+    for _ in 0..2 {
+        let (store, owner) = place.open().await;
+        assert_eq!(store.counts().await, Ok((0, 0)));
+        soon(owner.close()).await;
+        let told = notices(&place.db());
+        assert!(told.len() == 1 && told[0].contains(made.to_str().unwrap()), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_rescue_that_was_cut_short_is_completed() {
     let place = Place::new();
     let (store, owner) = place.open().await;
