@@ -4,36 +4,41 @@
 //! under another name, checked, synced, and only then gets the name that was asked for, so that
 //! whatever has that name is whole.
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::error::StoreError;
 use super::open::Store;
-use super::site::{make_private, open_to_read};
+use super::site::open_to_read;
 
 /// Problems that a check names at most.
 const PROBLEMS: u32 = 20;
+/// How the name of a copy in the making begins.
+pub(super) const PART: &str = ".agentd-backup-";
 
 impl Store {
     /// Copies the database as it is now into the new file `to`, for its owner alone. Returns its
-    /// bytes. One copy or check runs at a time. If the call is dropped, a file whose name ends in
-    /// `.part` may be left.
+    /// bytes. One copy or check runs at a time. If the call is dropped, a file of the name
+    /// `.agentd-backup-….part` may be left beside `to`.
     ///
     /// # Errors
     /// `Target` if there is such a file already or it cannot be written; else the database could not
-    /// be read. There is no file `to` then, unless it was there before.
+    /// be read. There is no file `to` then, unless somebody else made it.
     pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
         let _turn = self.chores.acquire().await.map_err(|_| StoreError::Closed)?;
         if to.symlink_metadata().is_ok() {
-            return Err(StoreError::Target(format!("{} is there already: name another file", to.display())));
+            return Err(is_there(to));
         }
-        let mut part = to.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let done = self.copy(&part).await.and_then(|()| publish(&part, to));
-        let _ = std::fs::remove_file(&part);
+        let part = Part::beside(to)?;
+        let done = self.copy(&part.0).await.and_then(|()| publish(&part.0, to));
+        drop(part);
         let read = self.noted(done);
         read.and_then(|()| {
             let meta = std::fs::metadata(to).map_err(|error| target(to, &error))?;
@@ -42,12 +47,6 @@ impl Store {
     }
 
     async fn copy(&self, part: &Path) -> Result<(), StoreError> {
-        // Of a copy that did not come to its end.
-        let _ = std::fs::remove_file(part);
-        make_private(part).map_err(|error| match error {
-            StoreError::Unwritable(why) => StoreError::Target(why),
-            other => other,
-        })?;
         let mut from = self.site.reading().pragma("query_only", "0").connect().await?;
         let name = part.to_string_lossy().into_owned();
         let copied = sqlx::query("vacuum into ?").bind(name).execute(&mut from).await;
@@ -110,11 +109,47 @@ async fn all_problems(connection: &mut SqliteConnection) -> Result<Vec<String>, 
     Ok(found)
 }
 
+/// A file in the making, of a name that nobody had. It goes when this does; no other is touched.
+struct Part(PathBuf);
+
+impl Part {
+    fn beside(to: &Path) -> Result<Self, StoreError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = to.with_file_name(format!("{PART}{}-{count}.part", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(_) => return Ok(Self(path)),
+                // Somebody else's: it stays.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(target(to, &error)),
+            }
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Under its new name it is gone from here already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// Gives a whole file its name. A file that has the name meanwhile keeps it.
 fn publish(part: &Path, to: &Path) -> Result<(), StoreError> {
-    let failed = |error: std::io::Error| target(to, &error);
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => is_there(to),
+        _ => target(to, &error),
+    };
     std::fs::File::open(part).and_then(|file| file.sync_all()).map_err(failed)?;
-    std::fs::hard_link(part, to).map_err(failed)?;
+    match std::fs::hard_link(part, to) {
+        // Not every file system has links; neither way replaces a file, renameat2(2).
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            renameat2(AT_FDCWD, part, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)
+                .map_err(|error| failed(error.into()))?;
+        }
+        linked => linked.map_err(failed)?,
+    }
     sync_folder(to).map_err(failed)
 }
 
@@ -124,6 +159,32 @@ pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
+fn is_there(to: &Path) -> StoreError {
+    StoreError::Target(format!("{} is there already: name another file", to.display()))
+}
+
 fn target(to: &Path, error: &std::io::Error) -> StoreError {
     StoreError::Target(format!("{}: {error}", to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_got_the_name_meanwhile_keeps_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = folder.path().join("copy.db");
+        let part = Part::beside(&to).expect("made");
+        std::fs::write(&to, "somebody's").expect("written");
+        let refused = publish(&part.0, &to);
+        assert!(
+            matches!(&refused, Err(StoreError::Target(why)) if why.contains("there already")),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read_to_string(&to).expect("there"), "somebody's");
+        let path = part.0.clone();
+        drop(part);
+        assert!(!path.exists());
+    }
 }

@@ -201,6 +201,50 @@ async fn what_the_damaged_file_has_not_comes_from_the_newest_sound_backup() {
 }
 
 #[tokio::test]
+async fn an_empty_file_beside_backups_is_set_aside_and_the_backup_serves() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 20).await;
+    store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap();
+    soon(owner.close()).await;
+    std::fs::write(place.db(), "").unwrap();
+    std::fs::write(place.0.path().join("agentd.db-wal"), "what was written last").unwrap();
+
+    let (store, owner) = place.open().await;
+    let expected: Vec<Seq> = (1..=20).collect();
+    for (seqs, is_cut) in journals(&store).await.unwrap() {
+        assert_eq!((seqs, is_cut), (expected.clone(), true));
+    }
+    soon(owner.close()).await;
+    assert_eq!(std::fs::read_to_string(place.aside("")).unwrap(), "");
+    assert_eq!(std::fs::read_to_string(place.aside("-wal")).unwrap(), "what was written last");
+    let told = notices(&place.db());
+    assert!(told.len() == 1 && told[0].contains("agentd-20261121.db"), "{told:?}");
+    let of_rescue = |name: &std::ffi::OsString| name.to_string_lossy().contains(".rescue");
+    let entries = std::fs::read_dir(place.0.path()).unwrap().flatten();
+    let left: Vec<_> = entries.map(|entry| entry.file_name()).filter(of_rescue).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_missing_database_beside_backups_is_said_at_every_start() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, 3).await;
+    let made = store.backup_of_the_day(&place.backups(), 3, &Fixed(NOW)).await.unwrap().unwrap();
+    soon(owner.close()).await;
+    assert_eq!(notices(&place.db()), Vec::<String>::new());
+    std::fs::remove_file(place.db()).unwrap();
+    for _ in 0..2 {
+        let (store, owner) = place.open().await;
+        assert_eq!(store.counts().await, Ok((0, 0)));
+        soon(owner.close()).await;
+        let told = notices(&place.db());
+        assert!(told.len() == 1 && told[0].contains(made.to_str().unwrap()), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_rescue_that_was_cut_short_is_completed() {
     let place = Place::new();
     let (store, owner) = place.open().await;
@@ -231,6 +275,16 @@ async fn a_backup_is_private_whole_and_never_written_over_anything() {
     assert_eq!(problems(&to).await, Ok(Vec::new()));
     let again = store.backup(&to).await;
     assert!(matches!(&again, Err(StoreError::Target(why)) if why.contains("there already")), "{again:?}");
+    // Files of others that have a name like that of a copy in the making stay, whoever's they are.
+    let others = [place.0.path().join("second.db.part"), place.0.path().join("second.part")];
+    for other in &others {
+        std::fs::write(other, "somebody's").unwrap();
+    }
+    store.backup(&place.0.path().join("second.db")).await.unwrap();
+    for other in &others {
+        assert_eq!(std::fs::read_to_string(other).unwrap(), "somebody's");
+        std::fs::remove_file(other).unwrap();
+    }
     let nowhere = store.backup(&place.0.path().join("no/where.db")).await;
     assert!(matches!(nowhere, Err(StoreError::Target(_))), "{nowhere:?}");
     assert_eq!(store.check().await, Ok(()), "a copy that fails says nothing of the database");
@@ -249,6 +303,9 @@ async fn the_newest_backups_are_kept_and_a_damaged_database_pushes_none_out() {
     let place = Place::new();
     let (store, owner) = place.open().await;
     fill(&store, 3).await;
+    std::fs::create_dir(place.backups()).unwrap();
+    let left = place.backups().join(".agentd-backup-1-1.part");
+    std::fs::write(&left, "of a daemon that was killed").unwrap();
     for day in 0..5 {
         let clock = Fixed(Timestamp(NOW.0 + day * DAY));
         assert!(store.backup_of_the_day(&place.backups(), 3, &clock).await.unwrap().is_some());
@@ -258,6 +315,7 @@ async fn the_newest_backups_are_kept_and_a_damaged_database_pushes_none_out() {
     };
     let expected = ["agentd-20261125.db", "agentd-20261124.db", "agentd-20261123.db"];
     assert_eq!(names(&place.backups()), expected);
+    assert!(!left.exists());
     let _ = store.noted::<()>(Err(StoreError::Corrupt("seen by a read".into())));
     let clock = Fixed(Timestamp(NOW.0 + 9 * DAY));
     let refused = store.backup_of_the_day(&place.backups(), 3, &clock).await;

@@ -65,14 +65,18 @@ impl Health {
 
     fn damaged(&self, error: &StoreError) {
         let mut troubles = self.lock();
-        if troubles.damage.is_none() {
-            tracing::error!(%error, "the database is damaged");
-            troubles.damage = Some(error.clone());
-            if let Some(suspicion) = &troubles.suspicion
-                && let Err(error) = std::fs::write(suspicion, error.to_string())
-            {
-                tracing::warn!(%error, "the next start cannot be told of the damage");
-            }
+        if troubles.damage.is_some() {
+            return;
+        }
+        troubles.damage = Some(error.clone());
+        let suspicion = troubles.suspicion.clone();
+        // Whoever asks how things are must not wait for a disk.
+        drop(troubles);
+        tracing::error!(%error, "the database is damaged");
+        if let Some(suspicion) = suspicion
+            && let Err(error) = std::fs::write(suspicion, error.to_string())
+        {
+            tracing::warn!(%error, "the next start cannot be told of the damage");
         }
     }
 

@@ -42,7 +42,8 @@ pub type Summarise<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::mark
 
 impl Store {
     /// [`Store::open`], and if the database is damaged: sets it aside, saves what can be saved, and
-    /// opens that. `folder` holds the rolling backups.
+    /// opens that. `folder` holds the rolling backups: where there are some, an empty file counts as
+    /// damaged, and a missing one is made anew with a notice.
     ///
     /// # Errors
     /// Those of [`Store::open`]; `Corrupt` only if nothing could be set in the damaged one's place.
@@ -54,6 +55,17 @@ impl Store {
     ) -> Result<(Self, StoreOwner), StoreError> {
         finish(path)?;
         let suspicion = beside(path, ".suspect");
+        let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
+        let known = backups(folder);
+        if let (Some(newest), false) = (known.first(), path.exists()) {
+            note_missing(path, newest, at)?;
+        }
+        if is_empty && !known.is_empty() {
+            // SQLite would take it for a new database, and its log for none of it.
+            tracing::error!("the database is empty although there are backups: the newest sound one serves");
+            rescue(path, folder, at, summarise).await?;
+            return Self::open(path).await;
+        }
         let suspected = if suspicion.exists() { sound(path).await } else { Ok(()) };
         let opened = match suspected {
             Ok(()) => open_and_look(path).await,
@@ -77,23 +89,47 @@ impl Store {
     }
 }
 
-/// What was said when damaged databases beside `path` were set aside, oldest first.
+/// What was said when databases beside `path` were set aside or not there, oldest first.
 #[must_use]
 pub fn notices(path: &Path) -> Vec<String> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let begin = format!("{}.corrupt-", path.file_name().unwrap_or_default().to_string_lossy());
+    let database = path.file_name().unwrap_or_default().to_string_lossy();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_one = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(&begin) && name.ends_with(".txt")
-    };
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
-    files.sort();
-    files
+    let mut found: Vec<(String, PathBuf)> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let end = name.strip_prefix(&*database)?.strip_suffix(".txt")?;
+            let time = end.strip_prefix(CORRUPT).or_else(|| end.strip_prefix(MISSING))?;
+            Some((time.to_owned(), entry.path()))
+        })
+        .collect();
+    found.sort();
+    found
         .iter()
-        .filter_map(|file| std::fs::read_to_string(file).ok())
+        .filter_map(|(_, file)| std::fs::read_to_string(file).ok())
         .map(|text| text.trim().into())
         .collect()
+}
+
+/// How the name of a file that was set aside goes on after the database's.
+const CORRUPT: &str = ".corrupt-";
+/// The same of a note that there was no database.
+const MISSING: &str = ".missing-";
+
+/// Says, for good, that a new database is about to be made where there are backups of another.
+fn note_missing(path: &Path, newest: &Path, at: Timestamp) -> Result<(), StoreError> {
+    let text = format!(
+        "on {} there was no database {path}, and a new one was made; there are backups, the newest is {}: to go \
+         back to it, stop the daemon, move {path}, {path}-wal and {path}-shm away and copy the backup to {path}",
+        at.date(),
+        newest.display(),
+        path = path.display(),
+    );
+    tracing::error!("{text}");
+    let note = beside(path, &format!("{MISSING}{}.txt", stamp(at)));
+    make_private(&note)?;
+    std::fs::write(&note, text)
+        .map_err(|error| StoreError::Unwritable(format!("{}: {error}", note.display())))
 }
 
 async fn sound(path: &Path) -> Result<(), StoreError> {
@@ -132,7 +168,9 @@ async fn rescue(
     let mut new = Site::make(&part)?.connect().await?;
     sqlx::migrate!().run(&mut new).await?;
     let mut report = Report::default();
-    let mut damaged = Source::open(path).await;
+    // There is nothing to read in an empty one, and SQLite would delete the log beside it.
+    let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
+    let mut damaged = if is_empty { None } else { Source::open(path).await };
     let mut backup = newest_sound(folder).await;
 
     let known = match &mut damaged {
@@ -167,6 +205,10 @@ async fn rescue(
     if let Some(problem) = problems(&part).await?.into_iter().next() {
         return Err(StoreError::Corrupt(format!("what was saved is not sound: {problem}")));
     }
+    // The look made them anew; the log was folded in when the last writer closed.
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(beside(&part, end));
+    }
 
     let aside = set_aside(path, at)?;
     let text = report.text(&aside, at, backup.map(|(path, _)| path));
@@ -199,9 +241,7 @@ fn finish(path: &Path) -> Result<(), StoreError> {
 
 /// Gives the damaged files a second name. Returns the database's.
 fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
-    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
-    let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    let aside = beside(path, &format!(".corrupt-{}-{time}", at.date().replace('-', "")));
+    let aside = beside(path, &format!("{CORRUPT}{}", stamp(at)));
     for end in ["", "-wal", "-shm"] {
         let (from, to) = (beside(path, end), beside(&aside, end));
         if from.exists() && !to.exists() {
@@ -211,6 +251,13 @@ fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
         }
     }
     Ok(aside)
+}
+
+/// A time in a file's name: day and second.
+fn stamp(at: Timestamp) -> String {
+    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
+    let time = format!("{:02}{:02}{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{}-{time}", at.date().replace('-', ""))
 }
 
 pub(super) fn beside(path: &Path, end: &str) -> PathBuf {

@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::backup::PART;
 use super::error::StoreError;
 use super::open::Store;
 use crate::types::time::Clock;
@@ -55,7 +56,8 @@ impl Store {
         }
         let failed = |error: std::io::Error| StoreError::Target(format!("{}: {error}", folder.display()));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        for left in names(folder, ".db.part") {
+        // The folder is this daemon's alone: no other is making a copy in it.
+        for left in unfinished(folder) {
             let _ = std::fs::remove_file(left);
         }
         self.backup(&today).await?;
@@ -69,17 +71,22 @@ impl Store {
 /// The rolling backups of a folder, newest first. Other files are none of it.
 #[must_use]
 pub fn backups(folder: &Path) -> Vec<PathBuf> {
-    names(folder, ".db")
-}
-
-fn names(folder: &Path, end: &str) -> Vec<PathBuf> {
-    let is_one = |path: &PathBuf| {
-        let day = path.file_name().and_then(|name| name.to_str()?.strip_prefix("agentd-")?.strip_suffix(end));
+    let mut found = named(folder, |name| {
+        let day = name.strip_prefix("agentd-").and_then(|name| name.strip_suffix(".db"));
         day.is_some_and(|day| day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+    });
     found.sort();
     found.reverse();
     found
+}
+
+/// Copies that did not come to their end.
+fn unfinished(folder: &Path) -> Vec<PathBuf> {
+    named(folder, |name| name.starts_with(PART) && name.ends_with(".part"))
+}
+
+fn named(folder: &Path, is_one: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let found = entries.filter(|entry| entry.file_name().to_str().is_some_and(&is_one));
+    found.map(|entry| entry.path()).collect()
 }

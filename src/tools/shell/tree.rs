@@ -69,11 +69,12 @@ impl Tree {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let inside: HashSet<i32> = self.cell.iter().flat_map(Cell::members).collect();
         let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
+        // Once the leader and its group are gone, its number may be given to another.
+        let leads = !is_taken(&processes, self.leader, self.began);
         let mut members: HashSet<i32> = processes
             .iter()
             .filter(|process| {
-                process.session == self.leader
-                    || process.group == self.leader
+                (leads && is_led_by(process, self.leader, self.began))
                     || self.known.get(&process.pid) == Some(&process.started)
                     || inside.contains(&process.pid)
                     || is_marked(process, self.began, &self.mark, &mut self.strangers)
@@ -81,7 +82,7 @@ impl Tree {
             .map(|process| process.pid)
             .collect();
         add_descendants(&mut members, &processes);
-        self.has_group = processes.iter().any(|process| process.group == self.leader);
+        self.has_group = leads && processes.iter().any(|process| process.group == self.leader);
         let members = processes.iter().filter(|process| members.contains(&process.pid));
         members
             .filter_map(|process| {
@@ -162,6 +163,16 @@ impl Drop for Tree {
     }
 }
 
+/// Whether the leader's number belongs to a process that is not the leader.
+fn is_taken(processes: &[Process], leader: i32, began: u64) -> bool {
+    processes.iter().any(|process| process.pid == leader && process.started != began)
+}
+
+/// Whether a process is in the leader's session or group and not older than it.
+fn is_led_by(process: &Process, leader: i32, began: u64) -> bool {
+    (process.session == leader || process.group == leader) && process.started >= began
+}
+
 /// Adds the children of members, their children, and so on.
 pub(super) fn add_descendants(members: &mut HashSet<i32>, processes: &[Process]) {
     loop {
@@ -187,4 +198,26 @@ fn is_marked(process: &Process, began: u64, mark: &[u8], strangers: &mut HashSet
         strangers.insert(identity);
     }
     is_marked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, session: i32, started: u64) -> Process {
+        Process { pid, parent: 1, group: session, session, started, is_dead: false }
+    }
+
+    #[test]
+    fn a_number_that_was_given_out_again_makes_nobody_a_member() {
+        let (leader, began) = (40, 700);
+        let own = [process(40, 40, 700), process(41, 40, 705)];
+        assert!(!is_taken(&own, leader, began) && own.iter().all(|one| is_led_by(one, leader, began)));
+        // The leader is gone, what it started is not.
+        assert!(!is_taken(&own[1..], leader, began));
+        let later = [process(40, 40, 900), process(42, 40, 901)];
+        assert!(is_taken(&later, leader, began));
+        assert!(!is_led_by(&process(43, 40, 699), leader, began), "older than the leader");
+        assert!(!is_led_by(&process(44, 44, 701), leader, began));
+    }
 }
