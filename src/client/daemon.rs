@@ -9,6 +9,7 @@ use super::args::DaemonCommand;
 use super::connect::{CallError, Client};
 use super::escape;
 use super::failure::Failure;
+use super::holder::Holder;
 use super::measure::{age, now};
 use super::out::Out;
 use super::reach::{Reach, last_lines, read_from};
@@ -16,6 +17,9 @@ use crate::api::params::{Done, NoParams, ReloadReply, ShutdownMode, ShutdownPara
 
 /// How long a daemon may take to park its sessions.
 const STOP: Duration = Duration::from_secs(30);
+
+/// How long a daemon that is ending may hold its lock after its socket is gone.
+const ENDING: Duration = Duration::from_secs(1);
 
 pub(super) async fn daemon(reach: &Reach, what: &DaemonCommand, out: &mut Out) -> Result<(), Failure> {
     match what {
@@ -105,7 +109,12 @@ pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), 
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
     let client = match Client::connect(socket, "agentctl").await {
         Ok(client) => client,
-        Err(CallError::Io(e)) if absent(&e) => return Ok(out.note("no daemon was running")?),
+        Err(CallError::Io(e)) if absent(&e) => {
+            return match Holder::of(&reach.places.data_dir) {
+                Some(holder) => stop_unreachable(reach, holder, now, out).await,
+                None => Ok(out.note("no daemon was running")?),
+            };
+        }
         Err(other) => return Err(other.into()),
     };
     match client.call::<Done>("daemon.shutdown", &ShutdownParams { mode }).await {
@@ -135,7 +144,43 @@ pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), 
     }
 }
 
-fn absent(error: &io::Error) -> bool {
+/// Stops one that runs without a socket, by a signal, and waits until it is gone.
+async fn stop_unreachable(reach: &Reach, holder: Holder, now: bool, out: &mut Out) -> Result<(), Failure> {
+    let runs = || Holder::of(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
+    // One that is ending anyway holds its lock a moment longer than its socket.
+    let ending = Instant::now() + ENDING;
+    while runs() && Instant::now() < ending {
+        sleep(Duration::from_millis(50)).await;
+    }
+    if !runs() {
+        return Ok(out.note("no daemon was running")?);
+    }
+    if !holder.terminate() {
+        return Err(Failure::internal(holder.to_string()));
+    }
+    if now {
+        // The second one hurries it. Two at once would be one.
+        sleep(Duration::from_millis(200)).await;
+        if runs() {
+            holder.terminate();
+        }
+    }
+    let deadline = Instant::now() + STOP;
+    while runs() {
+        if Instant::now() > deadline {
+            let pid = holder.pid;
+            return Err(Failure::internal(format!(
+                "the daemon, process {pid}, is still working after 30 s; it was told to stop, and a second \
+                 `kill -TERM {pid}` does not wait for tools"
+            )));
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(out.say("stopped; sessions are kept")?)
+}
+
+/// Whether nobody listens there.
+pub(super) fn absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 

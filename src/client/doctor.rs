@@ -6,8 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::connect::Client;
+use super::daemon::absent;
 use super::escape;
 use super::failure::{Failure, code};
+use super::holder::Holder;
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::{Reach, daemon_command};
@@ -16,6 +18,9 @@ use crate::transport;
 
 /// How long the daemon may take to judge a configuration.
 const JUDGED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What helps a damaged database.
+const RESTART_MENDS: &str = "restart the daemon: it sets the damaged file aside and saves what can be saved";
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +62,7 @@ pub(super) async fn doctor(reach: &Reach, out: &mut Out) -> Result<(), Failure> 
     findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
     findings.extend(daemon(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
-    for (program, why) in
-        [("bash", "the Bash tool runs commands with it"), ("git", "for facts about repositories")]
-    {
-        findings.push(program_in(&path, program, why));
-    }
+    findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
     report(&findings, out)
 }
 
@@ -154,7 +155,19 @@ async fn daemon(reach: &Reach) -> Vec<Finding> {
     let client = match reach.connect().await {
         Ok(client) => client,
         Err(failure) => {
-            let absent = warn(failure.message, "agentctl daemon start (run and attach do it by themselves)");
+            let dialled = tokio::net::UnixStream::connect(&reach.places.socket).await;
+            let no_socket = dialled.is_err_and(|error| absent(&error));
+            let holder = Holder::of(&reach.places.data_dir).filter(|_| no_socket);
+            let absent = match holder {
+                Some(holder) => {
+                    let pid = holder.pid;
+                    fail(
+                        format!("agentd runs as process {pid} but its socket is gone"),
+                        format!("kill -TERM {pid}, then start it"),
+                    )
+                }
+                None => warn(failure.message, "agentctl daemon start (run and attach do it by themselves)"),
+            };
             return vec![absent, sound(check_files(reach).await)];
         }
     };
@@ -190,10 +203,9 @@ fn sound(checked: Result<Vec<String>, String>) -> Finding {
     match checked {
         Ok(problems) => match problems.first() {
             None => ok("the database is sound"),
-            Some(first) => fail(
-                format!("the database is damaged: {first} ({} findings)", problems.len()),
-                "restart the daemon: it sets the damaged file aside and saves what can be saved",
-            ),
+            Some(first) => {
+                fail(format!("the database is damaged: {first} ({} findings)", problems.len()), RESTART_MENDS)
+            }
         },
         Err(why) => warn(format!("the database could not be checked: {why}"), "agentctl daemon logs"),
     }
@@ -209,6 +221,9 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
     }
     findings.push(match status.storage.as_str() {
         "ok" => ok(format!("storage in {} works", status.data_dir)),
+        other if other.contains("damaged") => {
+            fail(format!("storage in {}: {other}", status.data_dir), RESTART_MENDS)
+        }
         other => fail(
             format!("storage in {}: {other}", status.data_dir),
             "free space, or make the disk writable; it goes on by itself then (agentctl daemon logs)",

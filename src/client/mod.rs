@@ -25,6 +25,7 @@ mod follow;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod holder;
 mod keys;
 mod list;
 mod logs;

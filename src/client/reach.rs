@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::connect::{CallError, Client};
 use super::escape;
 use super::failure::Failure;
+use super::holder::Holder;
 use super::places::Places;
 use crate::api::exit;
 use crate::api::params::ClientRole;
@@ -95,6 +96,9 @@ impl Reach {
         let socket = escape::line(&socket);
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                if let Some(holder) = Holder::of(&self.places.data_dir) {
+                    return format!("no daemon answers at {socket}; {holder}");
+                }
                 format!("no daemon answers at {socket}; start it with `agentctl daemon start`")
             }
             io::ErrorKind::PermissionDenied => format!(

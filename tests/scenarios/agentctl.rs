@@ -294,6 +294,59 @@ async fn attach_gives_the_session_each_line_and_shows_the_answer() {
     house.models.assert_no_breach();
 }
 
+/// `agentctl attach` in a terminal of its own, and the other end of that terminal.
+async fn attached(house: &House, session: &str) -> (Child, tokio::fs::File) {
+    let size = nix::pty::Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let pty = nix::pty::openpty(&size, None).expect("a terminal");
+    // Held by nobody but us, else it does not go away with us.
+    let own = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC);
+    nix::fcntl::fcntl(&pty.master, own).expect("ours alone");
+    let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
+    let mut command = command(house, &["attach", session]);
+    command.env("TERM", "xterm").stdin(slave()).stdout(slave()).stderr(slave());
+    let child = command.spawn().expect("agentctl starts");
+    drop((command, pty.slave));
+    let mut terminal = tokio::fs::File::from_std(std::fs::File::from(pty.master));
+    let look = async {
+        let mut seen = String::new();
+        let mut bytes = [0; 4096];
+        while !seen.contains("detaches") {
+            let count = terminal.read(&mut bytes).await.expect("a screen");
+            let part = String::from_utf8_lossy(&bytes[..count]).into_owned();
+            // It asks where the cursor is.
+            if part.contains("\u{1b}[6n") {
+                terminal.write_all(b"\x1b[1;1R").await.expect("told");
+                terminal.flush().await.expect("told");
+            }
+            seen += &part;
+        }
+    };
+    within("the attached screen", || house.log(), look).await;
+    (child, terminal)
+}
+
+#[tokio::test]
+async fn attach_ends_with_its_terminal_and_when_it_is_told_to() {
+    let house = House::start().await;
+    house.models.otherwise(|_| Step::text("Done."));
+    let made = ctl(&house, &["run", "--output", "json", "go"]).await.json();
+    let session = made["session_id"].as_str().expect("an id");
+
+    let (mut child, terminal) = attached(&house, session).await;
+    drop(terminal);
+    let status = within("the end without a terminal", || house.log(), child.wait()).await.expect("it ran");
+    assert!(status.code().is_some_and(|code| code != 0), "{status:?}");
+
+    for told in [nix::sys::signal::SIGTERM, nix::sys::signal::SIGHUP] {
+        let (mut child, terminal) = attached(&house, session).await;
+        let pid = i32::try_from(child.id().expect("it runs")).expect("a number");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), told).expect("told");
+        let status = within("the end after a signal", || house.log(), child.wait()).await.expect("it ran");
+        assert_eq!(status.code(), Some(3), "{told}");
+        drop(terminal);
+    }
+}
+
 #[tokio::test]
 async fn submit_abort_kill_and_rm() {
     let house = House::start().await;

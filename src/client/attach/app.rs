@@ -129,8 +129,17 @@ impl App {
                 }
             }
             Event::PermissionResolved { request_id, .. } => self.settled(*request_id),
-            Event::QuestionRequested { question } => self.questions.push_back(question.clone()),
+            Event::QuestionRequested { question } => {
+                // Below the history while it is open; it moves up with its answer.
+                self.questions.push_back(question.clone());
+                self.finish_tail();
+                return;
+            }
             Event::QuestionResolved { request_id, .. } => {
+                self.finish_tail();
+                for question in self.questions.iter().filter(|q| q.request_id == *request_id) {
+                    self.history.extend(answer::shown(question));
+                }
                 self.questions.retain(|q| q.request_id != *request_id);
             }
             _ => {}

@@ -190,3 +190,28 @@ fn a_title_cannot_move_the_cursor() {
     feed(&mut app, json!({"type": "session.updated", "title": "\u{1b}[2Jgone"}));
     assert!(rows(&app, 80, 24).iter().any(|row| row.contains("⟦ESC⟧[2Jgone")));
 }
+
+#[test]
+fn a_question_is_shown_once_and_moves_up_with_its_answer() {
+    let mut app = app();
+    let id = "ask_0190f2a4-0000-7000-8000-000000000006";
+    feed(
+        &mut app,
+        json!({"type": "question.requested", "request_id": id, "kind": "unknown_outcome", "text": "Did it?",
+            "tool": "Bash", "input": {"command": "make"}, "output": "half\n", "options": ["continue", "abort"]}),
+    );
+    let count = |rows: &[String]| rows.iter().filter(|row| row.contains("Did it?")).count();
+    assert_eq!(count(&history(&mut app, 60)), 0);
+    let shown = rows(&app, 60, 24);
+    assert_eq!(count(&shown), 1, "{shown:?}");
+    assert!(shown.iter().any(|row| row.contains("half")), "{shown:?}");
+    feed(
+        &mut app,
+        json!({"type": "question.resolved", "request_id": id, "kind": "unknown_outcome", "choice": "continue",
+            "by": "answer"}),
+    );
+    assert_eq!(count(&rows(&app, 60, 24)), 0);
+    let kept = history(&mut app, 60);
+    assert_eq!(count(&kept), 1, "{kept:?}");
+    assert!(kept.last().is_some_and(|row| row.contains("unknown outcome: continue")), "{kept:?}");
+}

@@ -39,13 +39,14 @@ pub(in crate::client) async fn attach(reach: &Reach, name: &str, out: &mut Out) 
     let title = escape::line(&session.title).into_owned();
     out.note(&format!("session {short} · {title} · {}", escape::line(&session.cwd)))?;
     let ended = {
-        let mut keys = Keys::take()?;
+        let mut keys = Keys::take_until_signal()?;
         let row = cursor::position().map_or(u16::MAX, |(_, row)| row);
         let mut screen = Screen::new(io::stdout(), terminal::size()?, row, colours_wanted())?;
         let live = Live { app: App::new(session), client, follow, calls: JoinSet::new() };
         let ended = live.run(&mut keys, &mut screen).await;
-        screen.finish()?;
-        ended
+        // A terminal that is gone takes nothing any more; why it ended matters more.
+        let finished = screen.finish();
+        ended.and_then(|()| Ok(finished?))
     };
     ended?;
     Ok(out.note(&format!("detached; it goes on without you · agentctl attach {short}"))?)
@@ -103,7 +104,7 @@ impl Live {
                         Some(effect) => self.start(effect),
                         None => {}
                     },
-                    None => return Ok(()),
+                    None => return Err(Failure::silent(code::ABORTED)),
                 },
                 Some(done) = self.calls.join_next() => self.done(done.unwrap_or(Done::Taken)),
                 _ = interrupt.recv() => self.start(Effect::Abort),

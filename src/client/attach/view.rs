@@ -43,9 +43,8 @@ pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
 
 fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
     if let Some(question) = app.questions.front() {
-        // Its words stand in the history; its short form stays in sight.
-        let mut shown: Vec<Line> = answer::shown(question).into_iter().take(2).collect();
-        shown = shown.iter().flat_map(|line| line.wrap(columns)).collect();
+        let mut shown: Vec<Line> =
+            answer::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
         let keys = answer::keys().wrap(columns);
         shown.truncate(room.saturating_sub(keys.len()).max(1));
         shown.extend(keys);
