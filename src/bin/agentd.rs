@@ -33,14 +33,20 @@ struct Arguments {
 const LAST: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
+    agentd::daemon::ignore_hangup();
     let arguments = Arguments::parse();
     let options = agentd::daemon::Options { config: arguments.config, socket: arguments.socket };
     if arguments.check_config {
         return match agentd::daemon::check_config(options) {
-            Ok(files) if files.is_empty() => told("no configuration file; the defaults hold"),
-            Ok(files) => {
-                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-                told(&format!("the configuration is right: {}", files.join(", ")))
+            Ok(checked) if checked.files.is_empty() => told("no configuration file; the defaults hold"),
+            Ok(checked) => {
+                let files: Vec<String> =
+                    checked.files.iter().map(|file| file.display().to_string()).collect();
+                let mut text = format!("the configuration is right: {}", files.join(", "));
+                if !checked.without_effect.is_empty() {
+                    text += &format!("; without effect yet: {}", checked.without_effect.join(", "));
+                }
+                told(&text)
             }
             Err(error) => failed(&error),
         };

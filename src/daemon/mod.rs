@@ -34,6 +34,7 @@ use crate::types::time::{Clock, Timestamp};
 pub use crate::api::exit;
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
+pub use shutdown::ignore_hangup;
 
 /// What the command line said.
 #[derive(Clone, Debug, Default)]
@@ -80,16 +81,25 @@ impl Clock for SystemClock {
     }
 }
 
-/// Reads the configuration as a start would and says which files it is made of; starts nothing.
+/// What a look at the configuration found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The files that it is made of.
+    pub files: Vec<PathBuf>,
+    /// Keys that are set and have no effect yet, dotted.
+    pub without_effect: Vec<String>,
+}
+
+/// Reads the configuration as a start would; starts nothing.
 ///
 /// # Errors
 /// What a start would say of it.
-pub fn check_config(options: Options) -> Result<Vec<PathBuf>, DaemonError> {
+pub fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
     wiring::setup(&config, &places, &Found::default())?;
-    Ok(config.files)
+    Ok(Checked { without_effect: config::without_effect(&config), files: config.files })
 }
 
 /// Runs the daemon until a signal or `daemon.shutdown` stops it.
@@ -113,6 +123,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let _file_too_large = tokio::signal::unix::signal(file_too_large)?;
     let config = Config::load(&env, options.config.clone())?;
     telemetry::start(&config);
+    let without_effect = config::without_effect(&config);
+    if !without_effect.is_empty() {
+        tracing::warn!(keys = without_effect.join(", "), "set in the configuration, but without effect yet");
+    }
     stage("configuration read");
     let inherited = activation::inherited(&env)?;
     let mut places = places::find(&env, options.socket, &config)?;

@@ -17,6 +17,8 @@ use crate::session::Registry;
 
 /// A signal that comes while another is being heard is not told of again.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+/// After a look that was in the way of a start.
+const LOOK_SOON: Duration = Duration::from_millis(50);
 
 /// Names this daemon to those who come after it: the same at every start over the same state
 /// folder, and another for every other folder. It is no secret.
@@ -52,9 +54,11 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
     }
     let mut ended = signal(SignalKind::child())?;
     Ok(tokio::spawn(async move {
+        let mut wait = LOOK_ANYWAY;
         loop {
-            let _ = tokio::time::timeout(LOOK_ANYWAY, ended.recv()).await;
-            let _ = tokio::task::spawn_blocking(proc::reap).await;
+            let _ = tokio::time::timeout(wait, ended.recv()).await;
+            let reaped = tokio::task::spawn_blocking(proc::reap).await;
+            wait = if matches!(reaped, Ok(None)) { LOOK_SOON } else { LOOK_ANYWAY };
         }
     }))
 }

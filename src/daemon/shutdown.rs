@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use nix::sys::signal::{SigHandler, Signal as Hangup};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,17 @@ pub(super) struct Signals {
 pub(super) enum Wish {
     Stop,
     Reload,
+}
+
+/// To be called first of all, before there is a second thread: from now on a hangup does not end a
+/// daemon that does not listen yet; it would only read again what is about to be read anyway.
+/// [`Signals::listen`] puts a handler in its place before anything is started, and exec sets a handler
+/// back to the default (signal(7)), so no tool ignores hangups because of this.
+#[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
+pub fn ignore_hangup() {
+    // SAFETY: ignoring runs no code of ours.
+    let ignored = unsafe { nix::sys::signal::signal(Hangup::SIGHUP, SigHandler::SigIgn) };
+    debug_assert!(ignored.is_ok(), "SIGHUP can be ignored");
 }
 
 impl Signals {

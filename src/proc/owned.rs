@@ -8,7 +8,7 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
@@ -18,6 +18,9 @@ use super::stat;
 
 /// Process id and start time of the children that were started here and not seen gone since.
 static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
+/// Shared by those who start children, so that one that hangs (its folder may be on a dead server)
+/// holds up no other; taken alone, and only if nobody has it, by who reaps.
+static STARTING: RwLock<()> = RwLock::new(());
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
@@ -31,13 +34,14 @@ fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
 /// # Errors
 /// It could not be started.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
-    // Held meanwhile, so that the child is never seen dead before it is noted.
-    let mut owned = owned();
+    // Held meanwhile, so that the child is never seen dead before it is noted. Nobody ever waits to
+    // have it alone, so this does not wait either, but for a reaping that is under way.
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
         // Not waited for yet, so it is there, dead or alive.
         let started = stat::one(pid).map_or(UNKNOWN, |process| process.started);
-        owned.push((pid, started));
+        owned().push((pid, started));
     }
     Ok(child)
 }
@@ -56,11 +60,18 @@ pub fn adopt_orphans() -> io::Result<()> {
 }
 
 /// Takes the exit status of adopted orphans that have died; says of how many. Does nothing in a
-/// process that adopts none. Reads a few files of `/proc`.
-pub fn reap() -> usize {
-    if !ADOPTS.load(Ordering::Acquire) {
-        return 0;
-    }
+/// process that adopts none. `None`: a child is being started just now, so nobody can be told from it;
+/// ask again later. Reads a few files of `/proc`.
+pub fn reap() -> Option<usize> {
+    if ADOPTS.load(Ordering::Acquire) { reap_all() } else { Some(0) }
+}
+
+fn reap_all() -> Option<usize> {
+    let _alone = match STARTING.try_write() {
+        Ok(alone) => alone,
+        Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
     let mut owned = owned();
     owned.retain(|(pid, started)| match stat::one(*pid) {
         Ok(process) => is_ours(&process) && (process.started == *started || *started == UNKNOWN),
@@ -74,7 +85,7 @@ pub fn reap() -> usize {
             reaped += usize::from(waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG)).is_ok());
         }
     }
-    reaped
+    Some(reaped)
 }
 
 fn is_ours(process: &stat::Process) -> bool {
@@ -97,4 +108,33 @@ fn children() -> Vec<i32> {
         }
     }
     children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_start_that_hangs_holds_up_neither_another_nor_the_reaper() {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        // As a start does that does not come back from the kernel.
+        let hanging = std::thread::spawn(move || {
+            let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+            let _ = tell.send(());
+            let _ = released.recv();
+        });
+        told.await.expect("it hangs");
+        let other = tokio::task::spawn_blocking(|| {
+            let child = spawn(&mut Command::new("true"));
+            (child, reap_all())
+        });
+        let (child, reaped) =
+            tokio::time::timeout(Duration::from_secs(20), other).await.expect("held up").expect("no panic");
+        assert!(child.expect("started").wait().await.expect("waited for").success());
+        assert_eq!(reaped, None, "it comes back later");
+        release.send(()).expect("it waits");
+        hanging.join().expect("no panic");
+    }
 }

@@ -48,6 +48,20 @@ async fn a_wrong_configuration_is_refused_with_file_line_and_key() {
 }
 
 #[tokio::test]
+async fn keys_without_effect_are_named_at_the_start_and_by_the_look() {
+    let config = "[sandbox]\nlevel = \"off\"\n[session.budgets]\nsession_usd = 2.0\nusd = 1.0\n";
+    let house = House::plan().config(config).start().await;
+    let line = house.log().lines().find(|line| line.contains("without effect")).expect("said").to_owned();
+    assert!(line.contains("WARN") && line.contains("sandbox.level, session.budgets.session_usd"), "{line}");
+    assert!(!line.contains("budgets.usd"), "{line}");
+    let looked = within("the look", || house.log(), house.command().arg("--check-config").output()).await;
+    let looked = looked.expect("it runs");
+    let told = String::from_utf8_lossy(&looked.stdout).into_owned();
+    let expected = "without effect yet: sandbox.level, session.budgets.session_usd\n";
+    assert!(looked.status.success() && told.ends_with(expected), "{told}");
+}
+
+#[tokio::test]
 async fn a_configuration_file_that_is_not_there_is_named() {
     let house = House::plan().build().await;
     std::fs::remove_file(house.path("config.toml")).expect("removed");
@@ -407,6 +421,44 @@ async fn sigterm_during_the_start_leaves_nothing_in_the_way() {
         }
     }
     eprintln!("{clean} of 30 ended by themselves");
+    house.launch().await;
+    house.client("alice").await.call("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_hangup_during_the_start_does_not_end_it() {
+    let mut house = House::plan().build().await;
+    let mut ignored = 0;
+    for round in 0..10u32 {
+        let log = std::fs::File::options().create(true).append(true).open(house.path("log")).expect("a log");
+        let mut child =
+            house.command().stdout(std::process::Stdio::null()).stderr(log).spawn().expect("starts");
+        let pid = child.id().expect("it runs");
+        // From the first moment on that it could have said what hangups are to do.
+        until(
+            "it ignores or hears hangups",
+            || house.log(),
+            || {
+                let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                let has = |field: &str| {
+                    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+                    u64::from_str_radix(line.trim(), 16).unwrap_or(0) & 1 == 1
+                };
+                ignored += u32::from(has("SigIgn:"));
+                (has("SigIgn:") || has("SigCgt:")).then_some(())
+            },
+        )
+        .await;
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).expect("a process id"));
+        for _ in 0..=round {
+            nix::sys::signal::kill(pid, Signal::SIGHUP).expect("it runs");
+        }
+        until("the socket", || house.log(), || house.socket().exists().then_some(())).await;
+        nix::sys::signal::kill(pid, Signal::SIGTERM).expect("it runs");
+        let status = within("the daemon to end", || house.log(), child.wait()).await.expect("ours");
+        assert!(status.success(), "round {round}: {status} {}", house.log());
+    }
+    eprintln!("{ignored} of 10 were met before they listened");
     house.launch().await;
     house.client("alice").await.call("daemon.status", json!({})).await;
 }

@@ -44,11 +44,6 @@ impl Changes {
     /// What is new in `new`, compared with what is in force: that is `old`, save for what only the
     /// start reads, which is as it was `at_start`.
     pub fn between(at_start: &Config, old: &Config, new: &Config) -> Self {
-        let is_any = |key: &str, of: &[&str]| {
-            of.iter().any(|name| {
-                key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            })
-        };
         let at_once = keys(&old.table, &new.table)
             .into_iter()
             .filter(|key| !is_any(key, &AT_START) && !is_any(key, &WITHOUT_EFFECT))
@@ -57,6 +52,17 @@ impl Changes {
             keys(&at_start.table, &new.table).into_iter().filter(|key| is_any(key, &AT_START)).collect();
         Self { at_once, after_restart }
     }
+}
+
+/// Keys that are set and have no effect yet, dotted, in order.
+pub fn without_effect(config: &Config) -> Vec<String> {
+    let set = keys(&Table::new(), &config.table);
+    set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT)).collect()
+}
+
+/// Whether a key is one of these or in one of these tables.
+fn is_any(key: &str, of: &[&str]) -> bool {
+    of.iter().any(|name| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
 fn keys(old: &Table, new: &Table) -> BTreeSet<String> {

@@ -15,7 +15,7 @@ mod source;
 mod tables;
 mod values;
 
-pub(super) use changes::Changes;
+pub(super) use changes::{Changes, without_effect};
 use source::Source;
 
 /// What is wrong with the configuration.
