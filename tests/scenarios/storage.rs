@@ -201,11 +201,11 @@ async fn an_abort_stops_what_runs_even_when_it_cannot_be_written() {
     let house = unasking().start().await;
     let session = unasked(&house.client("alice").await, &house).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([bash("sleep 600")]));
+    house.models.push(Step::calls([bash("echo begun; sleep 600")]));
     house.models.otherwise(|_| Step::text("It was stopped."));
     session.submit("sleep").await;
-    seen.wait_for("tool.started").await;
-    house.tool_processes_reach(|alive| alive > 0).await;
+    // Its output is read once the process is recorded: only then does the disk fail.
+    seen.wait_for("tool.progress").await;
     if let Err(why) = Trouble::FileSize.begin(&house) {
         return eprintln!("SKIPPED: {why}");
     }
