@@ -50,11 +50,14 @@ enum Item<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Part<'a> {
-    InputText { text: &'a str },
-    OutputText { text: &'a str },
-    SummaryText { text: &'a str },
+    #[serde(rename = "input_text")]
+    Input { text: &'a str },
+    #[serde(rename = "output_text")]
+    Output { text: &'a str },
+    #[serde(rename = "summary_text")]
+    Summary { text: &'a str },
 }
 
 /// The body of a request as JSON. `store`: the server keeps the conversation; what it has said then is
@@ -82,7 +85,7 @@ pub(in super::super) fn body(
         && let Some(text) = instructions.take()
         && previous.is_none()
     {
-        input.insert(0, Item::Message { role: "user", content: vec![Part::InputText { text }] });
+        input.insert(0, Item::Message { role: "user", content: vec![Part::Input { text }] });
     }
     let mut tools = Vec::new();
     if settings.tools {
@@ -115,7 +118,7 @@ fn user<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
                 call_id: provider_id,
                 output: if content.is_empty() { "(no output)" } else { content },
             }),
-            Block::Text { text } if !text.is_empty() => texts.push(Part::InputText { text }),
+            Block::Text { text } if !text.is_empty() => texts.push(Part::Input { text }),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
@@ -136,12 +139,12 @@ fn assistant<'a>(
     for (at, block) in message.content.iter().enumerate() {
         match block {
             Block::Text { text } if !text.is_empty() => {
-                input.push(Item::Message { role: "assistant", content: vec![Part::OutputText { text }] });
+                input.push(Item::Message { role: "assistant", content: vec![Part::Output { text }] });
             }
             // The API wants reasoning to be followed by what it led to, of the same answer.
             Block::Thinking { text, signature: Some(seal) } if !store && at + 1 < message.content.len() => {
                 if let Some(Sealed { id, encrypted_content }) = signature::open(seal) {
-                    let summary = if text.is_empty() { Vec::new() } else { vec![Part::SummaryText { text }] };
+                    let summary = if text.is_empty() { Vec::new() } else { vec![Part::Summary { text }] };
                     input.push(Item::Reasoning { id, summary, encrypted_content });
                 }
             }
@@ -157,7 +160,7 @@ fn assistant<'a>(
         }
     }
     if input.len() == before {
-        let content = vec![Part::OutputText { text: "(no content)" }];
+        let content = vec![Part::Output { text: "(no content)" }];
         input.push(Item::Message { role: "assistant", content });
     }
     Ok(())
