@@ -268,6 +268,16 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::ItemsReply>,
     },
     Method {
+        name: "session.diff",
+        summary: "All the changes of files that the session made: of each file from before the first to after the last.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::DiffParams>,
+        reply: schema::<p::DiffReply>,
+    },
+    Method {
         name: "session.delete",
         summary: "Abort what runs and remove the session with its history.",
         unbuilt: &[],

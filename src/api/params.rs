@@ -7,7 +7,7 @@ use crate::types::event::Envelope;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
-use crate::types::session::{Item, OnRestart, PermissionRequest, SessionState, SessionView};
+use crate::types::session::{FileDiff, Item, OnRestart, PermissionRequest, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
 
@@ -499,6 +499,29 @@ pub struct ItemsParams {
 pub struct ItemsReply {
     /// A page of items.
     pub items: Vec<Item>,
+    /// Where the next page begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// `session.diff`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DiffParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Files a page, 1 to 500, 100 by default; fewer where their diffs are long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `session.diff`: by path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiffReply {
+    /// Files that the session changed, but for those that are as they were before it.
+    pub files: Vec<FileDiff>,
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,

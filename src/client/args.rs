@@ -59,6 +59,17 @@ pub enum Command {
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
     },
+    /// Show what a session changed in files, from before its first change to after its last
+    Diff {
+        /// Session id, a unique start of it, or its title
+        session: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Only the files and how many lines
+        #[arg(long, conflicts_with = "json")]
+        stat: bool,
+    },
     /// Stop and end sessions; their history stays readable
     Kill {
         /// Session ids, unique starts, or titles

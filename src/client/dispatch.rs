@@ -10,7 +10,7 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
-use super::{abort, answer, approve, attach, backup, daemon, demo, doctor, list, logs, rpc, submit};
+use super::{abort, answer, approve, attach, backup, daemon, demo, diff, doctor, list, logs, rpc, submit};
 use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
@@ -70,6 +70,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Submit { session, text } => submit::submit(&reach, &session, text, out).await,
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
+        Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,
         Command::Approve { request, session, grant } => {

@@ -15,6 +15,7 @@ mod backup;
 mod connect;
 mod daemon;
 mod demo;
+mod diff;
 mod dispatch;
 mod doctor;
 mod editor;

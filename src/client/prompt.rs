@@ -95,7 +95,18 @@ pub fn keys(request: &PermissionRequest) -> Line {
 /// What the diff says better; and the model's own words about its call, which prove nothing.
 fn hidden(name: &str, told_by_diff: bool) -> bool {
     name == "description"
-        || told_by_diff && matches!(name, "old_string" | "new_string" | "content" | "file_text")
+        || told_by_diff
+            && matches!(
+                name,
+                "old_string"
+                    | "new_string"
+                    | "content"
+                    | "file_text"
+                    | "edits"
+                    | "new_source"
+                    | "input"
+                    | "patch"
+            )
 }
 
 fn field(name: &str, value: &Value) -> Vec<Line> {

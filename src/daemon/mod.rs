@@ -32,6 +32,7 @@ use crate::transport::{self, StateLock};
 use crate::types::time::{Clock, Timestamp};
 
 pub use crate::api::exit;
+pub use crate::tools::{DOCUMENT_ARGUMENT, convert_document};
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 pub use shutdown::ignore_hangup;

@@ -49,6 +49,10 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         instance: found.instance.clone(),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
+        // This very program, also after its file was replaced.
+        converter: Some(PathBuf::from("/proc/self/exe")),
+        web_private: web_private(config)?,
+        web_proxy: web_proxy(config)?,
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
@@ -79,6 +83,23 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         loaded_sessions: config.limits.loaded_sessions(),
     };
     Ok(Setup { models, tools, settings })
+}
+
+fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
+    tools::Ranges::parse(&config.tools.web_private).map_err(|error| {
+        config.wrong(&["tools", "web_private"], format!("[tools] web_private: {error}")).into()
+    })
+}
+
+fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
+    match &config.tools.web_proxy {
+        Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
+            // Not repeated: it may hold a password.
+            let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
+            Err(config.wrong(&["tools", "web_proxy"], why.to_owned()).into())
+        }
+        proxy => Ok(proxy.clone()),
+    }
 }
 
 /// A mode that every session would be refused with is refused here, where it is written.
@@ -239,6 +260,20 @@ mod tests {
         };
         let protected = protected(&places, &[root.join("data/../my.toml"), file.clone()]);
         assert!(protected.contains(&file), "{protected:?}");
+    }
+
+    #[test]
+    fn what_webfetch_may_reach_is_checked_where_it_is_written() {
+        let mut config = Config::default();
+        assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
+        config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
+        let told = web_private(&config).expect_err("no address").to_string();
+        assert!(told.contains("web_private") && told.contains("intranet"), "{told}");
+        config.tools.web_proxy = Some("proxy:secret@x".into());
+        let told = web_proxy(&config).expect_err("no url").to_string();
+        assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");
+        config.tools.web_proxy = Some("http://x:1".into());
+        assert_eq!(web_proxy(&config).expect("right").as_deref(), Some("http://x:1"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::types::ids::{CallId, Seq};
 use crate::types::message::Message;
 use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
-use crate::types::tool::{Inspection, Prepared, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, Subject, ToolOutcome};
 
 impl Draft<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
@@ -41,6 +41,7 @@ impl Draft<'_> {
         if self.paused_by().is_some() {
             return;
         }
+        self.give_up_fetches();
         let lost: Vec<Call> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
         if !lost.is_empty() && self.state.spec.background {
             self.give_up_unknown(&lost);
@@ -176,6 +177,17 @@ impl Draft<'_> {
         }
     }
 
+    /// A page that was being fetched is not fetched again by itself, and there is nothing to decide
+    /// about it either: it changed nothing here.
+    fn give_up_fetches(&mut self) {
+        for call in self.state.calls().to_vec() {
+            if matches!(&call.stage, Stage::Running { prepared, .. } if is_fetch(prepared)) {
+                let outcome = ToolOutcome::failed("interrupted", words::FETCH_LOST);
+                self.complete(call.call.call_id, outcome, 0);
+            }
+        }
+    }
+
     /// Has the files looked at that interrupted calls were to change; whether there are any.
     fn inspect_edits(&mut self) -> bool {
         let edits: Vec<_> = self
@@ -266,6 +278,10 @@ impl Draft<'_> {
 /// A call that may have been running, and of which no file can tell.
 fn is_lost(call: &Call) -> bool {
     matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only && !is_edit(prepared))
+}
+
+fn is_fetch(prepared: &Prepared) -> bool {
+    matches!(prepared.subject, Subject::Web { .. })
 }
 
 fn is_edit(prepared: &Prepared) -> bool {

@@ -170,10 +170,10 @@ impl Draft<'_> {
                 Stage::Done { .. } => continue,
                 Stage::Requested | Stage::Unknown { .. } => (true, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
-                    (serial || !prepared.read_only, None)
+                    (serial || !prepared.runs_beside(), None)
                 }
                 Stage::Ready { prepared, allowed_by } => {
-                    (serial || !prepared.read_only, Some((Arc::clone(prepared), allowed_by.clone())))
+                    (serial || !prepared.runs_beside(), Some((Arc::clone(prepared), allowed_by.clone())))
                 }
             };
             let free = if exclusive { !unfinished_before } else { !barrier_before };

@@ -40,6 +40,10 @@ Do not repeat it.";
 pub const EDIT_NOT_DONE: &str = "The daemon restarted before this change was made: the file is as it was before the call. \
 Repeat the call if you still want the change.";
 
+/// The daemon stopped while a page was being fetched.
+pub const FETCH_LOST: &str =
+    "The daemon restarted before the page was there. Fetch it again if you still need it.";
+
 /// The daemon stopped between the changes of several files; which were made follows.
 pub const EDIT_PARTLY_DONE: &str =
     "The daemon restarted in the middle of this call, so only a part of it was done. ";

@@ -7,6 +7,7 @@ mod backup;
 mod convert;
 mod create;
 mod daemon;
+mod diff;
 mod events;
 mod items;
 mod list;
@@ -47,6 +48,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.unsubscribe", subscribe::unsubscribe)?;
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
+    params::serve(m, "session.diff", diff::diff)?;
     params::serve(m, "permission.list", permission::list)?;
     Ok(module.into())
 }

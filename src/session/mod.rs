@@ -2,6 +2,7 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod changes;
 mod commands;
 mod door;
 mod error;
@@ -16,6 +17,7 @@ mod moments;
 mod registry;
 mod request;
 
+pub use changes::net as changes_of;
 pub use error::SessionError;
 pub use follow::Follower;
 pub use handle::{

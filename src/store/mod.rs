@@ -5,6 +5,7 @@
 //! summaries, written in the same transaction.
 
 mod backup;
+mod changes;
 mod error;
 mod health;
 mod lies;

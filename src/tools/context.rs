@@ -8,6 +8,7 @@ use super::care::{Access, Places};
 use super::jail;
 use super::refusal::Refusal;
 use super::shell::{Cells, CgroupSetting, Limits};
+use super::web::Ranges;
 use crate::types::ids::SessionId;
 use crate::types::tool::{ReadRecord, ResolvedPath};
 
@@ -38,6 +39,14 @@ pub struct Settings {
     pub limits: Limits,
     /// Where commands get a cgroup of their own.
     pub cgroup: CgroupSetting,
+    /// The program that converts documents when it is started with
+    /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None`: this process does, without limits; for
+    /// tests of documents that are known.
+    pub converter: Option<PathBuf>,
+    /// Addresses that WebFetch may reach although they are not public.
+    pub web_private: Ranges,
+    /// The proxy that WebFetch uses; none of the environment.
+    pub web_proxy: Option<String>,
 }
 
 impl Settings {
@@ -56,6 +65,9 @@ impl Settings {
             instance: String::new(),
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
+            converter: None,
+            web_private: Ranges::default(),
+            web_proxy: None,
         }
     }
 }

@@ -7,10 +7,11 @@
 //! - `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`, `ls`: one tool each; `guard`,
 //!   `exact`, `diff`, `near`, `walk` are shared by some of them.
 //! - `inspect`: what became of a change that a crash interrupted.
-//! - `shell`: Bash.
+//! - `media`: PDFs in Read; `shell`: Bash; `web`: WebFetch; `convert`: documents made text, in a process of their own.
 
 mod care;
 mod context;
+mod convert;
 mod diff;
 mod disk;
 mod edit;
@@ -25,6 +26,7 @@ mod input;
 mod inspect;
 mod jail;
 mod ls;
+mod media;
 mod multi_edit;
 mod near;
 mod notebook;
@@ -35,11 +37,14 @@ mod shell;
 mod text;
 mod toolbox;
 mod walk;
+mod web;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub use context::{Scene, Settings};
+pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use shell::{Birth, CgroupSetting, Limits, Swept};
 pub use toolbox::Toolbox;
+pub use web::{Ranges, WrongRange};

@@ -14,7 +14,9 @@ use super::context::{Context, Scene, Settings};
 use super::guard::Change;
 use super::refusal::{Refusal, cancelled};
 use super::shell::{Birth, Cells, Swept, Wires};
-use super::{edit, glob, grep, input, inspect, jail, ls, multi_edit, notebook, patch, read, shell, write};
+use super::{
+    edit, glob, grep, input, inspect, jail, ls, multi_edit, notebook, patch, read, shell, web, write,
+};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::tool::{Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
@@ -26,6 +28,7 @@ pub struct Toolbox {
     places: Arc<Places>,
     cells: Arc<Cells>,
     cards: Arc<[ToolCard]>,
+    web: web::Client,
 }
 
 /// The arguments of a call, read.
@@ -37,6 +40,7 @@ enum Call {
     MultiEdit(multi_edit::Input),
     ApplyPatch(patch::Input),
     NotebookEdit(notebook::Input),
+    WebFetch(web::Input),
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
@@ -52,7 +56,7 @@ impl Toolbox {
         let home = jail::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
         let places = Arc::new(Places { home, protected });
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
-        Self { settings: Arc::new(settings), places, cells, cards: cards() }
+        Self { settings: Arc::new(settings), places, cells, cards: cards(), web: web::Client::default() }
     }
 
     /// For people: how commands are held to their limits here.
@@ -88,6 +92,7 @@ impl Toolbox {
             Call::MultiEdit(input) => multi_edit::prepare(&context, input),
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
+            Call::WebFetch(input) => web::prepare(input),
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
@@ -145,6 +150,9 @@ impl Toolbox {
                 return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
                     .await;
             }
+            Call::WebFetch(input) => {
+                return web::run(&context, &self.web, &input, prepared, &stop).await;
+            }
             call => call,
         };
         if stop.is_cancelled() {
@@ -152,7 +160,7 @@ impl Toolbox {
         }
         let prepared = prepared.clone();
         blocking(move || match &call {
-            Call::Bash(_) => Err(internal()),
+            Call::Bash(_) | Call::WebFetch(_) => Err(internal()),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
             Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
@@ -184,6 +192,7 @@ impl Toolbox {
             "MultiEdit" => Call::MultiEdit(input::parse(call)?),
             "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
             "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
+            "WebFetch" => Call::WebFetch(input::parse(call)?),
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
@@ -228,6 +237,7 @@ fn cards() -> Arc<[ToolCard]> {
         card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
+        card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
     ]
     .into()
 }

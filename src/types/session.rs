@@ -388,3 +388,35 @@ pub struct PermissionRequest {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_ms: Option<Timestamp>,
 }
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It was not there before.
+    Created,
+    /// It is there and holds something else.
+    Modified,
+    /// It is no longer there.
+    Removed,
+}
+
+/// All that a session changed in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiff {
+    /// Absolute path.
+    pub path: std::path::PathBuf,
+    /// What became of it.
+    pub change: ChangeKind,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Unified diff from before the first change to after the last.
+    pub diff: String,
+    /// How often it was changed.
+    pub changes: u64,
+    /// Whether `diff` is the whole change. If not, somebody else changed the file in between, or a diff
+    /// was too long to be kept: then it holds what is known, one change after the other.
+    pub exact: bool,
+}

@@ -9,6 +9,8 @@ mod bad_input;
 mod busy;
 mod commands;
 mod crash;
+mod fetch;
+mod files;
 mod framings;
 mod idempotency;
 mod isolation;

@@ -423,6 +423,10 @@ pub struct Tools {
     pub file_size: Option<Size>,
     /// Processor time of each process of a command.
     pub cpu_time: Option<Span>,
+    /// Addresses and ranges that WebFetch may reach although they are not public.
+    pub web_private: Vec<String>,
+    /// The proxy of WebFetch.
+    pub web_proxy: Option<String>,
 }
 
 impl Default for Tools {
@@ -438,6 +442,8 @@ impl Default for Tools {
             processes: None,
             file_size: None,
             cpu_time: None,
+            web_private: Vec::new(),
+            web_proxy: None,
         }
     }
 }

@@ -4,6 +4,7 @@ mod bash;
 mod edits;
 mod files;
 mod search;
+mod web;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -182,7 +183,8 @@ fn cards_are_complete_and_always_the_same() {
             ("NotebookEdit", false),
             ("Glob", true),
             ("Grep", true),
-            ("LS", true)
+            ("LS", true),
+            ("WebFetch", false)
         ]
     );
     for card in cards.iter() {
