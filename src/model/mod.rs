@@ -21,6 +21,7 @@ mod fault;
 pub mod fuzz;
 mod http;
 mod keys;
+mod known;
 mod models;
 mod openai_chat;
 mod openai_responses;
@@ -35,5 +36,6 @@ mod testing;
 mod text;
 
 pub use keys::Key;
+pub use known::ModelFacts;
 pub use models::Models;
 pub use settings::{Kind, ModelError, ModelSettings, Provider, Settings};

@@ -1,9 +1,9 @@
 //! All configured models behind one call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -18,6 +18,7 @@ use super::assembly::CallIds;
 use super::fault::{Secrets, is_secret_header};
 use super::http::{Clients, Exchange};
 use super::keys::Key;
+use super::known::{ModelFacts, look_up};
 use super::record::{Recorder, Tape};
 use super::replay::Player;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
@@ -35,8 +36,9 @@ pub struct Models {
 
 struct Inner {
     ways: BTreeMap<String, Way>,
-    models: BTreeMap<String, ModelSettings>,
-    unknown: ModelSettings,
+    models: BTreeMap<String, ModelFacts>,
+    /// Models that people were told of that nothing is known of them.
+    strangers: Mutex<BTreeSet<String>>,
     clients: Clients,
     connect_timeout: Duration,
     idle_timeout: Duration,
@@ -84,7 +86,7 @@ impl Models {
             inner: Arc::new(Inner {
                 ways,
                 models: settings.models,
-                unknown: ModelSettings::default(),
+                strangers: Mutex::default(),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 idle_timeout: settings.idle_timeout,
@@ -104,10 +106,32 @@ impl Models {
         self.model(model).price
     }
 
-    /// What is known of the model; defaults if nothing is.
+    /// What is known of the model: from the configuration, else from the built-in table, else the
+    /// defaults.
     #[must_use]
-    pub fn model(&self, model: &ModelRef) -> &ModelSettings {
-        self.inner.models.get(&model.to_string()).unwrap_or(&self.inner.unknown)
+    pub fn model(&self, model: &ModelRef) -> ModelSettings {
+        self.look_up(model).0
+    }
+
+    /// The same, and whether anything was known at all.
+    fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
+        let (kind, at_vendor) = match self.inner.ways.get(&model.provider) {
+            Some(Way::Http(address)) => (Some(address.api.kind()), address.is_vendor),
+            Some(Way::Replay(_)) | None => (None, false),
+        };
+        look_up(kind, at_vendor, &model.model, self.inner.models.get(&model.to_string()))
+    }
+
+    /// What people should know of a model that nothing is known of; once for each.
+    fn stranger(&self, model: &ModelRef) -> Option<String> {
+        let name = model.to_string();
+        let is_new = self.inner.strangers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        is_new.then(|| {
+            format!(
+                "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
+                 streams is assumed; [model.\"{name}\"] in the configuration says what is so"
+            )
+        })
     }
 
     /// Builds the HTTP clients the providers will need, which the first call would do otherwise.
@@ -163,7 +187,7 @@ impl Models {
         request: &ModelRequest,
         out: &mpsc::Sender<Vec<Delta>>,
     ) -> Result<ModelReply, ModelFault> {
-        let settings = self.model(&request.model);
+        let (settings, is_known) = self.look_up(&request.model);
         let mut secrets = address.secrets.clone();
         let headers = address.headers(name, &mut secrets).await?;
         let idle = self.inner.idle_timeout;
@@ -176,7 +200,7 @@ impl Models {
                 api: address.api,
                 url: address.url.clone(),
                 headers: headers.clone(),
-                body: address.api.body(request, settings, to)?,
+                body: address.api.body(request, &settings, to)?,
                 patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
                 connect_timeout: self.inner.connect_timeout,
             })
@@ -197,6 +221,13 @@ impl Models {
             }
         }
         let tape = played;
+        // A server of one's own has models of one's own.
+        if let Ok(reply) = &mut outcome
+            && !is_known
+            && !address.is_direct
+        {
+            reply.notices.extend(self.stranger(&request.model));
+        }
         if let (Some(recorder), Some(tape)) = (&address.recorder, tape)
             && let Err(why) = recorder.append(tape, &secrets).await
             && let Ok(reply) = &mut outcome
