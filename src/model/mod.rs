@@ -25,6 +25,7 @@ mod known;
 mod models;
 mod openai_chat;
 mod openai_responses;
+mod overflow;
 mod record;
 mod replay;
 mod request_hash;

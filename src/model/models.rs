@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -17,7 +17,7 @@ use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
 use super::fault::{Secrets, is_secret_header};
 use super::http::{Clients, Exchange};
-use super::keys::Key;
+use super::keys::{Key, Secret};
 use super::known::{ModelFacts, look_up};
 use super::record::{Recorder, Tape};
 use super::replay::Player;
@@ -60,6 +60,8 @@ struct Address {
     /// It keeps the conversation.
     store: bool,
     key: Key,
+    /// What the key command printed last: it is not run for every call.
+    printed: Mutex<Option<Secret>>,
     headers: HeaderMap,
     secrets: Secrets,
     recorder: Option<Arc<Recorder>>,
@@ -189,10 +191,11 @@ impl Models {
     ) -> Result<ModelReply, ModelFault> {
         let (settings, is_known) = self.look_up(&request.model);
         let mut secrets = address.secrets.clone();
-        let headers = address.headers(name, &mut secrets).await?;
+        let mut secret = address.secret(name).await?;
+        let mut headers = address.headers(name, secret.as_ref(), &mut secrets)?;
         let idle = self.inner.idle_timeout;
         let client = self.inner.clients.get(address.is_direct).await?;
-        let exchange = |previous| -> Result<Exchange<'_>, ModelFault> {
+        let exchange = |headers: &HeaderMap, previous| -> Result<Exchange<'_>, ModelFault> {
             let to = Addressee { is_vendor: address.is_vendor, store: address.store, previous };
             Ok(Exchange {
                 client: client.clone(),
@@ -209,11 +212,24 @@ impl Models {
         let tape = || address.recorder.is_some().then(|| Tape::new(request));
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
-        let mut outcome = exchange(previous)?.run(reader(), out, &mut played).await;
+        let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
+        // The key may have been changed meanwhile (Q26): another one is tried, once.
+        if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault.kind)) {
+            address.forget_key();
+            let fresh = address.secret(name).await;
+            if let Ok(fresh) = fresh
+                && fresh != secret
+            {
+                secret = fresh;
+                headers = address.headers(name, secret.as_ref(), &mut secrets)?;
+                played = tape();
+                outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
+            }
+        }
         // Refused before a word was said: it costs nothing to send the whole conversation instead.
         if previous.is_some() && outcome.as_ref().is_err_and(is_lost_conversation) {
             played = tape();
-            outcome = exchange(None)?.run(reader(), out, &mut played).await;
+            outcome = exchange(&headers, None)?.run(reader(), out, &mut played).await;
             if let Ok(reply) = &mut outcome {
                 reply
                     .notices
@@ -292,6 +308,7 @@ impl Way {
             is_vendor,
             store: provider.store,
             key: provider.key,
+            printed: Mutex::default(),
             headers,
             secrets,
             recorder,
@@ -301,10 +318,43 @@ impl Way {
 }
 
 impl Address {
-    /// Reads the key and puts the headers together. Headers of the settings win.
-    async fn headers(&self, name: &str, secrets: &mut Secrets) -> Result<HeaderMap, ModelFault> {
+    /// The key as it is now. What a command printed is kept until the provider refuses it.
+    async fn secret(&self, name: &str) -> Result<Option<Secret>, ModelFault> {
+        if let Some(printed) = self.printed().clone() {
+            return Ok(Some(printed));
+        }
+        let secret = self.key.read(name, self.api.key_variable()).await?;
+        if matches!(self.key, Key::Command(_)) {
+            self.printed().clone_from(&secret);
+        }
+        Ok(secret)
+    }
+
+    fn printed(&self) -> MutexGuard<'_, Option<Secret>> {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget_key(&self) {
+        *self.printed() = None;
+    }
+
+    /// Whether the refusal may be about a key that has changed.
+    fn doubts_key(&self, kind: FaultKind) -> bool {
+        match kind {
+            FaultKind::Unauthorized => true,
+            FaultKind::Forbidden => matches!(self.key, Key::Command(_)),
+            _ => false,
+        }
+    }
+
+    /// Puts the headers together. Headers of the settings win.
+    fn headers(
+        &self,
+        name: &str,
+        secret: Option<&Secret>,
+        secrets: &mut Secrets,
+    ) -> Result<HeaderMap, ModelFault> {
         let variable = self.api.key_variable();
-        let secret = self.key.read(name, variable).await?;
         let own = match self.api {
             Api::Anthropic => HeaderName::from_static("x-api-key"),
             Api::OpenAiChat | Api::OpenAiResponses => reqwest::header::AUTHORIZATION,
