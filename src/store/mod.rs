@@ -23,6 +23,8 @@ mod writer;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod lasting_tests;
+#[cfg(test)]
 mod power_tests;
 #[cfg(test)]
 mod tests;
@@ -32,7 +34,7 @@ mod trip_tests;
 pub use backup::problems;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
+pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
