@@ -74,7 +74,7 @@ async fn many_sessions_write_at_once_and_every_row_is_there() {
     // A row that is there already fails alone, whoever waits beside it.
     let writes = keys.iter().enumerate().map(|(nth, key)| {
         let seq = if nth == 7 { 2 } else { 100 };
-        store.append(append(*key, vec![row(seq, "notice", 50)]))
+        store.append(append(*key, vec![row(seq, "notice", 51)]))
     });
     let written = join_all(writes).await;
     assert!(written.iter().enumerate().all(|(nth, written)| written.is_ok() == (nth != 7)));
