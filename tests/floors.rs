@@ -19,7 +19,8 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("model", 2, &["types", "crash", "proc"]),
     ("tools", 2, &["types", "crash", "proc"]),
     ("workspace", 2, &["types", "crash"]),
-    ("transport", 2, &[]),
+    // `proc` for the parents of a peer.
+    ("transport", 2, &["proc"]),
     ("session", 3, &["types", "crash", "engine", "judge", "store", "model", "tools", "workspace"]),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 4, &["types", "crash", "api", "session", "transport"]),

@@ -1,5 +1,6 @@
 //! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
 
+pub mod audit;
 pub mod event;
 pub mod ids;
 pub mod message;
