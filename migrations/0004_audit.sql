@@ -18,7 +18,7 @@ create table audit (
     pid        integer,
     exe        text,
     sandbox    text    not null,
-    prev       text    not null,    -- hash of the row before; empty for the first
+    prev       text    not null,    -- hash of the row before, empty for the first
     hash       text    not null     -- SHA-256 of all of the above
 ) strict;
 

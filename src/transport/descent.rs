@@ -21,8 +21,10 @@ use crate::proc;
 
 /// How long a look may take: a process can make its own environment unreadable for as long as it likes.
 const WITHIN: Duration = Duration::from_secs(2);
-/// Looks that may hang at the same time; beyond that nobody can be told apart.
-const LOOKS: usize = 32;
+/// Looks at the same time; each takes two descriptors, of which there may be few.
+const LOOKS: usize = 4;
+/// Between two tries when there was no descriptor free.
+const AGAIN: Duration = Duration::from_millis(20);
 /// Parents that are followed.
 const LONGEST: usize = 128;
 /// Walks that are begun again because a process on the way ended.
@@ -58,22 +60,43 @@ pub(super) async fn of_peer(
     if u32::try_from(pid) == Ok(std::process::id()) {
         return Descent { exe: std::env::current_exe().ok(), tool: None };
     }
-    let handle = match peer_handle(socket.as_fd()) {
-        Ok(handle) => handle,
-        Err(_) => return Descent::tool("its process had ended before it could be looked at"),
-    };
     let look = async {
-        let permit = LOOKING.acquire().await.ok()?;
-        let look = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            look(pid, handle.as_ref(), mark.as_deref())
-        });
-        look.await.ok()
+        loop {
+            let permit = LOOKING.acquire().await.ok()?;
+            let handle = match peer_handle(socket.as_fd()) {
+                Err(error) if is_shortage(&error) => {
+                    drop(permit);
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
+                handle => handle,
+            };
+            let mark = mark.clone();
+            let look = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                match handle {
+                    Ok(handle) => look(pid, handle.as_ref(), mark.as_deref()),
+                    Err(_) => Some(Descent::tool(ENDED)),
+                }
+            });
+            match look.await.ok()? {
+                Some(descent) => return Some(descent),
+                None => tokio::time::sleep(AGAIN).await,
+            }
+        }
     };
     match tokio::time::timeout(WITHIN, look).await {
         Ok(Some(descent)) => descent,
         Ok(None) | Err(_) => Descent::tool("its process could not be looked at in time"),
     }
+}
+
+const ENDED: &str = "its process had ended before it could be looked at";
+
+/// Out of descriptors or memory: that says nothing about the peer, and passes.
+fn is_shortage(error: &io::Error) -> bool {
+    use nix::libc::{EMFILE, ENFILE, ENOMEM};
+    error.raw_os_error().is_some_and(|code| [EMFILE, ENFILE, ENOMEM].contains(&code))
 }
 
 /// A handle on the peer's process; `None` where the kernel (before 6.5) has none.
@@ -104,25 +127,38 @@ fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Whether the process behind a handle still has this id, and runs. Without a handle the id must do.
-fn lives(pid: i32, handle: Option<&OwnedFd>) -> bool {
-    let has_id = handle.is_none_or(|handle| {
+/// `None`: there was no descriptor free to look with.
+fn lives(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
+    if let Some(handle) = handle {
         // -1 once somebody has taken its exit status, and only then another may get the id.
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()));
-        info.is_ok_and(|info| {
-            info.lines().any(|line| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string()))
-        })
-    });
-    has_id && proc::one(pid).is_ok_and(|process| !process.is_dead)
+        let is_it = |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
+        match std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())) {
+            Ok(info) if info.lines().any(is_it) => {}
+            Err(error) if is_shortage(&error) => return None,
+            Ok(_) | Err(_) => return Some(false),
+        }
+    }
+    match proc::one(pid) {
+        Ok(process) => Some(!process.is_dead),
+        Err(error) if is_shortage(&error) => None,
+        Err(_) => Some(false),
+    }
 }
 
-fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Descent {
-    if !lives(pid, handle) {
-        return Descent::tool("its process had ended before it could be looked at");
+/// `None`: there was no descriptor free to look with.
+fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Descent> {
+    if !lives(pid, handle)? {
+        return Some(Descent::tool(ENDED));
     }
     let own = i32::try_from(std::process::id()).unwrap_or(-1);
     let chain = match steady(|| walk(pid, own)) {
         Ok(chain) => chain,
-        Err(why) => return Descent::tool(why),
+        Err(Broken::Short) => return None,
+        Err(Broken::Unreadable(why)) => return Some(Descent::tool(why)),
+        Err(Broken::Changed) => {
+            let why = "its parents cannot be read: they end too fast, or /proc hides them (hidepid)";
+            return Some(Descent::tool(why));
+        }
     };
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let tool = if chain.ends_here {
@@ -131,12 +167,12 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Descent {
         && chain.links.iter().any(|link| proc::has_entry(&proc::environ(link.pid), mark))
     {
         Some("it, or a process above it, carries the mark of this daemon's tools".to_owned())
-    } else if !lives(pid, handle) {
+    } else if !lives(pid, handle)? {
         Some("its process ended while it was looked at".to_owned())
     } else {
         None
     };
-    Descent { exe, tool }
+    Some(Descent { exe, tool })
 }
 
 /// A process in a chain of parents.
@@ -159,12 +195,14 @@ struct Chain {
 enum Broken {
     /// A process on the way ended meanwhile: those below it have another parent now.
     Changed,
+    /// No descriptor was free to read it with.
+    Short,
     /// It will not get better.
     Unreadable(&'static str),
 }
 
 /// Two walks that found the same: nobody was on the move meanwhile.
-fn steady(walk: impl Fn() -> Result<Chain, Broken>) -> Result<Chain, &'static str> {
+fn steady(walk: impl Fn() -> Result<Chain, Broken>) -> Result<Chain, Broken> {
     let mut last: Option<Chain> = None;
     for _ in 0..WALKS {
         match walk() {
@@ -173,16 +211,17 @@ fn steady(walk: impl Fn() -> Result<Chain, Broken>) -> Result<Chain, &'static st
             Ok(chain) if last.as_ref() == Some(&chain) => return Ok(chain),
             Ok(chain) => last = Some(chain),
             Err(Broken::Changed) => last = None,
-            Err(Broken::Unreadable(why)) => return Err(why),
+            Err(other) => return Err(other),
         }
     }
-    Err("its parents cannot be read: they end too fast, or /proc hides them (hidepid)")
+    Err(Broken::Changed)
 }
 
 fn walk(pid: i32, own: i32) -> Result<Chain, Broken> {
     climb(pid, own, |pid| match proc::one(pid) {
         Ok(process) => Ok((process.parent, process.started)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Broken::Changed),
+        Err(error) if is_shortage(&error) => Err(Broken::Short),
         Err(_) => Err(Broken::Unreadable("its parents could not be read")),
     })
 }
