@@ -43,7 +43,7 @@ impl Stamp {
 }
 
 /// The whole content of a file, as it was at one moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
@@ -162,6 +162,45 @@ pub(super) fn replace(
     before: Option<&Content>,
     bytes: &[u8],
 ) -> Result<Stamp, Refusal> {
+    put(path, call_id, before, before, bytes)
+}
+
+/// As [`replace`] where nothing is there, with the permission bits of another file: it moves here.
+pub(super) fn create_like(
+    path: &Path,
+    call_id: CallId,
+    like: &Content,
+    bytes: &[u8],
+) -> Result<Stamp, Refusal> {
+    put(path, call_id, None, Some(like), bytes)
+}
+
+/// Removes a file, if it still holds `before`.
+pub(super) fn remove(path: &Path, before: &Content) -> Result<(), Refusal> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Refusal::new("is_a_directory", format!("{} is a folder", path.display())));
+    };
+    let folder = open_linkless(AT_FDCWD, parent, flags, Mode::empty()).map_err(|e| refused(path, e))?;
+    match load(path)? {
+        Some(found) if found.sha256 == before.sha256 => {}
+        _ => return Err(changed_content(path)),
+    }
+    nix::unistd::unlinkat(&folder, name, nix::unistd::UnlinkatFlags::NoRemoveDir)
+        .map_err(|e| refused(path, e))?;
+    crash::point("C16.removed");
+    // The removal must survive a power cut as well. Some file systems cannot sync folders.
+    let _ = File::from(folder).sync_all();
+    Ok(())
+}
+
+fn put(
+    path: &Path,
+    call_id: CallId,
+    before: Option<&Content>,
+    like: Option<&Content>,
+    bytes: &[u8],
+) -> Result<Stamp, Refusal> {
     let io = |e: io::Error| Refusal::io(path, &e);
     let errno = |e: Errno| refused(path, e);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -172,7 +211,7 @@ pub(super) fn replace(
     let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
     let mut temp = temp;
     crash::point("C16.made");
-    if let Some(before) = before {
+    if let Some(before) = like {
         use std::os::unix::fs::fchown;
         // Best effort: only root may give files away. The mode is set after it, because giving
         // away clears the set-id bits.

@@ -110,5 +110,12 @@ fn known<'c>(context: &'c Context, path: &Path) -> Option<&'c str> {
 
 /// The diff was shown before the call ran, and is not kept.
 fn change(file: &PlannedFile) -> FileChange {
-    FileChange { path: file.path.clone(), diff: String::new(), added: file.added, removed: file.removed }
+    FileChange {
+        path: file.path.clone(),
+        diff: String::new(),
+        added: file.added,
+        removed: file.removed,
+        sha256_before: file.sha256_before.clone(),
+        sha256_after: file.sha256_after.clone(),
+    }
 }

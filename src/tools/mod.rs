@@ -4,8 +4,8 @@
 //! - `toolbox`: the front door and the life of a call; `context`: what a call is given.
 //! - `jail`, `care`: from the text of a path to the object and how careful to be with it.
 //! - `disk`: opening and replacing files without races; `text`: encodings and line endings.
-//! - `read`, `write`, `edit`, `glob`, `grep`, `ls`: one tool each; `guard`, `diff`, `near`, `walk`
-//!   are shared by some of them.
+//! - `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`, `ls`: one tool each; `guard`,
+//!   `exact`, `diff`, `near`, `walk` are shared by some of them.
 //! - `inspect`: what became of a change that a crash interrupted.
 //! - `shell`: Bash.
 
@@ -14,6 +14,7 @@ mod context;
 mod diff;
 mod disk;
 mod edit;
+mod exact;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -24,7 +25,10 @@ mod input;
 mod inspect;
 mod jail;
 mod ls;
+mod multi_edit;
 mod near;
+mod notebook;
+mod patch;
 mod read;
 mod refusal;
 mod shell;

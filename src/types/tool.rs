@@ -261,6 +261,12 @@ pub struct FileChange {
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after; absent for a removed file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_after: Option<String>,
 }
 
 /// What the model has seen of a file: the guard against editing what it does not know (T3).
