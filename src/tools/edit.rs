@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Access;
 use super::context::Context;
-use super::disk::{self, Content};
 use super::guard::{self, Change, Needs};
+use super::held::{Content, Held};
 use super::near::nearest;
 use super::read::{helpful, refuse_binary};
 use super::refusal::{Refusal, cancelled};
@@ -86,9 +86,9 @@ fn unify(text: &str) -> String {
 }
 
 /// Checks 2 to 9, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<(Change, usize), Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), Refusal> {
     let shown = context.show(&path.path);
-    let found = disk::load(&path.path)?;
+    let found = path.load()?;
     if input.old_string.is_empty() {
         return match found {
             // 2: a new file. An empty one counts as none.
@@ -150,7 +150,7 @@ fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<(Change
     Ok((Change { known_whole, ..change }, places.len()))
 }
 
-fn create(context: &Context, input: &Input, path: &ResolvedPath, before: Option<Content>) -> Change {
+fn create(context: &Context, input: &Input, path: &Held, before: Option<Content>) -> Change {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
     Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, after)

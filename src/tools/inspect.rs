@@ -1,7 +1,8 @@
 //! After a crash: what became of a change of a file, and nothing left beside it (S4).
 
+use super::care::Access;
 use super::context::Context;
-use super::disk::{self, Stamp};
+use super::disk::Stamp;
 use crate::types::ids::CallId;
 use crate::types::tool::{FileChange, Inspection, PlannedChange, Prepared, ReadRecord, Subject};
 
@@ -12,13 +13,18 @@ pub(super) fn inspect(context: &Context, call_id: CallId, prepared: &Prepared) -
         return Inspection::Conflict("it is no change of a file".into());
     };
     let path = &path.path;
-    disk::remove_temp(path, call_id);
+    // Links that came in since are not followed: what was judged is what is looked at.
+    let held = match context.hold(path, Access::Edit) {
+        Ok(held) => held,
+        Err(refusal) => return Inspection::Conflict(refusal.text),
+    };
+    held.remove_temp(call_id);
     let Some(planned) = &prepared.change else {
         return Inspection::Conflict("what it was to write was not known beforehand".into());
     };
     let shown = context.show(path);
-    let (found, meta) = match disk::load(path).map(|found| (found, std::fs::symlink_metadata(path))) {
-        Ok((found, meta)) => (found, meta.ok()),
+    let (found, meta) = match held.load() {
+        Ok(found) => (found, held.found.as_ref().map(|found| &found.meta)),
         Err(refusal) => return Inspection::Conflict(format!("{shown} could not be read: {}", refusal.text)),
     };
     let now = found.as_ref().map(|content| content.sha256.as_str());
@@ -32,7 +38,7 @@ pub(super) fn inspect(context: &Context, call_id: CallId, prepared: &Prepared) -
     }
     match (found, meta) {
         (Some(content), Some(meta)) if is_planned && content.sha256 == planned.sha256_after => {
-            let stamp = Stamp::of(&meta);
+            let stamp = Stamp::of(meta);
             Inspection::Done {
                 record: ReadRecord {
                     path: path.clone(),

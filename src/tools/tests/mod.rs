@@ -1,7 +1,9 @@
 //! The tools through their front door, on real folders and processes.
 
 mod bash;
+mod cases;
 mod files;
+mod paths;
 mod search;
 
 use std::collections::HashMap;
@@ -52,6 +54,7 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unreadable: Default::default(),
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
