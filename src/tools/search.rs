@@ -99,7 +99,7 @@ impl Search<'_> {
         }
         let kept = shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
         let secrets = shared.secrets.into_inner();
-        (!self.stop.is_cancelled()).then(|| Answer {
+        (!self.stop.is_cancelled()).then_some(Answer {
             kept,
             secrets,
             lines: self.wanted.lines,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Room, registrar, within};
+use super::{Room, within};
 use crate::judge::{Policy, Rules, is_unreadable, judge};
 use crate::tools::Unreadable;
 use crate::types::permission::{Mode, VerdictKind};

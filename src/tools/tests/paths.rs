@@ -43,7 +43,7 @@ fn house() -> House {
 fn check(house: &House, text: &str, expected: Result<(&str, bool, PathCare), &str>) {
     let (ws, home) = (house.root.join("ws"), house.root.join("home"));
     let text = text.replace("{R}", house.root.to_str().unwrap());
-    let got = Jail::open(&[ws.clone()], &home, &[]).decide(&text, &ws, Access::Edit);
+    let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
     let got = match &got {
         Ok(path) => Ok((path.path.clone(), path.in_workspace, path.care)),
         Err(refusal) => Err(refusal.code),
