@@ -72,7 +72,7 @@ impl Found {
 }
 
 /// The whole content of a file, as it was at one moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) bytes: Vec<u8>,
     pub(super) sha256: String,
@@ -185,6 +185,27 @@ impl Held {
         before: Option<&Content>,
         bytes: &[u8],
     ) -> Result<Stamp, Refusal> {
+        self.put(call_id, before, before, bytes)
+    }
+
+    /// As [`Self::replace`] where nothing is there, with the permission bits of another file: it moves
+    /// here.
+    pub(super) fn create_like(
+        &self,
+        call_id: CallId,
+        like: &Content,
+        bytes: &[u8],
+    ) -> Result<Stamp, Refusal> {
+        self.put(call_id, None, Some(like), bytes)
+    }
+
+    fn put(
+        &self,
+        call_id: CallId,
+        before: Option<&Content>,
+        like: Option<&Content>,
+        bytes: &[u8],
+    ) -> Result<Stamp, Refusal> {
         let path = &self.path;
         let io = |e: io::Error| Refusal::io(path, &e);
         let errno = |e: Errno| disk::refused(path, e);
@@ -192,15 +213,15 @@ impl Held {
         self.require_writable()?;
         self.require_place()?;
         let folder = self.make_folders()?;
-        let mode = if before.is_some() { 0o600 } else { 0o666 };
+        let mode = if like.is_some() { 0o600 } else { 0o666 };
         let (temp_name, mut temp) = create_temp(folder.as_fd(), path, call_id, mode)?;
         let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
         crash::point("C16.made");
-        if let Some(before) = before {
+        if let Some(like) = like {
             // Best effort: only root may give files away. The mode is set after it, because giving
             // away clears the set-id bits.
-            let _ = fchown(&temp, Some(before.owner.0), Some(before.owner.1));
-            temp.set_permissions(fs::Permissions::from_mode(before.mode)).map_err(io)?;
+            let _ = fchown(&temp, Some(like.owner.0), Some(like.owner.1));
+            temp.set_permissions(fs::Permissions::from_mode(like.mode)).map_err(io)?;
         }
         temp.write_all(bytes).map_err(io)?;
         crash::point("C16.written");
@@ -246,7 +267,6 @@ impl Held {
     }
 
     /// Removes the file, if it still holds `before`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the tool that removes files"))]
     pub(super) fn remove(&self, before: &Content) -> Result<(), Refusal> {
         let Some(name) = &self.name else {
             return Err(Refusal::io(&self.path, &io::ErrorKind::IsADirectory.into()));
@@ -255,6 +275,8 @@ impl Held {
         self.require_unchanged(before)?;
         nix::unistd::unlinkat(self.folder.as_ref(), name.as_os_str(), UnlinkatFlags::NoRemoveDir)
             .map_err(|e| disk::refused(&self.path, e))?;
+        crash::point("C16.removed");
+        // The removal must survive a power cut as well.
         sync_folder(&self.folder);
         Ok(())
     }

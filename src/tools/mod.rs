@@ -4,8 +4,8 @@
 //! - `toolbox`: the front door and the life of a call; `context`: what a call is given.
 //! - `jail`: from the text of a path (`resolve`) to a judged object (`care`, `hardlink`) that is `held`, and
 //!   opened or replaced without races; `disk`: how the kernel is asked. `text`: encodings and line endings.
-//! - `read`, `write`, `edit`, `glob`, `grep`, `ls`: one tool each; `guard`, `diff`, `near`, `walk`
-//!   are shared by some of them.
+//! - `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`, `ls`: one tool each; `guard`,
+//!   `exact`, `diff`, `near`, `walk` are shared by some of them.
 //! - `search`: the engine of Grep.
 //! - `inspect`: what became of a change that a crash interrupted.
 //! - `shell`: Bash.
@@ -16,6 +16,7 @@ mod context;
 mod diff;
 mod disk;
 mod edit;
+mod exact;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -29,7 +30,10 @@ mod inspect;
 mod jail;
 mod jails;
 mod ls;
+mod multi_edit;
 mod near;
+mod notebook;
+mod patch;
 mod read;
 mod refusal;
 mod resolve;

@@ -15,7 +15,7 @@ use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
 use super::shell::{Birth, Cells, Swept, Wires};
-use super::{edit, glob, grep, input, inspect, ls, read, resolve, shell, write};
+use super::{edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, write};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::tool::{Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
@@ -36,6 +36,9 @@ enum Call {
     Read(read::Input),
     Write(write::Input),
     Edit(edit::Input),
+    MultiEdit(multi_edit::Input),
+    ApplyPatch(patch::Input),
+    NotebookEdit(notebook::Input),
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
@@ -85,6 +88,9 @@ impl Toolbox {
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
             Call::Edit(input) => edit::prepare(&context, input),
+            Call::MultiEdit(input) => multi_edit::prepare(&context, input),
+            Call::ApplyPatch(input) => patch::prepare(&context, input),
+            Call::NotebookEdit(input) => notebook::prepare(&context, input),
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
@@ -153,6 +159,9 @@ impl Toolbox {
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
             Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
+            Call::MultiEdit(input) => multi_edit::run(&context, call_id, input, &prepared, &stop),
+            Call::ApplyPatch(input) => patch::run(&context, call_id, input, &prepared, &stop),
+            Call::NotebookEdit(input) => notebook::run(&context, call_id, input, &prepared, &stop),
             Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
             Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
             Call::Ls(input) => ls::run(&context, input, &prepared, &stop),
@@ -176,6 +185,9 @@ impl Toolbox {
             "Read" => Call::Read(input::parse(call)?),
             "Write" => Call::Write(input::parse(call)?),
             "Edit" => Call::Edit(input::parse(call)?),
+            "MultiEdit" => Call::MultiEdit(input::parse(call)?),
+            "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
+            "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
@@ -214,6 +226,9 @@ fn cards() -> Arc<[ToolCard]> {
         card("Read", read::DESCRIPTION, input::schema::<read::Input>(), true),
         card("Write", write::DESCRIPTION, input::schema::<write::Input>(), false),
         card("Edit", edit::DESCRIPTION, input::schema::<edit::Input>(), false),
+        card("MultiEdit", multi_edit::DESCRIPTION, input::schema::<multi_edit::Input>(), false),
+        card("ApplyPatch", patch::DESCRIPTION, input::schema::<patch::Input>(), false),
+        card("NotebookEdit", notebook::DESCRIPTION, input::schema::<notebook::Input>(), false),
         card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),

@@ -1,7 +1,7 @@
 //! Write (T2): new files, and overwriting of files that were read whole.
 //!
-//! An existing file keeps its encoding and, if it has CRLF throughout and the new content has
-//! none, its line endings: the model never saw them and should not flip them by accident.
+//! An existing file keeps its encoding and, if it has CRLF (or CR) throughout and the new
+//! content has none, its line endings: the model never saw them and should not flip them by accident.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,6 +68,7 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, Refusal
     let old = detected.decode(&before.bytes);
     let endings = old.as_deref().map_or(Endings::None, Endings::of);
     let content = match endings {
+        Endings::Cr if !input.content.contains('\r') => input.content.replace('\n', "\r"),
         Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
         _ => input.content.clone(),
     };

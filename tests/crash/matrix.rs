@@ -111,9 +111,9 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C16",
-        "inside the change of a file: temporary file made, written, synced, put in place",
-        &["C16.made", "C16.written", "C16.synced", "C16.replaced"],
-        "the old or the new content, whole; no temporary file; the result says which",
+        "inside the change of files: temporary file made, written, synced, put in place; one removed; between two",
+        &["C16.made", "C16.written", "C16.synced", "C16.replaced", "C16.removed", "C16.between"],
+        "of each file the old or the new content, whole; no temporary file; the result says which",
     ),
     row(
         "C17",
