@@ -5,6 +5,7 @@ pub mod event;
 pub mod ids;
 pub mod message;
 pub mod model;
+pub mod names;
 pub mod permission;
 pub mod question;
 pub mod session;
