@@ -4,6 +4,7 @@
 //! through a small read-only pool. The journal (`event`) is the truth; the other tables are
 //! summaries, written in the same transaction.
 
+mod audit;
 mod backup;
 mod error;
 mod health;
@@ -21,6 +22,8 @@ mod summaries;
 mod writer;
 
 #[cfg(test)]
+mod audit_tests;
+#[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod lasting_tests;
@@ -31,6 +34,7 @@ mod tests;
 #[cfg(test)]
 mod trip_tests;
 
+pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
