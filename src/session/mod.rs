@@ -2,6 +2,7 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod audit;
 mod changes;
 mod commands;
 mod door;
@@ -21,7 +22,7 @@ pub use changes::net as changes_of;
 pub use error::SessionError;
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attachment, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+    Aborted, Answer, Answered, Attached, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;
@@ -30,4 +31,4 @@ pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
-pub use crate::store::{Page, StoreError, StoredItem, backups};
+pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};

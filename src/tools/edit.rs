@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Access;
 use super::context::Context;
-use super::disk::{self, Content};
 use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
+use super::held::{Content, Held};
 use super::read::helpful;
 use super::refusal::{Refusal, cancelled};
 use super::text::Charset;
 use super::{input, toolbox};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
+use crate::types::tool::{Prepared, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -72,9 +72,9 @@ fn wanted(input: &Input) -> Wanted<'_> {
 }
 
 /// Checks 2 to 9, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<(Change, usize), Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), Refusal> {
     let shown = context.show(&path.path);
-    let found = disk::load(&path.path)?;
+    let found = path.load()?;
     if input.old_string.is_empty() {
         return match found {
             // 2: a new file. An empty one counts as none.
@@ -110,7 +110,7 @@ fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<(Change
     Ok((Change { known_whole, ..change }, replaced))
 }
 
-fn create(context: &Context, input: &Input, path: &ResolvedPath, before: Option<Content>) -> Change {
+fn create(context: &Context, input: &Input, path: &Held, before: Option<Content>) -> Change {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
     Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, after)

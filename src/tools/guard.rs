@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::diff::{self, Diff};
-use super::disk::{self, Content};
+use super::disk;
+use super::held::{Content, Held};
 use super::notebook;
 use super::read::refuse_binary;
 use super::refusal::Refusal;
@@ -53,7 +54,10 @@ pub(super) fn require_known(
 
 /// Whether an error about this file may show what is in it: the model has seen it, or may.
 pub(super) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
-    context.record(&path.path).is_some() || (path.in_workspace && path.care != PathCare::Secret)
+    context.record(&path.path).is_some()
+        || (path.in_workspace
+            && !matches!(path.care, PathCare::Secret | PathCare::HardLinked)
+            && !context.scene.unreadable.covers("Read", &path.path))
 }
 
 /// Checks 5 and 6 of a change inside a file: it is text, and its text comes back byte for byte. A
@@ -118,7 +122,7 @@ pub(super) fn encode(
 
 /// A change that is ready to be made.
 pub(super) struct Change {
-    pub(super) path: ResolvedPath,
+    pub(super) path: Held,
     /// What is replaced; `None` for a new file.
     pub(super) before: Option<Content>,
     pub(super) after: Vec<u8>,
@@ -135,7 +139,7 @@ impl Change {
     /// `old` and `new` are the texts in their original line endings.
     pub(super) fn new(
         context: &Context,
-        path: ResolvedPath,
+        path: Held,
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
@@ -152,7 +156,7 @@ impl Change {
 
     pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
         Prepared {
-            subject: Subject::Edit { path: self.path.clone() },
+            subject: Subject::Edit { path: self.path.resolved.clone() },
             summary: format!(
                 "{verb} {} (+{} −{})",
                 context.show(&self.path.path),
@@ -175,8 +179,8 @@ impl Change {
     pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
         let path = &self.path.path;
         let stamp = match &self.mode_of {
-            Some(like) => disk::create_like(path, call_id, like, &self.after)?,
-            None => disk::replace(path, call_id, self.before.as_ref(), &self.after)?,
+            Some(like) => self.path.create_like(call_id, like, &self.after)?,
+            None => self.path.replace(call_id, self.before.as_ref(), &self.after)?,
         };
         let sha256 = disk::sha256(&self.after);
         let output = format!(
@@ -224,10 +228,10 @@ impl Change {
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.
-pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepared {
+pub(super) fn bare(context: &Context, path: Held, verb: &str) -> Prepared {
     Prepared {
         summary: format!("{verb} {}", context.show(&path.path)),
-        subject: Subject::Edit { path },
+        subject: Subject::Edit { path: path.resolved },
         diff: None,
         read_only: false,
         change: None,
@@ -238,7 +242,7 @@ pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepare
 /// long as the answer tells nothing that the model may not see; protected files are judged first.
 pub(super) fn prepare(
     context: &Context,
-    path: ResolvedPath,
+    path: Held,
     verb: &str,
     plan: Result<Change, Refusal>,
 ) -> Result<Prepared, Refusal> {

@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Access;
 use super::context::Context;
-use super::disk;
 use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
+use super::held::Held;
 use super::read::helpful;
 use super::refusal::{Refusal, cancelled};
 use super::text::Charset;
 use super::{input, toolbox};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
+use crate::types::tool::{Prepared, ToolOutcome};
 
 /// More edits than this in one call are a mistake.
 const MOST_EDITS: usize = 500;
@@ -99,9 +99,9 @@ fn require_edits(input: &Input) -> Result<(), Refusal> {
 }
 
 /// The other checks, in the order of Edit, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<(Change, usize), Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), Refusal> {
     let shown = context.show(&path.path);
-    let found = disk::load(&path.path)?;
+    let found = path.load()?;
     let creates = input.edits.first().is_some_and(|edit| edit.old_string.is_empty());
     let (before, charset, original) = match found {
         found @ (None | Some(_)) if creates => {

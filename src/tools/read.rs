@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use super::care::Access;
 use super::context::Context;
 use super::disk::{self, Stamp};
+use super::held::Held;
 use super::near::similar_path;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset};
 use super::{input, media, notebook, toolbox};
-use crate::types::tool::{PathCare, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome};
+use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Letters of one line.
@@ -58,10 +59,16 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
     let path = context.resolve(&input.file_path, Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
     if path.in_workspace && path.care == PathCare::Ordinary {
-        disk::open(&path.path).map_err(|refusal| helpful(context, &path.path, refusal))?;
+        path.open().map_err(|refusal| helpful(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path: path.resolved },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+    })
 }
 
 /// A missing file is answered with the name that was probably meant.
@@ -69,7 +76,8 @@ pub(super) fn helpful(context: &Context, path: &Path, refusal: Refusal) -> Refus
     if refusal.code != "file_not_found" {
         return refusal;
     }
-    match similar_path(path, &context.scene.workspace) {
+    let hidden = |path: &Path| context.scene.unreadable.covers("Read", path);
+    match similar_path(path, &context.scene.workspace, &hidden) {
         None => refusal,
         Some(similar) => Refusal {
             text: format!("{}. Did you mean {}?", refusal.text, context.show(&similar)),
@@ -85,19 +93,19 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
     let path = context.resolve(&input.file_path, Access::Read)?;
-    toolbox::same_target(prepared, &Subject::Read { path: path.clone() })?;
+    toolbox::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
     read(context, input, &path, stop)
 }
 
 fn read(
     context: &Context,
     input: &Input,
-    path: &ResolvedPath,
+    held: &Held,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
-    let path = &path.path;
+    let path = &held.path;
     let io = |e: std::io::Error| Refusal::io(path, &e);
-    let (mut file, meta) = disk::open(path).map_err(|refusal| helpful(context, path, refusal))?;
+    let (mut file, meta) = held.open().map_err(|refusal| helpful(context, path, refusal))?;
     let stamp = Stamp::of(&meta);
     if notebook::is_notebook(path) {
         return read_notebook(context, input, path, (file, stamp));

@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::care::Places;
 use super::context::{Context, Scene, Settings};
 use super::guard::Change;
+use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
 use super::shell::{Birth, Cells, Swept, Wires};
 use super::{
-    edit, glob, grep, input, inspect, jail, ls, multi_edit, notebook, patch, read, shell, web, write,
+    edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
@@ -27,6 +28,7 @@ pub struct Toolbox {
     settings: Arc<Settings>,
     places: Arc<Places>,
     cells: Arc<Cells>,
+    jails: Arc<Jails>,
     cards: Arc<[ToolCard]>,
     web: web::Client,
 }
@@ -51,12 +53,20 @@ impl Toolbox {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut protected = settings.protected.clone();
-        protected.extend(settings.protected.iter().filter_map(|folder| jail::follow(folder).ok()));
+        protected.extend(settings.protected.iter().filter_map(|folder| resolve::follow(folder).ok()));
         protected.dedup();
-        let home = jail::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
-        let places = Arc::new(Places { home, protected });
+        let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
+        let places = Arc::new(Places::new(&home, &protected));
+        let jails = Arc::new(Jails::new(Arc::clone(&places)));
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
-        Self { settings: Arc::new(settings), places, cells, cards: cards(), web: web::Client::default() }
+        Self {
+            settings: Arc::new(settings),
+            places,
+            cells,
+            jails,
+            cards: cards(),
+            web: web::Client::default(),
+        }
     }
 
     /// For people: how commands are held to their limits here.
@@ -179,6 +189,7 @@ impl Toolbox {
             settings: self.settings.clone(),
             places: self.places.clone(),
             cells: self.cells.clone(),
+            jails: self.jails.clone(),
             scene: scene.clone(),
         }
     }
@@ -268,7 +279,7 @@ pub(super) fn same_target(prepared: &Prepared, now: &Subject) -> Result<(), Refu
 
 /// Refuses if the change is not the one that was judged.
 pub(super) fn same_change(prepared: &Prepared, change: &Change) -> Result<(), Refusal> {
-    same_target(prepared, &Subject::Edit { path: change.path.clone() })?;
+    same_target(prepared, &Subject::Edit { path: change.path.resolved.clone() })?;
     if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {
         return Err(super::disk::changed_content(&change.path.path));
     }

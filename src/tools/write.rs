@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Access;
 use super::context::Context;
-use super::disk;
 use super::guard::{self, Change, Needs};
+use super::held::Held;
 use super::read::refuse_binary;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset, Endings};
 use super::toolbox;
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
+use crate::types::tool::{Prepared, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -55,8 +55,8 @@ pub(super) fn run(
     change.make(call_id, &done, json!({}))
 }
 
-fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<Change, Refusal> {
-    let Some(before) = disk::load(&path.path)? else {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, Refusal> {
+    let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
         return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
     };

@@ -195,6 +195,8 @@ pub enum PathCare {
     Ordinary,
     /// Likely holds secrets: reading asks.
     Secret,
+    /// Has other names (hard links), not all of which were found: judged as if it lay elsewhere.
+    HardLinked,
     /// Run or obeyed automatically: writing asks, whatever the mode.
     AutoExecuted,
     /// Belongs to the daemon or to git's hooks: writing is denied, whatever is granted.

@@ -79,7 +79,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
 }
 
 pub fn someone() -> Option<Origin> {
-    Some(Origin { client: "a client".into(), uid: 1, pid: None })
+    Some(Origin { client: "a client".into(), uid: 1, pid: None, exe: None })
 }
 
 pub fn context() -> Input {

@@ -10,11 +10,12 @@ use super::shape::{Notebook, read};
 use crate::tools::care::Access;
 use crate::tools::context::Context;
 use crate::tools::guard::{self, Needs};
+use crate::tools::held::Held;
 use crate::tools::read::helpful;
 use crate::tools::refusal::{Refusal, cancelled};
-use crate::tools::{disk, input, toolbox};
+use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
+use crate::types::tool::{Prepared, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -100,13 +101,13 @@ pub(in crate::tools) fn run(
 }
 
 /// The checks in the order of Edit, and the change with the number of the cell.
-fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<(guard::Change, usize), Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change, usize), Refusal> {
     let shown = context.show(&path.path);
     if !super::is_notebook(&path.path) {
         return Err(Refusal::new("not_a_notebook", format!("{shown} is no .ipynb file; use Edit"))
             .with(json!({ "path": path.path })));
     }
-    let Some(before) = disk::load(&path.path)? else {
+    let Some(before) = path.load()? else {
         let missing = Refusal::io(&path.path, &std::io::ErrorKind::NotFound.into());
         return Err(helpful(context, &path.path, missing));
     };

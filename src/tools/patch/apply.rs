@@ -16,8 +16,9 @@ use crate::crash;
 use crate::tools::care::Access;
 use crate::tools::context::Context;
 use crate::tools::diff::{self, Diff};
-use crate::tools::disk::{self, Content};
+use crate::tools::disk;
 use crate::tools::guard::{self, Change, Needs};
+use crate::tools::held::{Content, Held};
 use crate::tools::near::nearest;
 use crate::tools::read::helpful;
 use crate::tools::refusal::{Refusal, cancelled};
@@ -25,8 +26,7 @@ use crate::tools::text::{self, Charset, Shown};
 use crate::tools::toolbox;
 use crate::types::ids::CallId;
 use crate::types::tool::{
-    FileChange, PathCare, PlannedChange, PlannedFile, Prepared, ResolvedPath, Subject, ToolOutcome,
-    ToolStatus,
+    FileChange, PathCare, PlannedChange, PlannedFile, Prepared, Subject, ToolOutcome, ToolStatus,
 };
 
 /// A diff for people of all files together is cut here.
@@ -114,7 +114,7 @@ pub(in crate::tools) fn run(
 
 /// A path that the patch touches, in the order in which they are judged.
 struct Target {
-    path: ResolvedPath,
+    path: Held,
     removes: bool,
 }
 
@@ -151,7 +151,7 @@ fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, R
     Ok(targets)
 }
 
-fn twice(context: &Context, path: &ResolvedPath) -> Refusal {
+fn twice(context: &Context, path: &Held) -> Refusal {
     Refusal::new(
         "duplicate_file",
         format!("{} comes up twice in the patch; say everything about a file in one section. Nothing was changed.", context.show(&path.path)),
@@ -161,7 +161,7 @@ fn twice(context: &Context, path: &ResolvedPath) -> Refusal {
 
 fn subject(targets: &[Target]) -> Subject {
     let parts = targets.iter().map(|target| {
-        let path = target.path.clone();
+        let path = target.path.resolved.clone();
         if target.removes { Subject::Delete { path } } else { Subject::Edit { path } }
     });
     Subject::Several { parts: parts.collect() }
@@ -170,11 +170,11 @@ fn subject(targets: &[Target]) -> Subject {
 /// One file as it will be.
 enum Step {
     Write(Box<Change>),
-    Remove { path: ResolvedPath, before: Content, diff: Diff },
+    Remove { path: Held, before: Content, diff: Diff },
 }
 
 impl Step {
-    fn path(&self) -> &ResolvedPath {
+    fn path(&self) -> &Held {
         match self {
             Step::Write(change) => &change.path,
             Step::Remove { path, .. } => path,
@@ -233,7 +233,7 @@ fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Re
         let source = match &section {
             Section::Add { path, .. } | Section::Delete { path } | Section::Update { path, .. } => *path,
         };
-        let path = context.resolve(source, Access::Edit)?.path;
+        let path = context.resolve(source, Access::Edit)?.path.clone();
         if let Some(at) = places.get(&path) {
             if let (Section::Update { hunks, .. }, Section::Update { hunks: more, .. }) =
                 (&mut merged[*at].1, section)
@@ -275,8 +275,8 @@ fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Re
     Ok(steps)
 }
 
-fn require_free(context: &Context, path: &ResolvedPath) -> Result<Option<Content>, Refusal> {
-    match disk::load(&path.path)? {
+fn require_free(context: &Context, path: &Held) -> Result<Option<Content>, Refusal> {
+    match path.load()? {
         None => Ok(None),
         Some(empty) if empty.bytes.is_empty() => Ok(Some(empty)),
         Some(content) => Err(Refusal::new(
@@ -290,7 +290,7 @@ fn require_free(context: &Context, path: &ResolvedPath) -> Result<Option<Content
     }
 }
 
-fn add(context: &Context, path: ResolvedPath, lines: &[&str]) -> Result<Step, Refusal> {
+fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, Refusal> {
     let before = require_free(context, &path)?;
     let content: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     let after = content.clone().into_bytes();
@@ -300,8 +300,8 @@ fn add(context: &Context, path: ResolvedPath, lines: &[&str]) -> Result<Step, Re
 }
 
 /// What is removed needs not have been read (it may be binary), but what was read must be unchanged.
-fn remove(context: &Context, path: ResolvedPath) -> Result<Step, Refusal> {
-    let Some(before) = disk::load(&path.path)? else { return Err(missing(context, &path)) };
+fn remove(context: &Context, path: Held) -> Result<Step, Refusal> {
+    let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     if context.record(&path.path).is_some() {
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
@@ -321,14 +321,14 @@ fn remove(context: &Context, path: ResolvedPath) -> Result<Step, Refusal> {
     Ok(Step::Remove { path, before, diff })
 }
 
-fn missing(context: &Context, path: &ResolvedPath) -> Refusal {
+fn missing(context: &Context, path: &Held) -> Refusal {
     let refusal = Refusal::io(&path.path, &std::io::ErrorKind::NotFound.into());
     helpful(context, &path.path, refusal)
 }
 
 /// The checks of Edit, in its order, for every hunk.
-fn update(context: &Context, path: ResolvedPath, hunks: &[Hunk<'_>]) -> Result<Change, Refusal> {
-    let Some(before) = disk::load(&path.path)? else { return Err(missing(context, &path)) };
+fn update(context: &Context, path: Held, hunks: &[Hunk<'_>]) -> Result<Change, Refusal> {
+    let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     // Without permission to read, not even "it is not in there" may be told.
     if !guard::may_show_content(context, &path) {
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
@@ -352,7 +352,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    fn refusal(self, context: &Context, path: &ResolvedPath, text: &str) -> Refusal {
+    fn refusal(self, context: &Context, path: &Held, text: &str) -> Refusal {
         let shown = context.show(&path.path);
         let what = if self.is_anchor { "the line after @@ is" } else { "the kept and removed lines are" };
         let mut message = format!("the hunk at line {} of the patch: {what} not in {shown}", self.number);
@@ -541,8 +541,8 @@ fn one(context: &Context, call_id: CallId, step: Step) -> Result<ToolOutcome, Re
             change.make(call_id, &done, json!({}))
         }
         Step::Remove { path, before, diff } => {
-            disk::remove(&path.path, &before)?;
-            let path = path.path;
+            path.remove(&before)?;
+            let path = path.resolved.path;
             let detail = json!({
                 "path": path, "removed_file": true, "sha256_before": before.sha256,
                 "added": diff.added, "removed": diff.removed,

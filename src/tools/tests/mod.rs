@@ -1,8 +1,10 @@
 //! The tools through their front door, on real folders and processes.
 
 mod bash;
+mod cases;
 mod edits;
 mod files;
+mod paths;
 mod search;
 mod web;
 
@@ -54,6 +56,7 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unreadable: Default::default(),
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
