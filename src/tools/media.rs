@@ -55,7 +55,8 @@ pub(super) fn read_pdf(
     let Some(made) = tokio::runtime::Handle::current().block_on(work) else { return Ok(cancelled()) };
 
     let lines: Vec<Page> = made.text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let Some(total) = lines.iter().find_map(|line| line.pages) else {
+    // One without pages was mended beyond recognition, or never was one.
+    let Some(total) = lines.iter().find_map(|line| line.pages).filter(|pages| *pages > 0) else {
         let why = made.broken.unwrap_or_else(|| "it has no pages".into());
         return Err(Refusal::new("not_convertible", format!("{shown} could not be read: {why}"))
             .with(json!({ "path": path, "problem": why })));

@@ -66,15 +66,14 @@ async fn the_machine_itself_is_no_page_unless_the_configuration_says_so() {
 }
 
 #[tokio::test]
-async fn hostile_documents_harm_only_the_process_that_reads_them() {
-    let pages = Pages::serve(|_| Pages::page("text/html", "<div>".repeat(1_500_000)));
+async fn nested_documents_are_read_or_refused_and_the_daemon_lives() {
+    let pages = Pages::serve(|_| Pages::page("text/html", format!("{}deep", "<div>".repeat(1_000))));
     let house = House::plan().config(OPEN).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
     let daemon = house.pid();
-    // Nested as deep as no stack is, and a PDF of the same kind.
     let page = run(&house, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
-    assert!(page["status"] == "completed" || page["code"] == "not_convertible", "{page}");
+    assert!(page["output"].as_str().is_some_and(|text| text.contains("deep")), "{page}");
     let mut pdf = String::from("%PDF-1.4\n1 0 obj\n");
     write!(pdf, "{}\nendobj\n", "[".repeat(3_000_000)).expect("a text");
     pdf.push_str("trailer\n<< /Root 1 0 R >>\nstartxref\n9\n%%EOF\n");

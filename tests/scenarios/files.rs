@@ -81,7 +81,8 @@ async fn all_the_changes_of_a_session_are_one_diff_a_file_also_after_a_restart()
     let session = house.client("bob").await.join(&session);
     assert_eq!(diff(&session).await, files);
     let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().expect("a number")).await;
-    run(&house, &session, &mut seen, vec![edit("src/a.txt", "else", "new")]).await;
+    let read = ("Read", json!({"file_path": "src/a.txt"}));
+    run(&house, &session, &mut seen, vec![read, edit("src/a.txt", "else", "new")]).await;
     let after = diff(&session).await;
     assert_eq!(after[2]["exact"], false, "{after:?}");
 

@@ -13,7 +13,7 @@ pub const DOCUMENT_ARGUMENT: &str = "--convert-document";
 /// Memory, in bytes of address space.
 const MEMORY: u64 = 1 << 30;
 /// Seconds of processor time.
-const CPU: u64 = 20;
+const CPU: u64 = 10;
 /// Bytes of a document.
 pub(super) const LARGEST: u64 = 48 << 20;
 /// The parsers recurse: this much stack lets every sane document through.

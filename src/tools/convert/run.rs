@@ -12,7 +12,7 @@ use crate::proc;
 use crate::tools::context::Settings;
 
 /// Wall time of a conversion.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes of text that are taken.
 const LARGEST_TEXT: u64 = 8 << 20;
 
