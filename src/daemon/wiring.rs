@@ -65,6 +65,8 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             resume_base_ms: config.retry.resume_base_ms,
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
+            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
         }),
         rules: Arc::new(rules),
@@ -136,7 +138,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 system_role: given.system_role.unwrap_or(default.system_role),
                 price: given.price,
                 thinking: given.thinking.unwrap_or(default.thinking),
-                vision: given.vision.unwrap_or(default.vision),
+                vision: given.vision.or(default.vision),
             };
             (name.clone(), made)
         })

@@ -11,6 +11,7 @@ mod prompt;
 mod question;
 mod recover;
 mod repair;
+mod result;
 mod retry;
 mod said;
 mod state;

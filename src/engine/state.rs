@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::said::Said;
+use crate::types::blob::Attachment;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
@@ -33,6 +34,10 @@ pub struct Settings {
     pub resume_base_ms: u64,
     /// What becomes of interrupted turns of sessions that do not say.
     pub on_restart: OnRestart,
+    /// Bytes of one tool result that the model is shown (Q14).
+    pub result_bytes: usize,
+    /// The same of all results of one message.
+    pub results_bytes: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolCard]>,
 }
@@ -47,6 +52,8 @@ impl Default for Settings {
             max_resumes: 3,
             resume_base_ms: 2_000,
             on_restart: OnRestart::Resume,
+            result_bytes: 128 * 1024,
+            results_bytes: 256 * 1024,
             tools: Arc::from([]),
         }
     }
@@ -182,7 +189,7 @@ pub(super) enum Stage {
     /// The daemon died while it ran, and a person says what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.
-    Done { output: String, is_error: bool },
+    Done { output: String, is_error: bool, attachments: Vec<Attachment> },
 }
 
 impl Call {

@@ -21,6 +21,7 @@ mod fault;
 pub mod fuzz;
 mod http;
 mod keys;
+mod media;
 mod models;
 mod openai_chat;
 mod record;

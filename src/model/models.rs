@@ -340,6 +340,7 @@ mod tests {
                 messages: vec![],
                 tools: [].into(),
                 max_output_tokens: None,
+                media: Default::default(),
             };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);

@@ -4,6 +4,7 @@ mod abort;
 mod answer;
 mod approve;
 mod backup;
+mod blob;
 mod convert;
 mod create;
 mod daemon;
@@ -47,6 +48,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.unsubscribe", subscribe::unsubscribe)?;
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
+    params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "permission.list", permission::list)?;
     Ok(module.into())
 }

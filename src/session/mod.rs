@@ -23,7 +23,7 @@ pub use handle::{
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;
-pub use registry::Registry;
+pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.

@@ -5,6 +5,7 @@
 //! summaries, written in the same transaction.
 
 mod backup;
+mod blobs;
 mod error;
 mod health;
 mod lies;
@@ -30,6 +31,7 @@ mod tests;
 mod trip_tests;
 
 pub use backup::problems;
+pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};

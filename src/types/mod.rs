@@ -1,5 +1,6 @@
 //! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
 
+pub mod blob;
 pub mod event;
 pub mod ids;
 pub mod message;
@@ -10,6 +11,7 @@ pub mod session;
 pub mod time;
 pub mod tool;
 pub mod usage;
+pub mod wire;
 
 pub use event::{Envelope, Event, Fact, Origin};
 pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};

@@ -11,6 +11,7 @@ use crate::model::{self, Models};
 use crate::session::{House, NewSessionRequest, Settings, Setup, Submission};
 use crate::store::{Store, StoreOwner};
 use crate::tools::{self, Toolbox};
+use crate::types::event::Envelope;
 use crate::types::event::{Event, Origin};
 use crate::types::message::InputBlock;
 use crate::types::permission::Mode;
