@@ -42,6 +42,7 @@ mod run;
 mod submit;
 mod summary;
 mod watch;
+mod whole;
 mod wire;
 
 #[cfg(test)]

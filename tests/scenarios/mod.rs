@@ -6,6 +6,7 @@ mod answer;
 mod approve;
 mod attach;
 mod bad_input;
+mod blobs;
 mod busy;
 mod commands;
 mod crash;
