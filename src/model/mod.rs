@@ -24,10 +24,12 @@ mod keys;
 mod media;
 mod models;
 mod openai_chat;
+mod openai_responses;
 mod record;
 mod replay;
 mod request_hash;
 mod settings;
+mod signature;
 mod sse;
 #[cfg(any(test, feature = "fuzzing"))]
 mod testing;

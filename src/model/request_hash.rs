@@ -91,6 +91,7 @@ mod tests {
             tools: [].into(),
             max_output_tokens: None,
             media: Default::default(),
+            previous_response_id: None,
         }
     }
 

@@ -3,6 +3,7 @@
 mod abort;
 mod answer;
 mod approve;
+mod audit;
 mod backup;
 mod blob;
 mod convert;
@@ -14,12 +15,14 @@ mod list;
 mod office;
 mod params;
 mod permission;
+mod refusals;
 mod submit;
 mod subscribe;
 
 use jsonrpsee::{Methods, RpcModule};
 
 pub use office::{ConfigState, Info, Office, Refused, ReloadRequest};
+pub use refusals::Refusals;
 
 /// Every method of the contract, ready to be served.
 ///
@@ -50,5 +53,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.items", items::items)?;
     params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "permission.audit", audit::audit)?;
+    params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())
 }

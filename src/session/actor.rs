@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::audit;
 use super::door::Door;
 use super::error::SessionError;
 use super::feed::Feed;
@@ -326,6 +327,7 @@ impl Actor {
             let snapshot = next.as_ref().map(Engine::snapshot);
             let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
             prepared.append.processes = journal::deaths(plan, &self.state.born);
+            prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {

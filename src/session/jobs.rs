@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{House, Settings};
+use super::house::{House, Settings, Setup};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
-use crate::judge::{Policy, Rule, judge};
+use crate::judge::{Policy, Rule, is_unreadable, judge};
 use crate::store::{SessionKey, Store, StoreError};
-use crate::tools::{Birth, Scene};
+use crate::tools::{Birth, Scene, Unreadable};
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::ids::{BlobId, CallId, Seq, TurnId};
 use crate::types::message::{Block, ToolCall};
@@ -91,6 +91,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unreadable: Unreadable::default(),
         };
         Self {
             scene: Arc::new(scene),
@@ -261,10 +262,11 @@ impl Jobs {
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
         let setup = self.house.setup();
+        let scene = seen(&setup, &around);
         self.start(async move {
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
-                let looked = AssertUnwindSafe(setup.tools.prepare(call, &around.scene)).catch_unwind().await;
+                let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
                         let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
@@ -296,11 +298,12 @@ impl Jobs {
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
+        let scene = seen(&setup, &around);
         self.running.spawn(async move {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &around.scene, progress, births, stop);
+            let run = setup.tools.run(&call, &prepared, &scene, progress, births, stop);
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {
@@ -357,6 +360,24 @@ async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMa
 
 fn panicked() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
+}
+
+/// The scene of a call, with what the rules of this moment keep from being read.
+fn seen(setup: &Arc<Setup>, around: &Surroundings) -> Scene {
+    let (setup, safe_mode, mode) = (Arc::clone(setup), around.safe_mode, around.mode);
+    let workspace = around.scene.workspace.clone();
+    let unreadable = Unreadable::new(move |tool, path| {
+        let policy = Policy {
+            mode,
+            rules: &setup.settings.rules,
+            grants: &[],
+            workspace: &workspace,
+            home: &setup.settings.home,
+            safe_mode,
+        };
+        is_unreadable(&policy, tool, path)
+    });
+    Scene { unreadable, ..Scene::clone(&around.scene) }
 }
 
 /// What the rules say of a call.

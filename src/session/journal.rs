@@ -87,6 +87,7 @@ pub(super) fn prepare(
         idempotency,
         processes: Vec::new(),
         blobs,
+        audit: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
     Prepared { append, lines }
@@ -104,6 +105,7 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
         blobs: Vec::new(),
+        audit: Vec::new(),
         sync: Sync::Normal,
     }
 }

@@ -2,6 +2,7 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod audit;
 mod commands;
 mod door;
 mod error;
@@ -28,4 +29,4 @@ pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
-pub use crate::store::{Page, StoreError, StoredItem, backups};
+pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};

@@ -10,6 +10,7 @@ use dashmap::DashMap;
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
+use super::audit;
 use super::error::SessionError;
 use super::handle::{Answer, Answered, Chosen, Keyed, Resident};
 use super::house::{House, Setup};
@@ -17,7 +18,8 @@ use super::journal;
 use super::request::NewSessionRequest;
 use crate::crash;
 use crate::engine::Engine;
-use crate::store::{Idempotency, NewSession, StoreError, StoredRequest};
+use crate::store::{Idempotency, NewSession, StoreError, StoredRequest, Sync};
+use crate::types::audit::AuditNote;
 use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
@@ -158,8 +160,10 @@ impl Registry {
             digest: keyed.digest,
             reply: id.to_string(),
         });
-        let new =
-            NewSession { session_id: id, spec: spec.clone(), at: now, rows: vec![row], blobs, idempotency };
+        let audit = audit::of_creation(&envelope, spec.mode).into_iter().collect();
+        let spec_of = spec.clone();
+        let rows = vec![row];
+        let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };
         match house.store.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
@@ -445,6 +449,14 @@ impl Registry {
         self.inner.house.store.delete(handle.key(), idempotency, self.inner.house.clock.now()).await?;
         self.inner.live.remove(&id);
         Ok(())
+    }
+
+    /// Writes down what was decided outside of any session.
+    ///
+    /// # Errors
+    /// It was not written.
+    pub async fn note(&self, note: AuditNote) -> Result<(), SessionError> {
+        Ok(self.inner.house.store.record(vec![note], Sync::Normal).await?)
     }
 
     /// Sessions whose task runs.

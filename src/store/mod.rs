@@ -4,6 +4,7 @@
 //! through a small read-only pool. The journal (`event`) is the truth; the other tables are
 //! summaries, written in the same transaction.
 
+mod audit;
 mod backup;
 mod blobs;
 mod error;
@@ -22,6 +23,8 @@ mod summaries;
 mod writer;
 
 #[cfg(test)]
+mod audit_tests;
+#[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
 mod power_tests;
@@ -30,6 +33,7 @@ mod tests;
 #[cfg(test)]
 mod trip_tests;
 
+pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
 pub use blobs::StoredBlob;
 pub use error::StoreError;

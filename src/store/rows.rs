@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::types::audit::AuditNote;
 use crate::types::blob::Blob;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
@@ -142,6 +143,8 @@ pub struct Append {
     pub processes: Vec<ProcessRow>,
     /// Contents that the rows refer to. One that is there already stays as it is.
     pub blobs: Vec<Blob>,
+    /// Decisions that these rows tell of.
+    pub audit: Vec<AuditNote>,
     /// How sure.
     pub sync: Sync,
 }
@@ -159,6 +162,8 @@ pub struct NewSession {
     pub rows: Vec<Row>,
     /// Contents that they refer to.
     pub blobs: Vec<Blob>,
+    /// Decisions that these rows tell of.
+    pub audit: Vec<AuditNote>,
     /// A reply to remember.
     pub idempotency: Option<Idempotency>,
 }

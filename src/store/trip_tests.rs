@@ -70,6 +70,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         at: Timestamp(5),
         rows: vec![row(1, None)],
         blobs: Vec::new(),
+        audit: Vec::new(),
         idempotency,
     }
 }
@@ -93,6 +94,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         blobs: Vec::new(),
+        audit: Vec::new(),
         sync: Sync::Normal,
     }
 }

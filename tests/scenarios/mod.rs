@@ -25,6 +25,7 @@ mod processes;
 mod reload;
 mod restart;
 mod resume;
+mod roles;
 mod storage;
 mod streams;
 mod submit;

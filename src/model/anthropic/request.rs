@@ -14,6 +14,7 @@ use crate::types::model::ModelRequest;
 
 use super::super::media::Media;
 use super::super::settings::ModelSettings;
+use super::super::signature::is_sealed;
 
 /// The provider demands a limit; this one every model of it can do.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
@@ -191,11 +192,11 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
     let content = match block {
         Block::Text { text } if text.trim().is_empty() => return None,
         Block::Text { text } => Content::Text { text },
-        Block::Thinking { text, signature: Some(signature) } => {
+        Block::Thinking { text, signature: Some(signature) } if !is_sealed(signature) => {
             Content::Thinking { thinking: text, signature }
         }
         // Reasoning of another provider.
-        Block::Thinking { signature: None, .. } => return None,
+        Block::Thinking { .. } => return None,
         Block::RedactedThinking { data } => Content::RedactedThinking { data },
         Block::ToolCall(call) => Content::ToolUse {
             id: wire_id(&call.provider_id, &call.call_id),

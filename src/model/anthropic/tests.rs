@@ -261,6 +261,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         .into(),
         max_output_tokens: None,
         media: Default::default(),
+        previous_response_id: None,
     }
 }
 

@@ -19,7 +19,15 @@ async fn check(played: Played) {
     let Event::SessionCreated(spec) = played.created.event.clone() else { panic!("the first event") };
     let (id, at) = (played.created.session_id, played.created.at_ms);
     let (row, ..) = write(&played.created, None);
-    let new = NewSession { session_id: id, spec, at, rows: vec![row], blobs: Vec::new(), idempotency: None };
+    let new = NewSession {
+        session_id: id,
+        spec,
+        at,
+        rows: vec![row],
+        blobs: Vec::new(),
+        audit: Vec::new(),
+        idempotency: None,
+    };
     let key = store.create(new).await.unwrap();
 
     // As the session does it: decide → write, with the summary of what is about to be.

@@ -141,6 +141,7 @@ impl House {
             at: Timestamp(0),
             rows: Vec::new(),
             blobs: Vec::new(),
+            audit: Vec::new(),
             idempotency: None,
         };
         let key = store.create(new).await.unwrap();
@@ -312,6 +313,7 @@ impl House {
             idempotency: None,
             processes: Vec::new(),
             blobs: Vec::new(),
+            audit: Vec::new(),
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();
