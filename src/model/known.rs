@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(mine.price.map(|price| price.input), Some(9.0));
         assert_eq!(
             (mine.max_output_tokens, mine.vision, mine.context_window),
-            (Some(100), false, Some(128_000))
+            (Some(100), Some(false), Some(128_000))
         );
     }
 }
