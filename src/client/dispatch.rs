@@ -10,7 +10,9 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
-use super::{abort, answer, approve, attach, audit, backup, daemon, demo, doctor, list, logs, rpc, submit};
+use super::{
+    abort, answer, approve, attach, audit, backup, daemon, demo, doctor, list, logs, rpc, submit, trust,
+};
 use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
@@ -78,6 +80,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
+        Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
         }

@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::house::{House, Settings, Setup};
+use super::trust;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, is_unreadable, judge};
@@ -209,14 +210,25 @@ impl Jobs {
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
+        let house = Arc::clone(&self.house);
         self.start(async move {
-            let gathered = tokio::task::spawn_blocking(move || workspace::gather(&request)).await.ok()?;
+            let trusted = house.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                None
+            });
+            let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,
-                withheld: gathered.withheld,
+                untrusted: gathered.untrusted,
             })
         });
+    }
+
+    /// Looks whether something in the workspace waits for trust.
+    pub fn look_around(&mut self, cwd: PathBuf) {
+        let house = Arc::clone(&self.house);
+        self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
     }
 
     pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
@@ -258,15 +270,16 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
-        let setup = self.house.setup();
+        let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         let scene = seen(&setup, &around);
         self.start(async move {
+            let settings = trust::settings(&house, &around.scene.workspace).await;
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
-                        let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = verdict(&settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),

@@ -19,6 +19,7 @@ mod saved;
 mod script;
 mod site;
 mod summaries;
+mod trust;
 mod writer;
 
 #[cfg(test)]
@@ -42,3 +43,4 @@ pub use rolling::backups;
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
 };
+pub use trust::TrustChange;
