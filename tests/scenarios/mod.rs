@@ -7,6 +7,7 @@ mod approve;
 mod attach;
 mod bad_input;
 mod busy;
+mod canary;
 mod commands;
 mod crash;
 mod framings;
