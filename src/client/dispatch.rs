@@ -62,6 +62,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
         _ => {}
     }
+    // Our connection has a person's word: no process of the same user may take it out of our hands. Where
+    // the kernel will not have it, there is nothing to be done about it.
+    let _ = nix::sys::prctl::set_dumpable(false);
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
     let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
