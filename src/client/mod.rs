@@ -42,6 +42,7 @@ mod rpc;
 mod run;
 mod submit;
 mod summary;
+mod trust;
 mod watch;
 mod whole;
 mod wire;

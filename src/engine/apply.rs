@@ -65,6 +65,7 @@ impl State {
                 self.requires = *requires;
             }
             Event::SessionContext { system, .. } => self.system = Some(Arc::from(system.as_str())),
+            Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
                 self.requires = None;

@@ -125,9 +125,10 @@ impl Engine {
         let mut draft = Draft::new(self, now);
         match input {
             Input::Submit(submit) => draft.submit(submit)?,
-            Input::ContextReady { system, sources, withheld } => {
-                draft.context_ready(system, sources, withheld);
+            Input::ContextReady { system, sources, untrusted } => {
+                draft.context_ready(system, sources, untrusted);
             }
+            Input::Untrusted(untrusted) => draft.ask_for_trust(untrusted),
             Input::ModelDone { token, reply, cost_usd_micros, duration_ms } => {
                 draft.model_done(token, *reply, cost_usd_micros, duration_ms);
             }

@@ -74,6 +74,8 @@ pub(super) struct State {
     pub status: SessionState,
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
+    /// What of the workspace trust was asked for last.
+    pub trust_asked: Option<String>,
     pub transcript: Arc<Vec<Arc<Message>>>,
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
@@ -263,6 +265,12 @@ impl Engine {
         &self.state.spec
     }
 
+    /// Whether the system prompt is put together, and the workspace was looked at for it.
+    #[must_use]
+    pub fn has_context(&self) -> bool {
+        self.state.system.is_some()
+    }
+
     /// Which session.
     #[must_use]
     pub fn session_id(&self) -> SessionId {
@@ -404,6 +412,7 @@ impl State {
             status: SessionState::Idle,
             requires: None,
             system: None,
+            trust_asked: None,
             transcript: Arc::default(),
             continues: None,
             turn: None,

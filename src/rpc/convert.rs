@@ -57,6 +57,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             format!("after_seq is beyond the journal, which ends at {last_seq}"),
         )
         .with("last_seq", last_seq),
+        SessionError::StaleTrust { digest } => Fault::new(
+            Code::StalePrecondition,
+            "digest: the folder has changed since; look at it again with workspace.status",
+        )
+        .with("path", "digest")
+        .with("digest", digest),
         SessionError::BadParam(path, why) => {
             Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
         }

@@ -18,6 +18,7 @@ mod permission;
 mod refusals;
 mod submit;
 mod subscribe;
+mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
 
@@ -53,6 +54,9 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.items", items::items)?;
     params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "workspace.status", workspace::status)?;
+    params::serve(m, "workspace.trust", workspace::trust)?;
+    params::serve(m, "workspace.untrust", workspace::untrust)?;
     params::serve(m, "permission.audit", audit::audit)?;
     params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())

@@ -419,6 +419,7 @@ impl Actor {
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
                     user_dir: self.house.setup().settings.user_dir.clone(),
+                    trusted: None,
                 });
             }
             Effect::CallModel { token, request } => self.jobs.call_model(token, self.key, *request),

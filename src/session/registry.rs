@@ -215,27 +215,28 @@ impl Registry {
         }
     }
 
-    async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
-        let setup = self.inner.house.setup();
-        let settings = &setup.settings;
-        let path = Path::new(&request.cwd);
+    /// A folder as the kernel knows it: absolute and free of links.
+    pub(super) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
+        let path = Path::new(asked);
         if !path.is_absolute() {
-            let why = format!("expected an absolute path, got {:?}", request.cwd);
+            let why = format!("expected an absolute path, got {asked:?}");
             return Err(SessionError::BadParam("cwd", why));
         }
         let cwd = match tokio::fs::canonicalize(path).await {
             Ok(cwd) if cwd.is_dir() => cwd,
-            Ok(_) => return Err(SessionError::BadParam("cwd", format!("{} is not a folder", request.cwd))),
+            Ok(_) => return Err(SessionError::BadParam("cwd", format!("{asked} is not a folder"))),
             Err(error) => {
-                return Err(SessionError::BadParam(
-                    "cwd",
-                    format!("could not open {}: {error}", request.cwd),
-                ));
+                return Err(SessionError::BadParam("cwd", format!("could not open {asked}: {error}")));
             }
         };
-        let Some(cwd) = cwd.to_str().map(String::from) else {
-            return Err(SessionError::BadParam("cwd", "the path is not valid UTF-8".into()));
-        };
+        let cwd = cwd.to_str().map(String::from);
+        cwd.ok_or_else(|| SessionError::BadParam("cwd", "the path is not valid UTF-8".into()))
+    }
+
+    async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
+        let setup = self.inner.house.setup();
+        let settings = &setup.settings;
+        let cwd = self.folder(&request.cwd).await?;
         let mode = request.mode.unwrap_or(settings.mode);
         match mode {
             Mode::Plan => {

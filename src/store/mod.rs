@@ -20,6 +20,7 @@ mod saved;
 mod script;
 mod site;
 mod summaries;
+mod trust;
 mod writer;
 
 #[cfg(test)]
@@ -46,3 +47,4 @@ pub use rolling::backups;
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
 };
+pub use trust::TrustChange;

@@ -16,6 +16,7 @@ use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use super::site::Site;
+use super::trust::TrustChange;
 use crate::crash;
 use crate::types::audit::{AuditHead, AuditNote};
 use crate::types::ids::{CallId, RequestId};
@@ -49,6 +50,7 @@ pub(super) enum Command {
     /// Writes something that changes nothing.
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
+    Trust(Box<TrustChange>, Answer<()>),
     /// Decisions that belong to no journal.
     Record(Vec<AuditNote>, Sync, Answer<()>),
     Close,
@@ -123,6 +125,10 @@ impl Writer {
                     Command::Forget(calls, answer) => {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.forget(&calls).await);
+                    }
+                    Command::Trust(change, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.trust(&change).await);
                     }
                     Command::Record(notes, sync, answer) => {
                         self.flush(&mut appends).await;
@@ -254,6 +260,36 @@ impl Writer {
         };
         let done = self.undone(done).await;
         self.said(done)
+    }
+
+    async fn trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => self.write_trust(change).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn write_trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
+        let mut head = self.take_head().await?;
+        let mut script = Script::begin(&mut self.connection, true).await?;
+        match &change.digest {
+            Some(digest) => {
+                script.sql().push("insert or replace into trust (cwd, digest, at_ms) ");
+                script.sql().push_values([digest], |mut values, digest| {
+                    values.push_bind(&change.cwd).push_bind(digest).push_bind(change.note.at_ms.0);
+                });
+            }
+            None => {
+                script.sql().push("delete from trust where cwd = ").push_bind(&change.cwd);
+            }
+        }
+        script.end(true).await?;
+        audit::insert(&mut script, &mut head, std::slice::from_ref(&change.note)).await?;
+        script.commit().await?;
+        self.head = Some(head);
+        Ok(())
     }
 
     async fn write_notes(&mut self, notes: &[AuditNote]) -> Result<(), StoreError> {

@@ -181,6 +181,9 @@ pub enum Event {
         cwd: String,
         /// What is left out until then.
         parts: Vec<String>,
+        /// Of all of it: `workspace.trust` takes it.
+        #[serde(default)]
+        digest: String,
     },
     /// An input waits for the running turn to end.
     #[serde(rename = "turn.queued")]

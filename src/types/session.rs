@@ -373,6 +373,15 @@ pub struct TurnError {
     pub message: String,
 }
 
+/// What of a folder waits for its user's trust (S22).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Untrusted {
+    /// Of all of it: trust is given to exactly this.
+    pub digest: String,
+    /// What is left out until then, for people.
+    pub parts: Vec<String>,
+}
+
 /// A permission request as clients see it (P5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionRequest {

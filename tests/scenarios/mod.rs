@@ -8,6 +8,7 @@ mod attach;
 mod bad_input;
 mod blobs;
 mod busy;
+mod canary;
 mod commands;
 mod crash;
 mod framings;
