@@ -115,6 +115,7 @@ impl Draft<'_> {
                         request,
                         read_only: prepared.read_only,
                         change: prepared.change,
+                        sandbox: prepared.sandbox,
                     },
                 );
             }
@@ -210,6 +211,7 @@ impl Draft<'_> {
                     allowed_by,
                     read_only: prepared.read_only,
                     change: prepared.change.clone(),
+                    sandbox: prepared.sandbox,
                 },
             );
             self.effect(Effect::RunTool { call, prepared });

@@ -89,6 +89,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unattended: spec.background,
         };
         Self {
             scene: Arc::new(scene),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::care::{Access, Places};
 use super::jail;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, Limits};
+use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, SandboxSettings};
 use crate::types::ids::SessionId;
 use crate::types::tool::{ReadRecord, ResolvedPath};
 
@@ -38,6 +38,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where commands get a cgroup of their own.
     pub cgroup: CgroupSetting,
+    /// What else commands are held by.
+    pub sandbox: SandboxSettings,
 }
 
 impl Settings {
@@ -56,6 +58,8 @@ impl Settings {
             instance: String::new(),
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
+            // Nothing says yet where temporary files go, nor what is to be hidden.
+            sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
         }
     }
 }
@@ -71,6 +75,8 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    /// Nobody looks on (P6): commands are held more strictly.
+    pub unattended: bool,
 }
 
 /// One call's view of the world. Cheap to clone.

@@ -34,7 +34,14 @@ pub(super) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest firs
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     let (path, _) = target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
 }
 
 /// A pattern below a folder.

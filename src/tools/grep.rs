@@ -97,7 +97,14 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
     let path = walk::root(context, input.path.as_deref())?;
     walker(input, &path.path)?;
     let summary = format!("Grep {:?} in {}", input.pattern, context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
 }
 
 fn matcher(input: &Input) -> Result<RegexMatcher, Refusal> {

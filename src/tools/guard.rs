@@ -96,6 +96,7 @@ impl Change {
             ),
             diff: Some(self.diff.text.clone()),
             read_only: false,
+            sandbox: None,
             change: Some(PlannedChange {
                 sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
                 sha256_after: disk::sha256(&self.after),
@@ -161,6 +162,7 @@ pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepare
         diff: None,
         read_only: false,
         change: None,
+        sandbox: None,
     }
 }
 

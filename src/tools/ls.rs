@@ -31,7 +31,14 @@ pub(super) const DESCRIPTION: &str = "Lists a folder, hidden files included. Fol
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     let path = walk::root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
 }
 
 pub(super) fn run(

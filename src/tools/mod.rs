@@ -37,5 +37,7 @@ mod write;
 mod tests;
 
 pub use context::{Scene, Settings};
-pub use shell::{Birth, CgroupSetting, Limits, Swept};
-pub use toolbox::Toolbox;
+pub use shell::{
+    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Swept,
+};
+pub use toolbox::{SandboxReport, Toolbox};

@@ -57,7 +57,14 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
         disk::open(&path.path).map_err(|refusal| helpful(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
 }
 
 /// A missing file is answered with the name that was probably meant.

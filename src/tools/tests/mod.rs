@@ -2,6 +2,7 @@
 
 mod bash;
 mod files;
+mod sandbox;
 mod search;
 
 use std::collections::HashMap;
@@ -33,7 +34,10 @@ impl Room {
     }
 
     fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap(), change)
+    }
+
+    fn within(dir: tempfile::TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let root = dir.path().canonicalize().unwrap();
         for folder in ["ws", "home", "data"] {
             std::fs::create_dir(root.join(folder)).unwrap();
@@ -52,6 +56,7 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unattended: false,
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
