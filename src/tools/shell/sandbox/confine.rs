@@ -94,7 +94,7 @@ impl Confined {
                 confined.placed = Placed::new(&layout.absent)?;
                 let fd = readable(&filter::bytes(&filter()?))?;
                 let is_root = nix::unistd::geteuid().is_root();
-                let mut wrapper: Vec<OsString> = vec!["bwrap".into()];
+                let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
                 wrapper.extend(bubble::arguments(&layout, &nothing, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 confined.wrapper = wrapper;
@@ -131,6 +131,7 @@ impl Confined {
         channel: Option<RawFd>,
     ) {
         let held = Arc::clone(&self.held);
+        let parent = nix::unistd::getpid();
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
         // SAFETY: between fork and exec only async-signal-safe calls are made (setsid, open, write,
         // setrlimit, close_range, fcntl, prctl, capset, landlock_restrict_self, seccomp), nothing is
@@ -138,6 +139,12 @@ impl Confined {
         // ours, which outlive `spawn`.
         unsafe {
             command.pre_exec(move || {
+                // Until it is another program it holds all that we have open, our socket among it: it
+                // must not outlive us so. The thread that forked waits for it meanwhile, prctl(2).
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if nix::unistd::getppid() != parent {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 // Its own session: no terminal can be opened, and the group can be killed whole.
                 nix::unistd::setsid()?;
                 if let Some(entrance) = entrance {
@@ -157,6 +164,7 @@ impl Confined {
                         return Err(io::Error::last_os_error());
                     }
                 }
+                libc::prctl(libc::PR_SET_PDEATHSIG, 0);
                 held.enforce()
             });
         }

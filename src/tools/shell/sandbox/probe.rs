@@ -1,7 +1,7 @@
 //! What works on this machine, found out by trying each level once: a command is started in it and has
 //! to fail to read what is hidden from it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ const SEES: i32 = 7;
 pub struct Available {
     /// The version of Landlock; 0 for none.
     pub(super) abi: u32,
+    /// Where bubblewrap is, not to be looked for again in folders that commands may change by then.
+    pub(super) bwrap: PathBuf,
     landlock: Result<(), String>,
     bubblewrap: Result<(), String>,
 }
@@ -38,13 +40,19 @@ impl Available {
 
     async fn look() -> Self {
         let abi = landlock_abi();
-        let mut here = Self { abi, landlock: Err("no Landlock in this kernel".into()), bubblewrap: Ok(()) };
+        let bwrap = find("bwrap");
+        let mut here = Self {
+            abi,
+            bwrap: bwrap.clone().unwrap_or_default(),
+            landlock: Err("no Landlock in this kernel".into()),
+            bubblewrap: Ok(()),
+        };
         let (landlock, bubblewrap) =
             tokio::join!(try_level(Level::Landlock, &here), try_level(Level::Bubblewrap, &here));
         if abi > 0 {
             here.landlock = landlock;
         }
-        here.bubblewrap = bubblewrap;
+        here.bubblewrap = if bwrap.is_some() { bubblewrap } else { Err("bwrap is not in PATH".into()) };
         tracing::debug!(?here, "sandboxes tried");
         here
     }
@@ -62,8 +70,15 @@ impl Available {
     #[cfg(test)]
     pub(super) fn pretend(bubblewrap: bool, landlock: bool) -> Self {
         let so = |works: bool| if works { Ok(()) } else { Err("not here".to_owned()) };
-        Self { abi: 7, landlock: so(landlock), bubblewrap: so(bubblewrap) }
+        Self { abi: 7, bwrap: PathBuf::new(), landlock: so(landlock), bubblewrap: so(bubblewrap) }
     }
+}
+
+/// A program in the folders of PATH.
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut found = std::env::split_paths(&path).map(|dir| dir.join(program));
+    found.find(|file| file.is_absolute() && file.is_file())
 }
 
 /// The version of Landlock that the kernel offers, by the call that is for asking.
