@@ -13,7 +13,7 @@ use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, TurnError};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Prepared, ReadRecord, ToolCard};
+use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard};
 use crate::types::usage::{Budgets, Usage};
 
 /// What the engine is told from outside, once.
@@ -254,6 +254,29 @@ impl Engine {
     #[must_use]
     pub fn spec(&self) -> &SessionSpec {
         &self.state.spec
+    }
+
+    /// Which session.
+    #[must_use]
+    pub fn session_id(&self) -> SessionId {
+        self.state.session_id
+    }
+
+    /// How a command would be held, or is, as it was judged.
+    #[must_use]
+    pub fn confinement(&self, call_id: CallId) -> Option<Confinement> {
+        match &self.state.call(call_id)?.stage {
+            Stage::Awaiting { prepared, .. }
+            | Stage::Ready { prepared, .. }
+            | Stage::Running { prepared, .. } => prepared.sandbox,
+            Stage::Requested | Stage::Unknown { .. } | Stage::Done { .. } => None,
+        }
+    }
+
+    /// A call of the running turn.
+    #[must_use]
+    pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
+        self.state.call(call_id).map(|call| Arc::clone(&call.call))
     }
 
     /// Whether the session was killed.

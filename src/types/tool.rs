@@ -50,6 +50,12 @@ pub struct Confinement {
     pub network: bool,
 }
 
+impl std::fmt::Display for Confinement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "level {}, network {}", self.level, if self.network { "on" } else { "off" })
+    }
+}
+
 impl Confinement {
     /// Whether less is held than by the other.
     #[must_use]
@@ -207,6 +213,8 @@ pub enum PathCare {
     Ordinary,
     /// Likely holds secrets: reading asks.
     Secret,
+    /// Has other names (hard links), not all of which were found: judged as if it lay elsewhere.
+    HardLinked,
     /// Run or obeyed automatically: writing asks, whatever the mode.
     AutoExecuted,
     /// Belongs to the daemon or to git's hooks: writing is denied, whatever is granted.
@@ -281,6 +289,12 @@ pub struct FileChange {
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after; absent for a removed file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_after: Option<String>,
 }
 
 /// What the model has seen of a file: the guard against editing what it does not know (T3).

@@ -24,6 +24,7 @@ mod processes;
 mod reload;
 mod restart;
 mod resume;
+mod roles;
 mod sandbox;
 mod storage;
 mod streams;
