@@ -51,7 +51,7 @@ async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
         assert!(!done["output"].as_str().expect("a text").contains("SQLite"), "{done}");
     }
     // And so does its row of the audit log.
-    let log = house.client("bob").await.call("audit.list", json!({})).await.to_string();
+    let log = house.client("bob").await.call("permission.audit", json!({})).await.to_string();
     for how in ["level 2, network on", "level 3, network off"] {
         assert!(log.contains(how), "{how}: {log}");
     }
