@@ -14,6 +14,14 @@ pub(super) const TMP: &str = "/tmp";
 const KEPT: &[&str] =
     &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
 
+/// The first process inside: waits for the command and ends as it did. Bubblewrap's own has no filter of
+/// system calls, and its memory could be written from within.
+pub(super) const FIRST: &[&str] = &["/bin/sh", "-c", "\"$@\"; exit $?", "sh"];
+
+/// Settings of the whole machine in the new `/proc`.
+const KERNEL: &[&str] =
+    &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"];
+
 /// What a path is inside. Of two for one path the later counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mount {
@@ -40,6 +48,10 @@ pub(super) fn arguments(
         args.extend(words.iter().map(|word| word.as_ref().to_owned()));
     };
     push(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
+    // For root bubblewrap leaves these open: whoever writes there tells the kernel what to run outside.
+    for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
+        push(&[&"--ro-bind", path, path]);
+    }
     for (path, mount) in mounts(layout, nothing) {
         match mount {
             Mount::Write => push(&[&"--bind", &path, &path]),
@@ -53,7 +65,7 @@ pub(super) fn arguments(
         push(&[&"--unshare-net"]);
     }
     // Whoever kills it, kills all inside.
-    push(&[&"--die-with-parent", &"--cap-drop", &"ALL"]);
+    push(&[&"--die-with-parent", &"--as-pid-1", &"--cap-drop", &"ALL"]);
     for kept in KEPT.iter().filter(|_| is_root) {
         push(&[&"--cap-add", kept]);
     }

@@ -97,6 +97,7 @@ impl Confined {
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
                 wrapper.extend(bubble::arguments(&layout, &nothing, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
+                wrapper.extend(bubble::FIRST.iter().map(OsString::from));
                 confined.wrapper = wrapper;
                 confined.held =
                     Arc::new(Held { rules: rules::of_scope(abi)?, filter_fd: Some(fd), ..Held::default() });
