@@ -94,6 +94,9 @@ pub struct StatusReply {
     /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
     #[serde(default)]
     pub confinement: String,
+    /// Which sandbox commands get.
+    #[serde(default)]
+    pub sandbox: SandboxReply,
     /// Processes of an earlier daemon that could not be ended at the start.
     #[serde(default)]
     pub leftovers: Vec<i32>,
@@ -106,6 +109,31 @@ pub struct StatusReply {
     /// Rolling backups, newest first.
     #[serde(default)]
     pub backups: Vec<String>,
+}
+
+/// Which sandbox commands get, as the configuration and this machine have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxReply {
+    /// In sessions that people look on.
+    pub attended: SandboxChoice,
+    /// In sessions with `background: true`.
+    pub unattended: SandboxChoice,
+    /// `works`, or why level 3 (bubblewrap) does not here.
+    pub bubblewrap: String,
+    /// `works`, or why level 2 (Landlock) does not here.
+    pub landlock: String,
+}
+
+/// How commands of some sessions are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxChoice {
+    /// 3 bubblewrap, 2 Landlock, 1 limits of resources alone, 0 nothing; absent if no command is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u8>,
+    /// Whether commands reach the network.
+    pub network: bool,
+    /// What holds, or why no command is run.
+    pub text: String,
 }
 
 /// How a reading of the configuration went.

@@ -231,13 +231,14 @@ impl State {
                     other => *other = Activity::Tools { calls: vec![call] },
                 }
             }
-            Event::PermissionRequested { request, read_only, change } => {
+            Event::PermissionRequested { request, read_only, change, sandbox } => {
                 let prepared = Arc::new(Prepared {
                     subject: request.subject.clone(),
                     summary: request.summary.clone(),
                     diff: None,
                     read_only: *read_only,
                     change: change.clone(),
+                    sandbox: *sandbox,
                 });
                 turn.waiting_since.get_or_insert(fact.at_ms);
                 let stage = Stage::Awaiting {

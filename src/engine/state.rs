@@ -14,7 +14,7 @@ use crate::types::model::StopReason;
 use crate::types::permission::Mode;
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, TurnError};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Prepared, ReadRecord, ToolCard};
+use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard};
 use crate::types::usage::{Budgets, Usage};
 
 /// What the engine is told from outside, once.
@@ -275,6 +275,17 @@ impl Engine {
     #[must_use]
     pub fn session_id(&self) -> SessionId {
         self.state.session_id
+    }
+
+    /// How a command would be held, or is, as it was judged.
+    #[must_use]
+    pub fn confinement(&self, call_id: CallId) -> Option<Confinement> {
+        match &self.state.call(call_id)?.stage {
+            Stage::Awaiting { prepared, .. }
+            | Stage::Ready { prepared, .. }
+            | Stage::Running { prepared, .. } => prepared.sandbox,
+            Stage::Requested | Stage::Unknown { .. } | Stage::Done { .. } => None,
+        }
     }
 
     /// A call of the running turn.

@@ -117,6 +117,7 @@ impl Draft<'_> {
                         request,
                         read_only: prepared.read_only,
                         change: prepared.change,
+                        sandbox: prepared.sandbox,
                     },
                 );
             }
@@ -216,6 +217,7 @@ impl Draft<'_> {
                     allowed_by,
                     read_only: prepared.read_only,
                     change: prepared.change.clone(),
+                    sandbox: prepared.sandbox,
                 },
             );
             self.effect(Effect::RunTool { call, prepared });

@@ -93,6 +93,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unattended: spec.background,
             unreadable: Unreadable::default(),
         };
         Self {

@@ -16,7 +16,7 @@ use super::permission::{Decision, Mode, Scope};
 use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, TurnResult};
 use super::time::Timestamp;
-use super::tool::{FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
+use super::tool::{Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
@@ -384,6 +384,9 @@ pub enum Event {
         /// For calls that change a file: what it held and will hold.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
+        /// For commands: how they are held.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sandbox: Option<Confinement>,
     },
     /// Output of a running tool. Foldable.
     #[serde(rename = "tool.progress")]
@@ -448,6 +451,9 @@ pub enum Event {
         /// For calls that change a file: what it holds and would hold.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
+        /// For commands: how they would be held.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sandbox: Option<Confinement>,
     },
     /// A permission request was settled.
     #[serde(rename = "permission.resolved")]

@@ -27,6 +27,7 @@ mod reload;
 mod restart;
 mod resume;
 mod roles;
+mod sandbox;
 mod storage;
 mod streams;
 mod submit;

@@ -400,6 +400,7 @@ impl House {
                 allowed_by: "a rule".into(),
                 read_only: false,
                 change: None,
+                sandbox: None,
             });
         }
         let progress = |n| Event::ToolProgress { call_id, stream: "stdout".into(), text: format!("{n}\n") };
