@@ -43,7 +43,9 @@ mod rpc;
 mod run;
 mod submit;
 mod summary;
+mod trust;
 mod watch;
+mod whole;
 mod wire;
 
 #[cfg(test)]

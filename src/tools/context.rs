@@ -8,7 +8,7 @@ use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, Limits};
+use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, SandboxSettings};
 use super::web::Ranges;
 use crate::types::ids::SessionId;
 use crate::types::names;
@@ -49,6 +49,8 @@ pub struct Settings {
     pub web_private: Ranges,
     /// The proxy that WebFetch uses; none of the environment.
     pub web_proxy: Option<String>,
+    /// What else commands are held by.
+    pub sandbox: SandboxSettings,
 }
 
 impl Settings {
@@ -70,6 +72,8 @@ impl Settings {
             converter: None,
             web_private: Ranges::default(),
             web_proxy: None,
+            // Nothing says yet where temporary files go, nor what is to be hidden.
+            sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    /// Nobody looks on (P6): commands are held more strictly.
+    pub unattended: bool,
     /// What rules keep from being read, where a call looks at more than the path it names.
     pub unreadable: Unreadable,
 }

@@ -56,6 +56,8 @@ pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
-pub use shell::{Birth, CgroupSetting, Limits, Swept};
-pub use toolbox::Toolbox;
+pub use shell::{
+    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Swept,
+};
+pub use toolbox::{SandboxReport, Toolbox};
 pub use web::{Ranges, WrongRange};

@@ -47,6 +47,7 @@ pub(in crate::tools) fn prepare(input: &Input) -> Result<Prepared, Refusal> {
         diff: None,
         read_only: false,
         change: None,
+        sandbox: None,
     })
 }
 
