@@ -165,9 +165,17 @@ impl Draft<'_> {
     }
 }
 
-/// What `allow_read_only` lets pass: reading, but not what likely holds secrets.
+/// What `allow_read_only` lets pass: reading, but not what likely holds secrets, and nothing that
+/// leaves this machine.
 pub(super) fn is_harmless(prepared: &Prepared) -> bool {
-    let is_secret =
-        matches!(&prepared.subject, Subject::Read { path } if path.care == PathCare::Secret);
-    prepared.read_only && !is_secret
+    prepared.read_only && stays_quiet(&prepared.subject)
+}
+
+fn stays_quiet(subject: &Subject) -> bool {
+    match subject {
+        Subject::Read { path } => path.care != PathCare::Secret,
+        Subject::Bash { .. } | Subject::Tool { .. } => true,
+        Subject::Several { parts } => parts.iter().all(stays_quiet),
+        Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
+    }
 }

@@ -30,17 +30,24 @@ pub(super) async fn unsubscribe(_: Arc<Office>, caller: Caller, p: UnsubscribePa
     Ok(caller.connection.unsubscribe(&p.subscription))
 }
 
-/// Reads on when the client does. Being attached ends with the pump, however it ends.
+/// Bytes of events that are read at once.
+const READ: usize = 96 * 1024;
+/// The room that is taken for them: the last event may be longer than what was left of `READ`, and each
+/// is wrapped into a notification.
+const ROOM: usize = 256 * 1024;
+
+/// Reads on when the client does, and nothing before: the room comes first. Being attached ends with
+/// the pump, however it ends.
 async fn pump(mut follower: Follower, _attachment: Attachment, outlet: Outlet) {
-    loop {
-        match follower.next().await {
-            Ok(Some(events)) => {
+    while follower.ready().await {
+        let Ok(room) = outlet.room(ROOM).await else { return };
+        match follower.take(READ).await {
+            Ok(events) => {
                 crash::point("C22.fanout");
-                if outlet.publish(SESSION_EVENT, events).await.is_err() {
+                if room.publish(SESSION_EVENT, events).is_err() {
                     return;
                 }
             }
-            Ok(None) => return,
             Err(error) => {
                 tracing::warn!(%error, "a subscription ends: the journal could not be read");
                 return;

@@ -139,8 +139,21 @@ pub struct Append {
     pub idempotency: Option<Idempotency>,
     /// Changes of the list of processes.
     pub processes: Vec<ProcessRow>,
+    /// A grant that is to be written to a policy file after this.
+    pub owes: Option<OwedGrant>,
     /// How sure.
     pub sync: Sync,
+}
+
+/// A grant that is given and does not stand in its policy file yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwedGrant {
+    /// The request with whose answer it was given.
+    pub request_id: String,
+    /// The workspace's real path.
+    pub workspace: String,
+    /// What is to stand in the file, as JSON.
+    pub entry: String,
 }
 
 /// A session to be made.

@@ -99,6 +99,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         summary: None,
         idempotency: None,
         processes: Vec::new(),
+        owes: None,
         sync: Sync::Normal,
     }
 }

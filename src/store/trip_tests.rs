@@ -85,6 +85,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         summary: None,
         idempotency: None,
         processes: Vec::new(),
+        owes: None,
         sync: Sync::Normal,
     }
 }

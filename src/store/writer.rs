@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::error::StoreError;
+use super::grants;
 use super::health::Health;
 use super::lies::Lies;
 use super::open::{close_connection, is_worth_single_tries};
@@ -43,6 +44,7 @@ pub(super) enum Command {
     /// Writes something that changes nothing.
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
+    Paid(Vec<String>, Answer<()>),
     Close,
 }
 
@@ -92,6 +94,10 @@ impl Writer {
                     Command::Forget(calls, answer) => {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.forget(&calls).await);
+                    }
+                    Command::Paid(requests, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.paid(&requests).await);
                     }
                     Command::Close => closing = true,
                 }
@@ -198,6 +204,15 @@ impl Writer {
         self.said(done)
     }
 
+    async fn paid(&mut self, requests: &[String]) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => grants::pay(&mut self.connection, requests).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
     async fn try_to_write(&mut self) -> Result<(), StoreError> {
         let done = match self.set_sync(Sync::Full).await {
             Ok(()) => rewrite_nothing(&mut self.connection).await,
@@ -273,7 +288,7 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, processes, summary: None, idempotency: None, .. }]
+    matches!(group, [Append { rows, folds, items, requests, processes, summary: None, idempotency: None, owes: None, .. }]
         if rows.len() <= CHUNK
             && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
@@ -303,6 +318,9 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        if let Some(grant) = &append.owes {
+            grants::owe(&mut script, grant).await?;
         }
         for process in &append.processes {
             processes::update(&mut script, append.key, process).await?;

@@ -12,7 +12,8 @@ use super::refusal::Refusal;
 use super::text::{Charset, Endings, Shown};
 use crate::types::ids::CallId;
 use crate::types::tool::{
-    FileChange, PathCare, PlannedChange, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome,
+    FileChange, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath, Subject,
+    ToolOutcome,
 };
 
 /// How much of a file the model must have seen.
@@ -96,13 +97,13 @@ impl Change {
             ),
             diff: Some(self.diff.text.clone()),
             read_only: false,
-            change: Some(PlannedChange {
+            change: Some(PlannedChange::One(PlannedEdit {
                 sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
                 sha256_after: disk::sha256(&self.after),
                 added: self.diff.added,
                 removed: self.diff.removed,
                 whole: self.known_whole,
-            }),
+            })),
         }
     }
 

@@ -11,8 +11,8 @@ use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{
-    FileChange, Inspection, PathCare, PlannedChange, Prepared, ReadRecord, ResolvedPath, Subject,
-    ToolOutcome, ToolStatus,
+    FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
+    Subject, ToolOutcome, ToolStatus,
 };
 
 /// What a model is about to say.
@@ -116,8 +116,13 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         }
     };
     let path = ResolvedPath { path: "/w/f".into(), in_workspace: true, care: PathCare::Ordinary };
-    let change =
-        PlannedChange { sha256_before: None, sha256_after: "aa".into(), added: 1, removed: 0, whole: true };
+    let change = PlannedChange::One(PlannedEdit {
+        sha256_before: None,
+        sha256_after: "aa".into(),
+        added: 1,
+        removed: 0,
+        whole: true,
+    });
     let (subject, change) = match fate {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
         _ => (Subject::Bash { command: "ls".into() }, None),
@@ -132,8 +137,19 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let inspection = match found {
         Found::New => Inspection::Done {
-            record: ReadRecord { path: path.clone(), mtime_ns: 1, size: 2, sha256: "aa".into(), whole: true },
-            change: FileChange { path, diff: String::new(), added: 1, removed: 0 },
+            records: vec![ReadRecord {
+                path: path.clone(),
+                mtime_ns: 1,
+                size: 2,
+                sha256: "aa".into(),
+                whole: true,
+            }],
+            changes: vec![FileChange { path, diff: String::new(), added: 1, removed: 0 }],
+        },
+        Found::Part => Inspection::Partly {
+            records: Vec::new(),
+            changes: vec![FileChange { path, diff: String::new(), added: 1, removed: 0 }],
+            text: "Changed: f. Not changed: g.".into(),
         },
         Found::Old => Inspection::NotDone,
         Found::Neither => Inspection::Conflict("it holds something else".into()),

@@ -284,6 +284,7 @@ impl House {
             summary: None,
             idempotency: None,
             processes: Vec::new(),
+            owes: None,
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();
