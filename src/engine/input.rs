@@ -213,6 +213,13 @@ pub enum Input {
     },
     /// The deadline of a request may have passed.
     Due,
+    /// Something that people should know.
+    Notice {
+        /// A stable word.
+        kind: String,
+        /// The text.
+        text: String,
+    },
     /// A person answered a question.
     Choose {
         /// The question.

@@ -145,6 +145,7 @@ impl Engine {
                 draft.rule(add, kind, rule)?;
             }
             Input::Due => draft.expire(),
+            Input::Notice { kind, text } => _ = draft.push_session(Event::Notice { kind, text }),
             Input::Choose { request_id, choice, origin } => {
                 draft.origin = origin;
                 draft.choose(request_id, choice)?;

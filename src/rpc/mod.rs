@@ -15,6 +15,7 @@ mod params;
 mod permission;
 mod submit;
 mod subscribe;
+mod update;
 
 use jsonrpsee::{Methods, RpcModule};
 
@@ -40,6 +41,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.submit", submit::submit)?;
     params::serve(m, "session.abort", abort::abort)?;
     params::serve(m, "session.approve", approve::approve)?;
+    params::serve(m, "session.update", update::update)?;
     params::serve(m, "session.answer", answer::answer)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
@@ -48,5 +50,10 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "permission.respond", approve::approve)?;
+    params::serve(m, "permission.subscribe", permission::subscribe)?;
+    params::serve(m, "permission.rules", permission::rules)?;
+    params::serve(m, "permission.add_rule", permission::add_rule)?;
+    params::serve(m, "permission.remove_rule", permission::remove_rule)?;
     Ok(module.into())
 }

@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{House, Settings};
+use super::house::House;
+use super::law::Law;
 use crate::crash;
-use crate::engine::{Engine, Input, Judged};
-use crate::judge::{Policy, Rule, judge};
+use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::tools::{Birth, Scene};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
@@ -76,7 +76,7 @@ async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
 #[derive(Clone)]
 pub(super) struct Surroundings {
     pub scene: Arc<Scene>,
-    pub grants: Vec<String>,
+    pub rules: Arc<SessionRules>,
     pub safe_mode: bool,
     pub mode: crate::types::permission::Mode,
 }
@@ -92,9 +92,9 @@ impl Surroundings {
         };
         Self {
             scene: Arc::new(scene),
-            grants: engine.grants().to_vec(),
+            rules: engine.rules(),
             safe_mode: spec.safe_mode,
-            mode: spec.mode,
+            mode: engine.mode(),
         }
     }
 }
@@ -257,14 +257,15 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
-        let setup = self.house.setup();
+        let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         self.start(async move {
+            let law = Law::now(&house, &around).await;
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &around.scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
-                        let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),
@@ -272,7 +273,7 @@ impl Jobs {
                 };
                 judged.push(Judged { call_id: call.call_id, result });
             }
-            Some(Input::Prepared { turn_id, calls: judged })
+            Some(Input::Prepared { turn_id, mode: around.mode, calls: judged })
         });
     }
 
@@ -325,24 +326,4 @@ impl Jobs {
 
 fn panicked() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
-}
-
-/// What the rules say of a call.
-pub(super) fn verdict(
-    settings: &Settings,
-    around: &Surroundings,
-    tool: &str,
-    prepared: &Prepared,
-) -> crate::types::permission::Verdict {
-    // Grants were checked when they were given.
-    let grants: Vec<Rule> = around.grants.iter().filter_map(|grant| grant.parse().ok()).collect();
-    let policy = Policy {
-        mode: around.mode,
-        rules: &settings.rules,
-        grants: &grants,
-        workspace: &around.scene.workspace,
-        home: &settings.home,
-        safe_mode: around.safe_mode,
-    };
-    judge(&policy, tool, &prepared.subject)
 }

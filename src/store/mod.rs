@@ -6,6 +6,7 @@
 
 mod backup;
 mod error;
+mod grants;
 mod health;
 mod lies;
 mod open;
@@ -36,5 +37,5 @@ pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, St
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+    Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
 };
