@@ -121,6 +121,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 headers: provider.headers.clone(),
                 cassette: provider.cassette.clone(),
                 record: provider.record.clone(),
+                store: provider.store,
                 ..model::Provider::new(kind)
             };
             (name.clone(), made)
@@ -157,6 +158,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
             ModelError::BadHeader { provider, header } => vec!["providers", provider, "headers", header],
             ModelError::NoCassette { provider } => vec!["providers", provider],
             ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
+            ModelError::MisplacedStore { provider } => vec!["providers", provider, "store"],
         };
         config.wrong(&path, error.to_string()).into()
     })

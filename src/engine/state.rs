@@ -131,6 +131,8 @@ pub(super) struct State {
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
     pub transcript: Arc<Vec<Arc<Message>>>,
+    /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
+    pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
     pub queue: VecDeque<Queued>,
     pub rules: Arc<SessionRules>,
@@ -504,6 +506,7 @@ impl State {
             requires: None,
             system: None,
             transcript: Arc::default(),
+            continues: None,
             turn: None,
             queue: VecDeque::new(),
             rules: Arc::default(),
