@@ -210,7 +210,15 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.update",
         summary: "Change a session's title, approval mode or limits, also while a turn runs.",
-        unbuilt: &["model", "tools", "thinking", "safe_mode", "system_prompt", "append_system_prompt", "additional_dirs"],
+        unbuilt: &[
+            "model",
+            "tools",
+            "thinking",
+            "safe_mode",
+            "system_prompt",
+            "append_system_prompt",
+            "additional_dirs",
+        ],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

@@ -1,5 +1,6 @@
 //! `agentctl approve`, `deny` and `approvals`: answering from outside the session.
 
+use super::args::ApproveArgs;
 use super::connect::CallError;
 use super::failure::Failure;
 use super::measure::{age, now, short_id};
@@ -8,7 +9,6 @@ use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
 use super::{answer, escape, summary};
-use super::args::ApproveArgs;
 use crate::api::params::{ApproveParams, ApproveReply, Approved};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
@@ -23,7 +23,8 @@ pub(super) async fn approve(reach: &Reach, args: &ApproveArgs, out: &mut Out) ->
     };
     let updated_input = match &args.input {
         Some(text) => Some(
-            serde_json::from_str(text).map_err(|error| Failure::usage(format!("--input is not JSON: {error}")))?,
+            serde_json::from_str(text)
+                .map_err(|error| Failure::usage(format!("--input is not JSON: {error}")))?,
         ),
         None => None,
     };
@@ -49,7 +50,12 @@ pub(super) async fn deny(
 }
 
 /// Gives the same answer to all of them, each taken or refused by itself.
-async fn send(reach: &Reach, requests: &[String], answer: &ApproveParams, out: &mut Out) -> Result<(), Failure> {
+async fn send(
+    reach: &Reach,
+    requests: &[String],
+    answer: &ApproveParams,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let mut answers = Vec::with_capacity(requests.len());
     for name in requests {
@@ -62,7 +68,9 @@ async fn send(reach: &Reach, requests: &[String], answer: &ApproveParams, out: &
     };
     if let ([name], [answer]) = (requests, answers.as_slice()) {
         let reply = match client.call::<Approved>("session.approve", answer).await {
-            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(names::no_request(name)),
+            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => {
+                return Err(names::no_request(name));
+            }
             reply => reply?,
         };
         return Ok(out.say(&told(word, answer, &reply))?);

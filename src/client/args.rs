@@ -344,7 +344,8 @@ fn mode(text: &str) -> Result<Mode, String> {
 }
 
 fn scope(text: &str) -> Result<Scope, String> {
-    serde_json::from_value(serde_json::Value::from(text)).map_err(|_| "one of once, session, project".to_string())
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of once, session, project".to_string())
 }
 
 fn usd_micros(text: &str) -> Result<u64, String> {

@@ -126,7 +126,9 @@ impl Asker {
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         if let Some(words) = &mut self.words {
             match type_words(words, input) {
-                Typed::More => out.prompt(if self.edits { "  input: " } else { "  because: " }, words.text())?,
+                Typed::More => {
+                    out.prompt(if self.edits { "  input: " } else { "  because: " }, words.text())?
+                }
                 Typed::Done if self.edits => {
                     let text = words.text().to_string();
                     out.aside(&Line::default())?;

@@ -11,7 +11,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::input_text;
 use crate::types::permission::{Decision, Scope};
-use crate::types::session::{Subtype, Item, ItemKind, ItemStatus, TurnResult};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 
 /// How many lines of a diff are shown where nobody has to agree to it.
@@ -287,7 +287,8 @@ fn last_lines(output: &str, count: usize) -> String {
 
 fn resolved(what: &str, event: &Event, who: Option<&str>) -> Line {
     let mut line = Line::new(Tone::Dim, format!("  └ {} ", cut(what, 60)));
-    let Event::PermissionResolved { decision, scope, grant, feedback, by, rule, updated_input, stop, .. } = event
+    let Event::PermissionResolved { decision, scope, grant, feedback, by, rule, updated_input, stop, .. } =
+        event
     else {
         return line;
     };

@@ -9,7 +9,9 @@ use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
-use crate::api::params::{RuleParams, RuleReply, RuleView, RulesParams, RulesReply, SessionReply, UpdateParams};
+use crate::api::params::{
+    RuleParams, RuleReply, RuleView, RulesParams, RulesReply, SessionReply, UpdateParams,
+};
 use crate::types::ids::SessionId;
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 
@@ -27,7 +29,11 @@ pub(super) async fn rules(reach: &Reach, what: Option<&RulesCommand>, out: &mut 
         Some(RulesCommand::Rm(args)) => {
             let (params, place) = params(&client, args).await?;
             let _: RuleReply = client.call("permission.remove_rule", &params).await?;
-            Ok(out.say(&format!("{} {} {place}: taken back", params.kind.name(), escape::line(&params.rule)))?)
+            Ok(out.say(&format!(
+                "{} {} {place}: taken back",
+                params.kind.name(),
+                escape::line(&params.rule)
+            ))?)
         }
     }
 }
@@ -39,9 +45,7 @@ async fn params(client: &Client, args: &RuleArgs) -> Result<(RuleParams, &'stati
         _ => RuleKind::Allow,
     };
     let (scope, session_id, workspace, place) = match (&args.session, args.user) {
-        (Some(name), _) => {
-            (RuleScope::Session, Some(session(client, name).await?), None, "for the session")
-        }
+        (Some(name), _) => (RuleScope::Session, Some(session(client, name).await?), None, "for the session"),
         (None, true) => (RuleScope::User, None, None, "in every folder"),
         (None, false) => (RuleScope::Project, None, Some(here()?), "in this folder"),
     };
@@ -100,9 +104,10 @@ fn shown(rule: &RuleView) -> Line {
     };
     let by = rule.by.as_ref().map(|by| format!(" by {}", escape::line(&by.client)));
     let file = rule.file.as_ref().map(|file| format!("  {}", escape::line(file)));
-    Line::new(tone, pad(rule.kind.name(), 6))
-        .and(Tone::Plain, escape::line(&rule.rule).into_owned())
-        .and(Tone::Dim, format!("  {}{}{}", rule.scope.name(), by.unwrap_or_default(), file.unwrap_or_default()))
+    Line::new(tone, pad(rule.kind.name(), 6)).and(Tone::Plain, escape::line(&rule.rule).into_owned()).and(
+        Tone::Dim,
+        format!("  {}{}{}", rule.scope.name(), by.unwrap_or_default(), file.unwrap_or_default()),
+    )
 }
 
 pub(super) async fn mode(reach: &Reach, name: &str, mode: Mode, out: &mut Out) -> Result<(), Failure> {

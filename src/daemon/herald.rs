@@ -128,8 +128,20 @@ async fn tell(command: &[String], text: &str) -> Result<(), String> {
 /// Variables that the command sees: enough to show something to a person, and no keys.
 fn is_handed_on(name: &str) -> bool {
     const NAMES: [&str; 14] = [
-        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY",
-        "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "TERM",
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "TZ",
+        "TMPDIR",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "XDG_RUNTIME_DIR",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "TERM",
     ];
     NAMES.contains(&name) || name.starts_with("LC_")
 }

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::said::Said;
-use super::state::{
-    Activity, Call, Deadline, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn,
-};
+use super::state::{Activity, Call, Deadline, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn};
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::message::{Block, Message, Role};
@@ -421,7 +419,8 @@ impl State {
 
 /// An allowed call may start, with what was judged of it and bound to what a person saw.
 fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
-    let Event::PermissionResolved { request_id, decision: Decision::Allow, prepared: edited, rule, .. } = event
+    let Event::PermissionResolved { request_id, decision: Decision::Allow, prepared: edited, rule, .. } =
+        event
     else {
         return;
     };

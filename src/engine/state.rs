@@ -12,9 +12,7 @@ use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
-use crate::types::session::{
-    Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError,
-};
+use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Prepared, ReadRecord, ToolCard};
 use crate::types::usage::{Budgets, Usage};

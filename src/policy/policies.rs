@@ -50,11 +50,9 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyError::Unsound { file, why } => write!(
-                f,
-                "the policy file {} cannot be used: {why}; mend it or move it away",
-                file.display()
-            ),
+            PolicyError::Unsound { file, why } => {
+                write!(f, "the policy file {} cannot be used: {why}; mend it or move it away", file.display())
+            }
             PolicyError::Unwritable { file, why } => {
                 write!(f, "the policy file {} could not be written: {why}", file.display())
             }
@@ -204,8 +202,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Reads a file by one handle: what is checked is what is read.
 fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
-    let handle =
-        OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(file)?;
+    let handle = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(file)?;
     let meta = handle.metadata()?;
     let stamp = Stamp::of(&meta);
     if let Some(why) = distrust(&meta) {
@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn rules_stay_with_their_workspace_and_are_seen_at_once() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (policies, other) = (Policies::at(dir.path().join("policy")), Policies::at(dir.path().join("policy")));
+        let (policies, other) =
+            (Policies::at(dir.path().join("policy")), Policies::at(dir.path().join("policy")));
         let (a, b) = (Place::Workspace(Path::new("/w/a")), Place::Workspace(Path::new("/w/b")));
         assert!(rules(&policies, a).is_empty());
         assert_eq!(policies.add(a, entry(RuleKind::Allow, "Bash(make:*)")), Ok(true));

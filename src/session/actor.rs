@@ -486,8 +486,7 @@ impl Actor {
 
     /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
     async fn write_again(&mut self, mut stuck: Stuck) -> bool {
-        let result =
-            self.perform_owing(&mut stuck.plan, stuck.idempotency.clone(), stuck.owes.clone()).await;
+        let result = self.perform_owing(&mut stuck.plan, stuck.idempotency.clone(), stuck.owes.clone()).await;
         if result.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
             return true;

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
 use super::error::SessionError;
+use super::grants;
 use super::handle::{
     Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
 };
-use super::grants;
 use super::handle::{Asked, Changes};
 use super::jobs::Surroundings;
 use super::law::Law;

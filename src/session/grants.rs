@@ -61,7 +61,12 @@ impl Registry {
     }
 
     /// A rule that is taken back is not written by the next start.
-    pub(super) async fn forget_owed(&self, workspace: &str, kind: RuleKind, rule: &str) -> Result<(), SessionError> {
+    pub(super) async fn forget_owed(
+        &self,
+        workspace: &str,
+        kind: RuleKind,
+        rule: &str,
+    ) -> Result<(), SessionError> {
         let store = &self.inner.house.store;
         let is_it = |grant: &OwedGrant| {
             let entry: Option<Entry> = serde_json::from_str(&grant.entry).ok();

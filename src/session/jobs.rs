@@ -90,12 +90,7 @@ impl Surroundings {
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
         };
-        Self {
-            scene: Arc::new(scene),
-            rules: engine.rules(),
-            safe_mode: spec.safe_mode,
-            mode: engine.mode(),
-        }
+        Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
     }
 }
 

@@ -132,17 +132,20 @@ impl Registry {
     async fn change_rule(&self, add: bool, change: RuleChange) -> Result<bool, SessionError> {
         self.check_open()?;
         let RuleChange { kind, rule, scope, session_id, workspace, origin } = change;
-        let rule: Rule =
-            rule.parse().map_err(|error: crate::judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
+        let rule: Rule = rule
+            .parse()
+            .map_err(|error: crate::judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
         let rule = rule.to_string();
         let folder = match scope {
             RuleScope::Managed => {
-                let why = "managed rules stand in /etc/agentd/config.toml, which only an administrator changes";
+                let why =
+                    "managed rules stand in /etc/agentd/config.toml, which only an administrator changes";
                 return Err(SessionError::BadParam("scope", why.into()));
             }
             RuleScope::Session => {
-                let id = session_id
-                    .ok_or_else(|| SessionError::BadParam("session_id", "name the session of the rule".into()))?;
+                let id = session_id.ok_or_else(|| {
+                    SessionError::BadParam("session_id", "name the session of the rule".into())
+                })?;
                 return self.open(id).await?.change_rule(add, kind, rule, origin).await.map(|()| true);
             }
             RuleScope::User => None,
@@ -169,7 +172,15 @@ impl Registry {
         });
         let changed = changed.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
         if !add && !changed {
-            if self.inner.house.setup().settings.configured.iter().any(|it| it.rule == wanted && it.kind == kind) {
+            if self
+                .inner
+                .house
+                .setup()
+                .settings
+                .configured
+                .iter()
+                .any(|it| it.rule == wanted && it.kind == kind)
+            {
                 let why = "this rule stands in the configuration: take it out of the file there";
                 return Err(SessionError::BadParam("rule", why.into()));
             }

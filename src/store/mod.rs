@@ -37,5 +37,6 @@ pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, St
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+    Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
+    Sync,
 };

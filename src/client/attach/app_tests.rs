@@ -233,7 +233,10 @@ fn arguments_are_changed_below_the_history() {
 fn the_mode_is_changed_from_the_input_line() {
     let mut app = app();
     let sent = keys(&mut app, "/mode accept_edits\n");
-    assert!(matches!(sent.as_slice(), [Effect::Mode(crate::types::permission::Mode::AcceptEdits)]), "{sent:?}");
+    assert!(
+        matches!(sent.as_slice(), [Effect::Mode(crate::types::permission::Mode::AcceptEdits)]),
+        "{sent:?}"
+    );
     assert!(app.editor.is_empty());
     assert!(keys(&mut app, "/mode loose\n").is_empty());
     assert!(app.notice.contains("accept_edits"));

@@ -66,7 +66,15 @@ impl Watch {
                 law!(self.rules.remove(&(kind.name(), rule.clone())), "what is taken back was there");
             }
             Event::PermissionResolved {
-                request_id, call_id, decision, by, grant, scope, updated_input, stop, ..
+                request_id,
+                call_id,
+                decision,
+                by,
+                grant,
+                scope,
+                updated_input,
+                stop,
+                ..
             } => {
                 let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
                 law!(request.0 == *call_id && !request.2, "a request is settled once");
@@ -76,7 +84,10 @@ impl Watch {
                 let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
                 law!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
                 law!(!stop || !allows, "only a denial ends a turn");
-                law!(updated_input.is_none() || allows && *by == SettledBy::Answer, "a person changes a call");
+                law!(
+                    updated_input.is_none() || allows && *by == SettledBy::Answer,
+                    "a person changes a call"
+                );
                 if *by == SettledBy::Timeout {
                     let (_, on_timeout, expired) = self.deadlines[request_id];
                     law!(expired, "a request that is not answered expires first");

@@ -198,7 +198,14 @@ pub fn setup() -> impl Strategy<Value = Setup> {
         (proptest::option::weighted(0.8, 0..1_500u64), on_timeout()),
     )
         .prop_map(
-            |((retry_attempts, parallel_tools, max_resumes, policy), own, safe, has_model, budgets, unattended)| Setup {
+            |(
+                (retry_attempts, parallel_tools, max_resumes, policy),
+                own,
+                safe,
+                has_model,
+                budgets,
+                unattended,
+            )| Setup {
                 settings: Settings {
                     retry_attempts,
                     parallel_tools,
@@ -242,7 +249,13 @@ fn step() -> impl Strategy<Value = Step> {
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
     )
-        .prop_map(|(busy, named, blank, budgets, mode)| Step::Submit { busy, named, blank, budgets, mode });
+        .prop_map(|(busy, named, blank, budgets, mode)| Step::Submit {
+            busy,
+            named,
+            blank,
+            budgets,
+            mode,
+        });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
     let right = prop_oneof![9 => Just(true), 1 => Just(false)];
@@ -262,7 +275,8 @@ fn step() -> impl Strategy<Value = Step> {
         },
     );
     let kind = prop_oneof![3 => Just(RuleKind::Allow), 1 => Just(RuleKind::Ask), 1 => Just(RuleKind::Deny)];
-    let rule = (any::<bool>(), kind, rarely()).prop_map(|(add, kind, covers)| Step::Rule { add, kind, covers });
+    let rule =
+        (any::<bool>(), kind, rarely()).prop_map(|(add, kind, covers)| Step::Rule { add, kind, covers });
     let choice = prop_oneof![4 => Just(Choice::Continue), 1 => Just(Choice::Abort)];
     let choose = (any::<u8>(), prop_oneof![9 => Just(true), 1 => Just(false)], choice)
         .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });

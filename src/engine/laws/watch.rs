@@ -10,10 +10,10 @@ use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::{Block, ToolCall};
 use crate::types::model::{ModelRequest, StopReason};
+use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::{
     Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError, TurnResult,
 };
-use crate::types::permission::{Mode, OnTimeout};
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::{Budgets, Usage};
@@ -210,8 +210,7 @@ impl Watch {
                 self.status = (*state, *requires);
             }
             Event::SessionUpdated { mode, .. } => {
-                (self.mode, self.turn_mode) =
-                    (mode.unwrap_or(self.mode), mode.unwrap_or(self.turn_mode));
+                (self.mode, self.turn_mode) = (mode.unwrap_or(self.mode), mode.unwrap_or(self.turn_mode));
             }
             Event::SessionEnded { .. } => {
                 law!(self.turn.is_none(), "a session ends after its turn");
@@ -474,9 +473,10 @@ impl Watch {
 
     /// Whether calls wait to be looked at.
     pub fn is_unjudged(&self) -> bool {
-        self.message.iter().filter_map(|call| self.calls.get(&call.call_id)).any(|call| {
-            call.status.is_none() && !call.allowed && call.asked.is_none()
-        })
+        self.message
+            .iter()
+            .filter_map(|call| self.calls.get(&call.call_id))
+            .any(|call| call.status.is_none() && !call.allowed && call.asked.is_none())
     }
 
     /// Ends the books of one plan.
