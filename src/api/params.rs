@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::types::audit::{AuditEntry, AuditHead};
 use crate::types::event::{Envelope, Origin};
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
@@ -28,7 +29,7 @@ pub enum ClientRole {
     /// Everything.
     #[default]
     Controller,
-    /// A process started by a tool: reads only. Given, never asked for.
+    /// A process that a tool started: it may ask who the daemon is, and nothing else. Given, never asked for.
     Tool,
 }
 
@@ -693,4 +694,51 @@ pub struct PermissionListReply {
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+/// `permission.audit`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AuditParams {
+    /// Only decisions about this session; also of one that was deleted.
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// Only what is not older than this.
+    #[serde(default)]
+    pub since_ms: Option<Timestamp>,
+    /// `next_cursor` of the page before.
+    #[serde(default)]
+    pub cursor: Option<String>,
+    /// Rows of a page, at most 500; 100 by default.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `permission.audit`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditReply {
+    /// The rows.
+    pub entries: Vec<AuditEntry>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
+}
+
+/// `permission.verify_audit`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyAuditParams {
+    /// A row that was kept elsewhere: it must still be there, as it was.
+    #[serde(default)]
+    pub known: Option<AuditHead>,
+}
+
+/// Reply of `permission.verify_audit`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyAuditReply {
+    /// Rows that were read.
+    pub rows: u64,
+    /// The newest; keep it elsewhere to be able to tell later whether it is still there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub head: Option<AuditHead>,
+    /// What is wrong, in words. Empty: the log is whole.
+    pub faults: Vec<String>,
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 
 /// Run coding-agent sessions in the background and look after them.
@@ -124,6 +125,22 @@ pub enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Show who decided what, and by which rule
+    #[command(args_conflicts_with_subcommands = true)]
+    Audit {
+        /// Only about this session: id, unique start of it, or title; the whole id if it is gone
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// Only what is newer: a duration (15m, 2h) or after this row's number
+        #[arg(long, value_name = "DURATION|ROW", value_parser = since)]
+        since: Option<Since>,
+        /// One row a line, as JSON
+        #[arg(long)]
+        json: bool,
+        /// What else to do.
+        #[command(subcommand)]
+        what: Option<AuditCommand>,
     },
     /// Start, stop and look at the daemon
     Daemon {
@@ -307,6 +324,17 @@ pub enum Since {
     Seq(u64),
     /// This long ago, in milliseconds.
     Ago(u64),
+}
+
+/// What to do with the audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Read the whole log to see whether a row was changed, left out, put in or moved
+    Verify {
+        /// A row that must still be there, as an earlier run printed it
+        #[arg(long, value_name = "ROW:HASH", value_parser = super::audit::head)]
+        known: Option<AuditHead>,
+    },
 }
 
 /// What to do with the daemon.

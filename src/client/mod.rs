@@ -11,6 +11,7 @@ mod approve;
 mod args;
 mod ask;
 mod attach;
+mod audit;
 mod backup;
 mod connect;
 mod daemon;

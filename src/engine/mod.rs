@@ -6,6 +6,7 @@ mod answer;
 mod apply;
 mod input;
 mod model;
+mod passing;
 mod plan;
 mod prompt;
 mod question;
@@ -28,6 +29,7 @@ pub(crate) mod laws;
 pub use prompt::normalize as normalized;
 
 pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Submit, Update};
+pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
 pub use state::{Engine, Pending, SessionRules, Settings, Snapshot, Unattended};

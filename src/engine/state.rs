@@ -355,6 +355,18 @@ impl Engine {
         &self.state.spec
     }
 
+    /// Which session.
+    #[must_use]
+    pub fn session_id(&self) -> SessionId {
+        self.state.session_id
+    }
+
+    /// A call of the running turn.
+    #[must_use]
+    pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
+        self.state.call(call_id).map(|call| Arc::clone(&call.call))
+    }
+
     /// Whether the session was killed.
     #[must_use]
     pub fn is_ended(&self) -> bool {

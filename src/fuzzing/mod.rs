@@ -10,7 +10,7 @@ pub use history::history;
 
 pub use crate::client::fuzz::{escape, screen};
 pub use crate::model::fuzz::{answer, sse};
-pub use crate::tools::fuzz::edit;
+pub use crate::tools::fuzz::{edit, notebook, patch};
 pub use crate::transport::fuzz::{dispatch, framing};
 
 /// What a target does with one input.
@@ -24,6 +24,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("escape", escape),
     ("framing", framing),
     ("history", history),
+    ("notebook", notebook),
+    ("patch", patch),
     ("screen", screen),
     ("sse", sse),
 ];
@@ -82,6 +84,16 @@ mod tests {
     #[test]
     fn histories_keep_their_laws() {
         replay("history");
+    }
+
+    #[test]
+    fn notebooks_keep_their_laws() {
+        replay("notebook");
+    }
+
+    #[test]
+    fn patches_keep_their_laws() {
+        replay("patch");
     }
 
     #[test]

@@ -125,6 +125,8 @@ fn is_read(subject: &Subject) -> bool {
     matches!(subject, Subject::Read { .. })
 }
 
+const OTHER_NAMES: &str = "the file has other names (hard links), perhaps outside the workspace";
+
 /// What the mode says of a call that no rule decides. `perhaps` is a deny or ask rule whose
 /// command may hide in the text.
 fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
@@ -140,12 +142,14 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
     match subject {
         Subject::Read { path } => match (path.in_workspace, path.care) {
             (_, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (_, PathCare::HardLinked) => verdict(Ask, None, OTHER_NAMES),
             (true, _) => verdict(Allow, None, "reading inside the workspace"),
             (false, _) => verdict(Ask, None, "the path lies outside the workspace"),
         },
         Subject::Edit { path } => match (mode, path.in_workspace, path.care) {
             (_, _, PathCare::AutoExecuted) => verdict(Ask, None, "the file is run or obeyed automatically"),
             (_, _, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (_, _, PathCare::HardLinked) => verdict(Ask, None, OTHER_NAMES),
             (Mode::AcceptEdits, true, PathCare::Ordinary) => {
                 verdict(Allow, None, "edits inside the workspace are accepted")
             }
@@ -179,7 +183,7 @@ fn search<'r>(
                 Pattern::Path(pattern),
                 Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
             ) => {
-                if pattern.matches(&path.path, policy.workspace, policy.home) {
+                if pattern.catches(&path.path, policy.workspace, policy.home) {
                     Found::Yes
                 } else {
                     Found::No
@@ -199,6 +203,18 @@ fn search<'r>(
     (None, perhaps)
 }
 
+/// Whether a rule denies `tool` reading `path` (absolute, resolved), or asks before it. For calls that
+/// look at more than the path they name: what is found there is left out.
+#[must_use]
+pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
+    policy.rules.deny.iter().chain(&policy.rules.ask).any(|rule| match &rule.pattern {
+        Pattern::Path(pattern) if rule.tool == "Read" || rule.tool == tool => {
+            pattern.catches(path, policy.workspace, policy.home)
+        }
+        _ => false,
+    })
+}
+
 /// Whether an allow rule covers the call. Files that need care are covered only by a rule that
 /// names exactly that file.
 fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
@@ -208,7 +224,7 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
         (pattern, Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) => {
             let careful = match path.care {
                 PathCare::Ordinary => false,
-                PathCare::Secret => true,
+                PathCare::Secret | PathCare::HardLinked => true,
                 PathCare::AutoExecuted | PathCare::Protected => !is_read(subject),
             };
             match pattern {

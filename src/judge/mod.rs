@@ -12,5 +12,5 @@ mod suggest;
 #[cfg(test)]
 mod laws;
 
-pub use decide::{Policy, judge};
+pub use decide::{Policy, is_unreadable, judge};
 pub use rule::{BadRule, Rule, Rules};

@@ -3,6 +3,7 @@
 mod abort;
 mod answer;
 mod approve;
+mod audit;
 mod backup;
 mod convert;
 mod create;
@@ -13,6 +14,7 @@ mod list;
 mod office;
 mod params;
 mod permission;
+mod refusals;
 mod submit;
 mod subscribe;
 mod update;
@@ -20,6 +22,7 @@ mod update;
 use jsonrpsee::{Methods, RpcModule};
 
 pub use office::{ConfigState, Info, Office, Refused, ReloadRequest};
+pub use refusals::Refusals;
 
 /// Every method of the contract, ready to be served.
 ///
@@ -55,5 +58,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "permission.rules", permission::rules)?;
     params::serve(m, "permission.add_rule", permission::add_rule)?;
     params::serve(m, "permission.remove_rule", permission::remove_rule)?;
+    params::serve(m, "permission.audit", audit::audit)?;
+    params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())
 }

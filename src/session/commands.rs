@@ -1,5 +1,6 @@
 //! What a session does with what it is asked: take in a submit, an answer, an abort, an attach.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ impl Actor {
                 }
             }
             Command::Look(request_id, reply) => {
-                let _ = reply.send(self.look(request_id));
+                let _ = reply.send(self.look(request_id).await);
             }
             Command::Update(changes, reply) => {
                 let _ = reply.send(self.update(*changes).await);
@@ -193,10 +194,16 @@ impl Actor {
         Surroundings::of(&self.engine, self.id)
     }
 
-    fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
+    async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
+        let call = self.asked(request_id)?.call;
+        let around = self.around();
+        let scene = Law::now(&self.house, &around).await.scene(&self.house.setup().settings, &around);
+        Ok(Asked { call, scene: Arc::new(scene) })
+    }
+
+    fn asked(&self, request_id: PermissionId) -> Result<engine::Pending, SessionError> {
         let pending = self.engine.pending().into_iter().find(|pending| pending.request_id == request_id);
-        let call = pending.ok_or(SessionError::Refused(Refusal::NotPending))?.call;
-        Ok(Asked { call, scene: self.around().scene })
+        pending.ok_or(SessionError::Refused(Refusal::NotPending))
     }
 
     /// Takes changes in. A mode counts from this moment on, also for what is pending.
@@ -283,7 +290,7 @@ impl Actor {
 
     /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
     fn check_edit(&self, law: &Law, answer: &Answer, edited: &Edited) -> Result<(), SessionError> {
-        let asked = self.look(answer.request_id)?;
+        let asked = self.asked(answer.request_id)?;
         let settings = &self.house.setup().settings;
         let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &edited.prepared);
         if verdict.verdict == VerdictKind::Deny {

@@ -16,7 +16,7 @@ use super::house::House;
 use super::law::Law;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
-use crate::tools::{Birth, Scene};
+use crate::tools::{Birth, Scene, Unreadable};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
@@ -37,8 +37,9 @@ const PIECES: usize = 64;
 pub(super) struct Jobs {
     house: Arc<House>,
     running: JoinSet<Option<Input>>,
-    reports: mpsc::Receiver<Input>,
-    report: mpsc::Sender<Input>,
+    /// Boxed: a queue keeps room for 32 entries, however few there are.
+    reports: mpsc::Receiver<Box<Input>>,
+    report: mpsc::Sender<Box<Input>>,
     /// The answer that a model is giving. It comes straight from the adapter: a step between would
     /// cost every delta two more turns of the scheduler.
     stream: Option<Stream>,
@@ -89,6 +90,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unreadable: Unreadable::default(),
         };
         Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
     }
@@ -126,7 +128,7 @@ impl Jobs {
         tokio::select! {
             // What a job said comes before its end.
             biased;
-            Some(input) = self.reports.recv() => Some(input),
+            Some(input) = self.reports.recv() => Some(*input),
             Some(input) = hear(&mut self.stream) => Some(input),
             Some(ended) = self.running.join_next() => self.ended(ended),
             else => std::future::pending().await,
@@ -135,7 +137,7 @@ impl Jobs {
 
     /// Something that has happened already, without waiting.
     pub fn try_next(&mut self) -> Option<Input> {
-        let report = self.reports.try_recv().ok();
+        let report = self.reports.try_recv().ok().map(|input| *input);
         report.or_else(|| {
             let stream = self.stream.as_mut()?;
             let deltas = stream.batches.try_recv().ok()?;
@@ -255,9 +257,10 @@ impl Jobs {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         self.start(async move {
             let law = Law::now(&house, &around).await;
+            let scene = law.scene(&setup.settings, &around);
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
-                let looked = AssertUnwindSafe(setup.tools.prepare(call, &around.scene)).catch_unwind().await;
+                let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
                         let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
@@ -290,10 +293,11 @@ impl Jobs {
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
         self.running.spawn(async move {
+            let scene = Law::now(&house, &around).await.scene(&setup.settings, &around);
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &around.scene, progress, births, stop);
+            let run = setup.tools.run(&call, &prepared, &scene, progress, births, stop);
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {
@@ -302,7 +306,7 @@ impl Jobs {
                     outcome = &mut run => break outcome,
                     Some(progress) = pieces.recv() => {
                         // The tool goes on while its output waits to be written.
-                        let send = report.send(Input::Progress { call_id, progress });
+                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
                         tokio::pin!(send);
                         tokio::select! {
                             sent = &mut send => if sent.is_err() { return None },

@@ -78,6 +78,7 @@ pub(super) fn prepare(
         idempotency,
         processes: Vec::new(),
         owes: None,
+        audit: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
     Prepared { append, lines }
@@ -95,6 +96,7 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
         owes: None,
+        audit: Vec::new(),
         sync: Sync::Normal,
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::house::{House, Settings};
 use super::jobs::Surroundings;
 use crate::engine::SessionRules;
-use crate::judge::{Policy, Rule, Rules, judge};
+use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
+use crate::tools::{Scene, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Prepared;
 
@@ -64,6 +65,18 @@ impl Law {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
         Self { rules: Arc::new(rules), problem: self.problem.clone() }
+    }
+
+    /// The scene of a call, with what the rules of this moment keep from being read.
+    pub fn scene(&self, settings: &Settings, around: &Surroundings) -> Scene {
+        let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
+        let (workspace, mode) = (around.scene.workspace.clone(), around.mode);
+        let safe_mode = around.safe_mode;
+        let unreadable = Unreadable::new(move |tool, path| {
+            let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
+            is_unreadable(&Policy { mode, rules, grants: &[], workspace, home, safe_mode }, tool, path)
+        });
+        Scene { unreadable, ..Scene::clone(&around.scene) }
     }
 
     /// What the rules say of a call.

@@ -2,6 +2,7 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod audit;
 mod commands;
 mod door;
 mod error;
@@ -23,7 +24,7 @@ mod vigil;
 pub use error::SessionError;
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attachment, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
+    Aborted, Answer, Answered, Attached, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
     SubmittedAs,
 };
 pub use house::{ConfiguredRule, House, Rung, Settings, Setup};
@@ -36,4 +37,4 @@ pub use vigil::Vigil;
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
 pub use crate::policy::PolicyError;
-pub use crate::store::{Page, StoreError, StoredItem, backups};
+pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::audit;
 use super::error::SessionError;
 use super::registry::Registry;
 use crate::judge::Rule;
@@ -160,6 +161,8 @@ impl Registry {
         }
         let house = Arc::clone(&self.inner.house);
         let wanted = rule.clone();
+        let place = folder.as_ref().map_or("every folder".into(), |folder| folder.display().to_string());
+        let note = audit::of_lasting_rule(house.clock.now(), add, kind, &rule, &place, &origin);
         let changed = tokio::task::spawn_blocking(move || {
             let place = folder.as_deref().map_or(Place::User, Place::Workspace);
             if add {
@@ -185,6 +188,12 @@ impl Registry {
                 return Err(SessionError::BadParam("rule", why.into()));
             }
             return Err(SessionError::Refused(crate::engine::Refusal::NoSuchRule));
+        }
+        if changed {
+            // The file counts already: a failing disk must not make that a refusal.
+            if let Err(error) = self.note(note).await {
+                tracing::error!(%error, "a change of rules is not in the audit log");
+            }
         }
         Ok(changed)
     }

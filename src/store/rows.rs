@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::types::audit::AuditNote;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -141,6 +142,8 @@ pub struct Append {
     pub processes: Vec<ProcessRow>,
     /// A grant that is to be written to a policy file after this.
     pub owes: Option<OwedGrant>,
+    /// Decisions that these rows tell of.
+    pub audit: Vec<AuditNote>,
     /// How sure.
     pub sync: Sync,
 }
@@ -167,6 +170,8 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
+    /// Decisions that these rows tell of.
+    pub audit: Vec<AuditNote>,
     /// A reply to remember.
     pub idempotency: Option<Idempotency>,
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::care::Access;
 use super::context::Context;
-use super::disk::{self, Stamp};
+use super::disk::Stamp;
 use crate::types::ids::CallId;
 use crate::types::tool::{FileChange, Inspection, PlannedChange, PlannedFile, Prepared, ReadRecord, Subject};
 
@@ -21,7 +22,7 @@ pub(super) fn inspect(context: &Context, call_id: CallId, prepared: &Prepared) -
     if !prepared.subject.changes_files() {
         return Inspection::Conflict("it is no change of a file".into());
     }
-    remove_temps(&prepared.subject, call_id);
+    remove_temps(context, &prepared.subject, call_id);
     let files = match (&prepared.change, &prepared.subject) {
         (Some(PlannedChange::Several { files }), _) => files.clone(),
         (Some(PlannedChange::One(edit)), Subject::Edit { path }) => vec![PlannedFile {
@@ -60,10 +61,14 @@ pub(super) fn inspect(context: &Context, call_id: CallId, prepared: &Prepared) -
     }
 }
 
-fn remove_temps(subject: &Subject, call_id: CallId) {
+fn remove_temps(context: &Context, subject: &Subject, call_id: CallId) {
     match subject {
-        Subject::Edit { path } | Subject::Delete { path } => disk::remove_temp(&path.path, call_id),
-        Subject::Several { parts } => parts.iter().for_each(|part| remove_temps(part, call_id)),
+        Subject::Edit { path } | Subject::Delete { path } => {
+            if let Ok(held) = context.hold(&path.path, Access::Edit) {
+                held.remove_temp(call_id);
+            }
+        }
+        Subject::Several { parts } => parts.iter().for_each(|part| remove_temps(context, part, call_id)),
         Subject::Read { .. } | Subject::Web { .. } | Subject::Bash { .. } | Subject::Tool { .. } => {}
     }
 }
@@ -71,11 +76,13 @@ fn remove_temps(subject: &Subject, call_id: CallId) {
 fn look(context: &Context, file: &PlannedFile) -> Found {
     let path = file.path.as_path();
     let shown = context.show(path);
-    let (found, meta) = match disk::load(path).map(|found| (found, std::fs::symlink_metadata(path))) {
-        Ok((found, meta)) => (found, meta.ok()),
+    // Links that came in since are not followed: what was judged is what is looked at.
+    let loaded = context.hold(path, Access::Edit).and_then(|held| Ok((held.load()?, held)));
+    let (found, meta) = match &loaded {
+        Ok((found, held)) => (found.as_ref(), held.found.as_ref().map(|found| &found.meta)),
         Err(refusal) => return Found::Neither(format!("{shown} could not be read: {}", refusal.text)),
     };
-    let now = found.as_ref().map(|content| content.sha256.as_str());
+    let now = found.map(|content| content.sha256.as_str());
     let planned_before = file.sha256_before.as_deref();
     // What an earlier call of the same message wrote is what this one began with: then the plan, made
     // before both, does not say what this one would have come to.
@@ -90,12 +97,12 @@ fn look(context: &Context, file: &PlannedFile) -> Found {
     match (found, meta) {
         (None, _) => Found::New(None),
         (Some(content), Some(meta)) => {
-            let stamp = Stamp::of(&meta);
+            let stamp = Stamp::of(meta);
             Found::New(Some(ReadRecord {
                 path: path.to_path_buf(),
                 mtime_ns: stamp.mtime_ns,
                 size: stamp.size,
-                sha256: content.sha256,
+                sha256: content.sha256.clone(),
                 whole: file.whole,
             }))
         }
@@ -110,5 +117,12 @@ fn known<'c>(context: &'c Context, path: &Path) -> Option<&'c str> {
 
 /// The diff was shown before the call ran, and is not kept.
 fn change(file: &PlannedFile) -> FileChange {
-    FileChange { path: file.path.clone(), diff: String::new(), added: file.added, removed: file.removed }
+    FileChange {
+        path: file.path.clone(),
+        diff: String::new(),
+        added: file.added,
+        removed: file.removed,
+        sha256_before: file.sha256_before.clone(),
+        sha256_after: file.sha256_after.clone(),
+    }
 }

@@ -12,6 +12,7 @@
 //! A method handler finds its [`Connection`] in jsonrpsee's `Extensions`.
 
 mod connection;
+mod descent;
 mod dispatch;
 mod envelope;
 mod error;

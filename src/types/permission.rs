@@ -177,7 +177,7 @@ impl RuleScope {
 #[must_use]
 pub fn digest(session_id: SessionId, folder: &str, tool: &str, input: &Value) -> String {
     // An array of texts: no two different calls are written alike.
-    let text = serde_json::json!([session_id, folder, tool, input]).to_string();
+    let text = serde_json::json!([tool, input, folder, session_id]).to_string();
     Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex

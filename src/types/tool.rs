@@ -187,6 +187,8 @@ pub enum PathCare {
     Ordinary,
     /// Likely holds secrets: reading asks.
     Secret,
+    /// Has other names (hard links), not all of which were found: judged as if it lay elsewhere.
+    HardLinked,
     /// Run or obeyed automatically: writing asks, whatever the mode.
     AutoExecuted,
     /// Belongs to the daemon or to git's hooks: writing is denied, whatever is granted.
@@ -261,6 +263,12 @@ pub struct FileChange {
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after; absent for a removed file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_after: Option<String>,
 }
 
 /// What the model has seen of a file: the guard against editing what it does not know (T3).

@@ -25,6 +25,7 @@ mod processes;
 mod reload;
 mod restart;
 mod resume;
+mod roles;
 mod rules;
 mod storage;
 mod streams;

@@ -79,7 +79,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
 }
 
 pub fn someone() -> Option<Origin> {
-    Some(Origin { client: "a client".into(), uid: 1, pid: None })
+    Some(Origin { client: "a client".into(), uid: 1, pid: None, exe: None })
 }
 
 pub fn context() -> Input {
@@ -144,11 +144,25 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
                 sha256: "aa".into(),
                 whole: true,
             }],
-            changes: vec![FileChange { path, diff: String::new(), added: 1, removed: 0 }],
+            changes: vec![FileChange {
+                path,
+                diff: String::new(),
+                added: 1,
+                removed: 0,
+                sha256_before: None,
+                sha256_after: None,
+            }],
         },
         Found::Part => Inspection::Partly {
             records: Vec::new(),
-            changes: vec![FileChange { path, diff: String::new(), added: 1, removed: 0 }],
+            changes: vec![FileChange {
+                path,
+                diff: String::new(),
+                added: 1,
+                removed: 0,
+                sha256_before: None,
+                sha256_after: None,
+            }],
             text: "Changed: f. Not changed: g.".into(),
         },
         Found::Old => Inspection::NotDone,
@@ -159,7 +173,14 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
 
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
-    let change = FileChange { path: path.clone(), diff: "+x".into(), added: 1, removed: 0 };
+    let change = FileChange {
+        path: path.clone(),
+        diff: "+x".into(),
+        added: 1,
+        removed: 0,
+        sha256_before: None,
+        sha256_after: None,
+    };
     let read = ReadRecord { path, mtime_ns: 1, size: 2, sha256: "00".into(), whole: true };
     let outcome = ToolOutcome {
         status,

@@ -132,7 +132,14 @@ impl House {
             append_system_prompt: None,
             on_restart: None,
         };
-        let new = NewSession { session_id: id, spec, at: Timestamp(0), rows: Vec::new(), idempotency: None };
+        let new = NewSession {
+            session_id: id,
+            spec,
+            at: Timestamp(0),
+            rows: Vec::new(),
+            audit: Vec::new(),
+            idempotency: None,
+        };
         let key = store.create(new).await.unwrap();
         Self {
             _folder: folder,
@@ -285,6 +292,7 @@ impl House {
             idempotency: None,
             processes: Vec::new(),
             owes: None,
+            audit: Vec::new(),
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();
