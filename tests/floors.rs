@@ -15,13 +15,14 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("api", 1, &["types"]),
     ("engine", 1, &["types"]),
     ("judge", 1, &["types"]),
+    ("policy", 2, &["types", "crash", "judge"]),
     ("store", 2, &["types", "crash"]),
     ("model", 2, &["types", "crash", "proc"]),
     ("tools", 2, &["types", "crash", "proc"]),
     ("workspace", 2, &["types", "crash", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["proc"]),
-    ("session", 3, &["types", "crash", "engine", "judge", "store", "model", "tools", "workspace"]),
+    ("session", 3, &["types", "crash", "engine", "judge", "policy", "store", "model", "tools", "workspace"]),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 4, &["types", "crash", "api", "session", "transport"]),
     // `transport` for the framing that both ends share, and for the rules of a private folder.
@@ -36,6 +37,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "api",
             "engine",
             "judge",
+            "policy",
             "store",
             "model",
             "tools",

@@ -166,7 +166,7 @@ impl Draft<'_> {
             if let Stage::Running { prepared, .. } = &call.stage
                 && prepared.read_only
             {
-                let (call, prepared) = (Arc::clone(&call.call), Arc::clone(prepared));
+                let (call, prepared) = (call.effective(), Arc::clone(prepared));
                 self.effect(Effect::RunTool { call, prepared });
             }
         }
@@ -196,7 +196,7 @@ impl Draft<'_> {
             .iter()
             .filter_map(|call| match &call.stage {
                 Stage::Running { prepared, .. } if is_edit(prepared) => {
-                    Some((Arc::clone(&call.call), Arc::clone(prepared)))
+                    Some((call.effective(), Arc::clone(prepared)))
                 }
                 _ => None,
             })
