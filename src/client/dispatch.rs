@@ -10,7 +10,9 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
-use super::{abort, answer, approve, attach, audit, backup, daemon, demo, doctor, list, logs, rpc, submit};
+use super::{
+    abort, answer, approve, attach, audit, backup, daemon, demo, doctor, list, logs, rpc, submit, trust,
+};
 use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
@@ -60,6 +62,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
         _ => {}
     }
+    // Our connection has a person's word: no process of the same user may take it out of our hands. Where
+    // the kernel will not have it, there is nothing to be done about it.
+    let _ = nix::sys::prctl::set_dumpable(false);
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
     let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
@@ -78,6 +83,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
+        Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
         }

@@ -42,7 +42,9 @@ mod rpc;
 mod run;
 mod submit;
 mod summary;
+mod trust;
 mod watch;
+mod whole;
 mod wire;
 
 #[cfg(test)]

@@ -84,6 +84,8 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             resume_base_ms: config.retry.resume_base_ms,
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
+            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
         }),
         rules: Arc::new(rules),

@@ -11,6 +11,7 @@ use super::handle::{
     Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
 };
 use super::jobs::{self, Surroundings};
+use super::trust;
 use crate::crash;
 use crate::engine::{Input, Refusal, Submit};
 use crate::store::Idempotency;
@@ -63,6 +64,7 @@ impl Actor {
                     // A failing disk must not keep people from looking.
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
+                self.look_around();
                 // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
                 let _ = reply.send(Ok(attachment));
             }
@@ -118,8 +120,16 @@ impl Actor {
         let idempotency = self.row(METHOD, submission.keyed, &submitted);
         crash::point("C1.decided");
         self.perform(&mut plan, idempotency).await?;
+        self.look_around();
         crash::point("C2.performed");
         Ok(submitted)
+    }
+
+    /// Whether something in the workspace waits for trust that did not when the session began.
+    fn look_around(&mut self) {
+        if self.engine.has_context() && self.state.parking.is_none() {
+            self.jobs.look_around(self.engine.spec().cwd.clone().into());
+        }
     }
 
     async fn answer(&mut self, answer: Answer) -> Result<Answered, SessionError> {
@@ -127,7 +137,7 @@ impl Actor {
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
-        self.check_grant(&answer)?;
+        self.check_grant(&answer).await?;
         let mut plan = self.decide(Input::Answer {
             request_id: answer.request_id,
             decision: answer.decision,
@@ -169,14 +179,15 @@ impl Actor {
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
-    fn check_grant(&self, answer: &Answer) -> Result<(), SessionError> {
+    async fn check_grant(&self, answer: &Answer) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
         let pending = self.engine.pending();
         let Some((_, call, prepared)) = pending.iter().find(|(id, _, _)| *id == answer.request_id) else {
             return Ok(());
         };
         let around = Surroundings { grants: vec![grant.clone()], ..Surroundings::of(&self.engine, self.id) };
-        let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, prepared);
+        let settings = trust::settings(&self.house, &around.scene.workspace).await;
+        let verdict = jobs::verdict(&settings, &around, &call.tool, prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -188,8 +199,9 @@ impl Actor {
     /// A grant for the session settles the other requests that it covers.
     async fn settle_granted(&mut self) {
         let around = Surroundings::of(&self.engine, self.id);
+        let settings = trust::settings(&self.house, &around.scene.workspace).await;
         for (request_id, call, prepared) in self.engine.pending() {
-            let verdict = jobs::verdict(&self.house.setup().settings, &around, &call.tool, &prepared);
+            let verdict = jobs::verdict(&settings, &around, &call.tool, &prepared);
             if verdict.verdict == VerdictKind::Allow {
                 self.hear(Input::Answer {
                     request_id,

@@ -12,13 +12,16 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{House, Settings, Setup};
+use super::house::{House, Settings};
+use super::trust;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, is_unreadable, judge};
+use crate::store::{SessionKey, Store, StoreError};
 use crate::tools::{Birth, Scene, Unreadable};
-use crate::types::ids::{CallId, Seq, TurnId};
-use crate::types::message::ToolCall;
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::ids::{BlobId, CallId, Seq, TurnId};
+use crate::types::message::{Block, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
@@ -211,14 +214,25 @@ impl Jobs {
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
+        let house = Arc::clone(&self.house);
         self.start(async move {
-            let gathered = tokio::task::spawn_blocking(move || workspace::gather(&request)).await.ok()?;
+            let trusted = house.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                None
+            });
+            let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,
-                withheld: gathered.withheld,
+                untrusted: gathered.untrusted,
             })
         });
+    }
+
+    /// Looks whether something in the workspace waits for trust.
+    pub fn look_around(&mut self, cwd: PathBuf) {
+        let house = Arc::clone(&self.house);
+        self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
     }
 
     pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
@@ -228,7 +242,7 @@ impl Jobs {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
+    pub fn call_model(&mut self, token: Seq, key: SessionKey, mut request: ModelRequest) {
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
@@ -236,6 +250,7 @@ impl Jobs {
         self.start(async move {
             crash::point("C3");
             let started = house.clock.now();
+            request.media = media(&house.store, key, &request).await;
             let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
@@ -260,15 +275,16 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
-        let setup = self.house.setup();
-        let scene = seen(&setup, &around);
+        let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         self.start(async move {
+            let settings = trust::settings(&house, &around.scene.workspace).await;
+            let scene = seen(&settings, &around);
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
-                        let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = verdict(&settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),
@@ -297,8 +313,9 @@ impl Jobs {
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
-        let scene = seen(&setup, &around);
         self.running.spawn(async move {
+            let settings = trust::settings(&house, &around.scene.workspace).await;
+            let scene = seen(&settings, &around);
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
@@ -328,23 +345,47 @@ impl Jobs {
     }
 }
 
+/// The contents of a request's attachments. What cannot be read is left out, and the model is told so.
+async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMap<BlobId, Arc<[u8]>> {
+    let mut media = HashMap::new();
+    for message in &request.messages {
+        for block in &message.content {
+            let Block::ToolResult { attachments, .. } = block else { continue };
+            for Attachment { blob: BlobRef { blob_id, .. }, .. } in attachments {
+                if media.contains_key(blob_id) {
+                    continue;
+                }
+                let read = async {
+                    let Some(blob) = store.blob(key, *blob_id).await? else { return Ok(None) };
+                    store.read_blob(&blob, 0, usize::MAX).await.map(Some)
+                };
+                match read.await {
+                    Ok(Some(bytes)) => {
+                        media.insert(*blob_id, Arc::from(bytes));
+                    }
+                    Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
+                    Err::<_, StoreError>(error) => {
+                        tracing::warn!(%blob_id, %error, "an attachment is left out")
+                    }
+                }
+            }
+        }
+    }
+    media
+}
+
 fn panicked() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
 }
 
 /// The scene of a call, with what the rules of this moment keep from being read.
-fn seen(setup: &Arc<Setup>, around: &Surroundings) -> Scene {
-    let (setup, safe_mode, mode) = (Arc::clone(setup), around.safe_mode, around.mode);
+fn seen(settings: &Settings, around: &Surroundings) -> Scene {
+    let (rules, home) = (Arc::clone(&settings.rules), settings.home.clone());
+    let (safe_mode, mode) = (around.safe_mode, around.mode);
     let workspace = around.scene.workspace.clone();
     let unreadable = Unreadable::new(move |tool, path| {
-        let policy = Policy {
-            mode,
-            rules: &setup.settings.rules,
-            grants: &[],
-            workspace: &workspace,
-            home: &setup.settings.home,
-            safe_mode,
-        };
+        let policy =
+            Policy { mode, rules: &rules, grants: &[], workspace: &workspace, home: &home, safe_mode };
         is_unreadable(&policy, tool, path)
     });
     Scene { unreadable, ..Scene::clone(&around.scene) }

@@ -16,6 +16,7 @@ mod loading;
 mod moments;
 mod registry;
 mod request;
+mod trust;
 
 pub use error::SessionError;
 pub use follow::Follower;
@@ -24,8 +25,9 @@ pub use handle::{
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;
-pub use registry::Registry;
+pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
+pub use trust::Standing;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};

@@ -6,6 +6,7 @@
 
 mod audit;
 mod backup;
+mod blobs;
 mod error;
 mod health;
 mod lies;
@@ -19,6 +20,7 @@ mod saved;
 mod script;
 mod site;
 mod summaries;
+mod trust;
 mod writer;
 
 #[cfg(test)]
@@ -36,6 +38,7 @@ mod trip_tests;
 
 pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
+pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
@@ -44,3 +47,4 @@ pub use rolling::backups;
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
 };
+pub use trust::TrustChange;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::blob::{Attachment, Blob, BlobRef};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -254,6 +255,13 @@ pub struct ToolOutcome {
     pub reads: Vec<ReadRecord>,
     /// The session's folder for further commands, if it moved.
     pub cwd: Option<PathBuf>,
+    /// Pictures and documents that the model gets with the result. Their content is in `blobs`.
+    pub attachments: Vec<Attachment>,
+    /// The whole of what `output` shows in part. Its content is in `blobs`.
+    pub whole: Option<BlobRef>,
+    /// Contents, stored in the transaction that writes the result.
+    #[serde(skip)]
+    pub blobs: Vec<Blob>,
 }
 
 impl ToolOutcome {
@@ -268,6 +276,9 @@ impl ToolOutcome {
             changes: Vec::new(),
             reads: Vec::new(),
             cwd: None,
+            attachments: Vec::new(),
+            whole: None,
+            blobs: Vec::new(),
         }
     }
 

@@ -423,6 +423,10 @@ pub struct Tools {
     pub file_size: Option<Size>,
     /// Processor time of each process of a command.
     pub cpu_time: Option<Span>,
+    /// What a model is shown of one result; the whole is kept as a blob.
+    pub result_size: Size,
+    /// The same of all results of one message.
+    pub results_size: Size,
 }
 
 impl Default for Tools {
@@ -438,6 +442,8 @@ impl Default for Tools {
             processes: None,
             file_size: None,
             cpu_time: None,
+            result_size: Size(128 << 10),
+            results_size: Size(256 << 10),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::session::Untrusted;
 use crate::types::tool::{
     FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
     Subject, ToolOutcome, ToolStatus,
@@ -83,8 +84,8 @@ pub fn someone() -> Option<Origin> {
 }
 
 pub fn context() -> Input {
-    let withheld = vec!["hooks".into()];
-    Input::ContextReady { system: "be good".into(), sources: Vec::new(), withheld }
+    let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
+    Input::ContextReady { system: "be good".into(), sources: Vec::new(), untrusted }
 }
 
 pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
