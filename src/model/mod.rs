@@ -21,9 +21,11 @@ mod fault;
 pub mod fuzz;
 mod http;
 mod keys;
+mod known;
 mod models;
 mod openai_chat;
 mod openai_responses;
+mod overflow;
 mod record;
 mod replay;
 mod request_hash;
@@ -35,5 +37,6 @@ mod testing;
 mod text;
 
 pub use keys::Key;
+pub use known::ModelFacts;
 pub use models::Models;
 pub use settings::{Kind, ModelError, ModelSettings, Provider, Settings};

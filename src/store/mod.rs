@@ -27,6 +27,8 @@ mod audit_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod lasting_tests;
+#[cfg(test)]
 mod power_tests;
 #[cfg(test)]
 mod tests;
@@ -37,7 +39,7 @@ pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
+pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
