@@ -281,6 +281,16 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::ItemsReply>,
     },
     Method {
+        name: "session.blob",
+        summary: "A part of what is too large for an event: of a text that was cut, of a whole tool result, of a picture.",
+        unbuilt: &[],
+        errors: &[Code::NotFound],
+        mutates: false,
+        waits: false,
+        params: schema::<p::BlobParams>,
+        reply: schema::<p::BlobReply>,
+    },
+    Method {
         name: "session.delete",
         summary: "Abort what runs and remove the session with its history.",
         unbuilt: &[],

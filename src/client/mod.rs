@@ -44,6 +44,7 @@ mod submit;
 mod summary;
 mod trust;
 mod watch;
+mod whole;
 mod wire;
 
 #[cfg(test)]

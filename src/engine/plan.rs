@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::input::{Input, Now, Refusal};
 use super::state::{Engine, Hold, Stage, State};
+use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::message::ToolCall;
@@ -102,6 +103,8 @@ pub struct Plan {
     pub items: Vec<ItemChange>,
     /// Changes of permission requests and questions.
     pub requests: Vec<RequestChange>,
+    /// Contents that the facts refer to.
+    pub blobs: Vec<Blob>,
     /// Effects, in order.
     pub effects: Vec<Effect>,
 }
@@ -215,6 +218,7 @@ impl<'a> Draft<'a> {
             item_id,
             at_ms: self.now.at,
             origin: self.origin.clone(),
+            cut: Vec::new(),
             event,
         };
         self.state.apply(&envelope);

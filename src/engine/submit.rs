@@ -107,6 +107,7 @@ impl Draft<'_> {
             role: Some(Role::User),
             content: vec![Block::Text { text }],
             call: None,
+            cut: Vec::new(),
         };
         self.push_item(
             item_id,

@@ -5,6 +5,7 @@ mod answer;
 mod approve;
 mod audit;
 mod backup;
+mod blob;
 mod convert;
 mod create;
 mod daemon;
@@ -51,6 +52,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.unsubscribe", subscribe::unsubscribe)?;
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
+    params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "permission.list", permission::list)?;
     params::serve(m, "workspace.status", workspace::status)?;
     params::serve(m, "workspace.trust", workspace::trust)?;

@@ -7,6 +7,7 @@ use super::office::Office;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{PendingRequest, PermissionListParams, PermissionListReply};
+use crate::session::Pending;
 
 pub(super) async fn list(
     office: Arc<Office>,
@@ -19,7 +20,7 @@ pub(super) async fn list(
         office.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
     let requests = requests
         .into_iter()
-        .map(|(session_id, at_ms, request)| PendingRequest { session_id, at_ms, request })
+        .map(|Pending { session_id, at_ms, cut, request }| PendingRequest { session_id, at_ms, cut, request })
         .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }

@@ -9,7 +9,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::permission::{Decision, Mode};
-use crate::types::tool::ToolStatus;
+use crate::types::tool::{Confinement, ToolStatus};
 
 /// The rows of a plan. `before` is the engine that made it: it knows the calls.
 pub(super) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
@@ -27,9 +27,10 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
         AuditNote { call_id: Some(call_id), tool: call.map(|call| call.tool.clone()), digest, ..note }
     };
     match &fact.event {
-        Event::ToolStatus { call_id, allowed_by, .. } => {
+        Event::ToolStatus { call_id, allowed_by, prepared } => {
             let note = made(AuditKind::Rule, "allow", "nobody was asked".into());
-            Some(of_call(*call_id, AuditNote { rule: Some(allowed_by.clone()), ..note }))
+            let note = AuditNote { rule: Some(allowed_by.clone()), ..note };
+            Some(of_call(*call_id, held(note, prepared.sandbox)))
         }
         Event::ToolCompleted { call_id, status: ToolStatus::Denied, output, .. }
             if !was_settled(plan, *call_id) =>
@@ -46,10 +47,8 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 (_, None, _) => "a grant of the session covers it".to_owned(),
                 (_, Some(_), scope) => format!("answered, scope {}", word(scope)),
             };
-            Some(of_call(
-                *call_id,
-                AuditNote { rule: grant.clone(), ..made(AuditKind::Permission, verdict, reason) },
-            ))
+            let note = AuditNote { rule: grant.clone(), ..made(AuditKind::Permission, verdict, reason) };
+            Some(of_call(*call_id, held(note, before.confinement(*call_id))))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
             let note = made(AuditKind::Question, &word(choice), format!("{}, by {}", word(kind), word(by)));
@@ -62,6 +61,14 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
             Some(made(AuditKind::Mode, mode.name(), "the session's mode was changed".into()))
         }
         _ => None,
+    }
+}
+
+/// With the sandbox of the call, if it is a command.
+fn held(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
+    match sandbox {
+        Some(sandbox) => AuditNote { sandbox: sandbox.to_string(), ..note },
+        None => note,
     }
 }
 

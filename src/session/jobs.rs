@@ -17,9 +17,11 @@ use super::trust;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, is_unreadable, judge};
+use crate::store::{SessionKey, Store, StoreError};
 use crate::tools::{Birth, Scene, Unreadable};
-use crate::types::ids::{CallId, Seq, TurnId};
-use crate::types::message::ToolCall;
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::ids::{BlobId, CallId, Seq, TurnId};
+use crate::types::message::{Block, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
@@ -91,6 +93,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unattended: spec.background,
             unreadable: Unreadable::default(),
         };
         Self {
@@ -239,7 +242,7 @@ impl Jobs {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
+    pub fn call_model(&mut self, token: Seq, key: SessionKey, mut request: ModelRequest) {
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
@@ -247,6 +250,7 @@ impl Jobs {
         self.start(async move {
             crash::point("C3");
             let started = house.clock.now();
+            request.media = media(&house.store, key, &request).await;
             let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
@@ -339,6 +343,35 @@ impl Jobs {
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
         });
     }
+}
+
+/// The contents of a request's attachments. What cannot be read is left out, and the model is told so.
+async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMap<BlobId, Arc<[u8]>> {
+    let mut media = HashMap::new();
+    for message in &request.messages {
+        for block in &message.content {
+            let Block::ToolResult { attachments, .. } = block else { continue };
+            for Attachment { blob: BlobRef { blob_id, .. }, .. } in attachments {
+                if media.contains_key(blob_id) {
+                    continue;
+                }
+                let read = async {
+                    let Some(blob) = store.blob(key, *blob_id).await? else { return Ok(None) };
+                    store.read_blob(&blob, 0, usize::MAX).await.map(Some)
+                };
+                match read.await {
+                    Ok(Some(bytes)) => {
+                        media.insert(*blob_id, Arc::from(bytes));
+                    }
+                    Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
+                    Err::<_, StoreError>(error) => {
+                        tracing::warn!(%blob_id, %error, "an attachment is left out")
+                    }
+                }
+            }
+        }
+    }
+    media
 }
 
 fn panicked() -> ToolOutcome {

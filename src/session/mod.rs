@@ -25,7 +25,7 @@ pub use handle::{
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;
-pub use registry::Registry;
+pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
 pub use trust::Standing;
 

@@ -6,6 +6,7 @@
 
 mod audit;
 mod backup;
+mod blobs;
 mod error;
 mod health;
 mod lies;
@@ -37,6 +38,7 @@ mod trip_tests;
 
 pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
+pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};

@@ -10,7 +10,7 @@ use super::Config;
 const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 18] = [
+const WITHOUT_EFFECT: [&str; 17] = [
     "compaction",
     "hooks",
     "knowledge",
@@ -24,7 +24,6 @@ const WITHOUT_EFFECT: [&str; 18] = [
     "models.vision",
     "permissions.safe_commands",
     "permissions.unattended",
-    "sandbox",
     "session.budgets.session_usd",
     "session.simple",
     "session.thinking",
@@ -123,7 +122,7 @@ mod tests {
             &["permissions.allow"],
             &[],
         );
-        check("", "", "[sandbox]\nlevel = \"off\"\n[session]\nsimple = true", &[], &[]);
+        check("", "", "[sandbox]\nlevel = \"off\"\n[session]\nsimple = true", &["sandbox.level"], &[]);
     }
 
     #[test]

@@ -128,8 +128,14 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
         _ => (Subject::Bash { command: "ls".into() }, None),
     };
-    let prepared =
-        Prepared { subject, change, summary: "list".into(), diff: Some("-a\n+b".into()), read_only };
+    let prepared = Prepared {
+        subject,
+        change,
+        summary: "list".into(),
+        diff: Some("-a\n+b".into()),
+        read_only,
+        sandbox: None,
+    };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
 }
