@@ -27,6 +27,3 @@ create table oversized (
 
 insert into oversized (session, seq)
 select session, seq from event where fold is null and octet_length(body) > 65024;
-
--- Remembered replies are forgotten by their age.
-create index idempotency_by_age on idempotency (at_ms);

@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::blobs::Own;
 use super::house::{House, Settings, Setup};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
 use crate::judge::{Policy, Rule, is_unreadable, judge};
 use crate::store::{SessionKey, Store, StoreError};
-use crate::tools::{Birth, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Scene, Unreadable};
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::ids::{BlobId, CallId, Seq, TurnId};
 use crate::types::message::{Block, ToolCall};
@@ -38,6 +40,9 @@ const PIECES: usize = 64;
 /// The jobs of one session.
 pub(super) struct Jobs {
     house: Arc<House>,
+    key: SessionKey,
+    /// What tools may read of the session's own.
+    blobs: Arc<dyn Blobs>,
     running: JoinSet<Option<Input>>,
     reports: mpsc::Receiver<Input>,
     report: mpsc::Sender<Input>,
@@ -92,6 +97,7 @@ impl Surroundings {
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
             unreadable: Unreadable::default(),
+            blobs: None,
         };
         Self {
             scene: Arc::new(scene),
@@ -103,10 +109,13 @@ impl Surroundings {
 }
 
 impl Jobs {
-    pub fn new(house: Arc<House>, births: mpsc::Sender<Birth>) -> Self {
+    pub fn new(house: Arc<House>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
+        let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
         Self {
             house,
+            key,
+            blobs: Arc::new(own),
             running: JoinSet::new(),
             reports,
             report,
@@ -228,7 +237,8 @@ impl Jobs {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, key: SessionKey, mut request: ModelRequest) {
+    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
+        let key = self.key;
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
@@ -262,7 +272,7 @@ impl Jobs {
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
         let setup = self.house.setup();
-        let scene = seen(&setup, &around);
+        let scene = seen(&setup, Arc::clone(&self.blobs), &around);
         self.start(async move {
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
@@ -298,7 +308,7 @@ impl Jobs {
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
-        let scene = seen(&setup, &around);
+        let scene = seen(&setup, Arc::clone(&self.blobs), &around);
         self.running.spawn(async move {
             let started = house.clock.now();
             let call_id = call.call_id;
@@ -363,7 +373,7 @@ fn panicked() -> ToolOutcome {
 }
 
 /// The scene of a call, with what the rules of this moment keep from being read.
-fn seen(setup: &Arc<Setup>, around: &Surroundings) -> Scene {
+fn seen(setup: &Arc<Setup>, blobs: Arc<dyn Blobs>, around: &Surroundings) -> Scene {
     let (setup, safe_mode, mode) = (Arc::clone(setup), around.safe_mode, around.mode);
     let workspace = around.scene.workspace.clone();
     let unreadable = Unreadable::new(move |tool, path| {
@@ -377,7 +387,7 @@ fn seen(setup: &Arc<Setup>, around: &Surroundings) -> Scene {
         };
         is_unreadable(&policy, tool, path)
     });
-    Scene { unreadable, ..Scene::clone(&around.scene) }
+    Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
 }
 
 /// What the rules say of a call.

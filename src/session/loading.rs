@@ -166,7 +166,7 @@ impl Registry {
             door: Arc::clone(&door),
         };
         let (birth, births) = mpsc::channel(BIRTHS);
-        let jobs = Jobs::new(Arc::clone(&house), birth);
+        let jobs = Jobs::new(Arc::clone(&house), key, birth);
         let actor = Actor {
             id,
             key,

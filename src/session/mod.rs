@@ -2,6 +2,7 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod blobs;
 mod audit;
 mod commands;
 mod door;

@@ -48,9 +48,9 @@ mod write;
 mod tests;
 
 pub use care::Access;
-pub use context::{Scene, Settings, Unreadable};
+pub use context::{Blobs, Scene, Settings, Unreadable};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
-pub use shell::{Birth, CgroupSetting, Limits, Swept};
+pub use shell::{Birth, CgroupSetting, Limits, Spools, Swept};
 pub use toolbox::Toolbox;

@@ -8,6 +8,7 @@ mod cell;
 mod environment;
 mod limits;
 mod process;
+mod spool;
 mod sweep;
 mod tree;
 
@@ -16,5 +17,6 @@ pub use birth::Birth;
 pub(super) use cell::Cells;
 pub use cell::CgroupSetting;
 pub use limits::Limits;
+pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;

@@ -56,6 +56,7 @@ impl Room {
             workspace,
             reads: Arc::new(HashMap::new()),
             unreadable: Default::default(),
+            blobs: None,
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
