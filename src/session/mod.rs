@@ -2,8 +2,8 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
-mod blobs;
 mod audit;
+mod blobs;
 mod commands;
 mod door;
 mod error;

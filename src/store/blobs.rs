@@ -17,7 +17,6 @@ use super::open::Store;
 use super::rows::SessionKey;
 use super::script::Script;
 use super::writer::integer;
-use crate::crash;
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, Seq};
@@ -223,9 +222,6 @@ pub(super) async fn files_of(
 
 /// Removes files whose session is gone. What cannot be removed is left to [`Store::sweep_blobs`].
 pub(super) fn remove_files(database: &Path, files: &[String]) {
-    if !files.is_empty() {
-        crash::point("C25.removing");
-    }
     for name in files {
         if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {
             tracing::debug!(name, %error, "a blob of a removed session is left behind");

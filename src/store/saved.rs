@@ -198,7 +198,9 @@ impl Source {
         let found: Vec<(i64, String, String, i64, bool)> = self.rows_of(sql, key).await;
         let mut blobs = Vec::new();
         for (id, blob_id, media_type, bytes, in_file) in found {
-            let (Ok(blob_id), Ok(bytes)) = (blob_id.parse::<BlobId>(), u64::try_from(bytes)) else { continue };
+            let (Ok(blob_id), Ok(bytes)) = (blob_id.parse::<BlobId>(), u64::try_from(bytes)) else {
+                continue;
+            };
             if in_file {
                 blobs.push(Blob { blob_id, media_type, content: Content::File { bytes } });
                 continue;

@@ -174,7 +174,8 @@ fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &Tol
     }
     for (request, seq) in &told.answers {
         let event = journal.get(seq).unwrap_or_else(|| panic!("I2: {session}: the answer at {seq} is lost"));
-        let is_it = event["request_id"] == request.as_str() && event["type"] == "permission.resolved";
+        let kind = if request.starts_with("ask_") { "question.resolved" } else { "permission.resolved" };
+        let is_it = event["request_id"] == request.as_str() && event["type"] == kind;
         assert!(is_it, "I2: {session}: {seq} is {event}, not the answer to {request}");
     }
     for turn in &told.aborts {
@@ -310,8 +311,13 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
                     Some(*seq)
                 }
                 (
-                    "tool.status" | "tool.started" | "tool.completed" | "permission.requested"
-                    | "permission.resolved" | "question.requested" | "question.resolved",
+                    "tool.status"
+                    | "tool.started"
+                    | "tool.completed"
+                    | "permission.requested"
+                    | "permission.resolved"
+                    | "question.requested"
+                    | "question.resolved",
                     Some(call),
                 ) => calls.get(call).copied(),
                 _ => None,
@@ -338,7 +344,9 @@ async fn keys_agree(connection: &mut SqliteConnection, journals: &Journals) {
     for row in sqlx::query(sql).fetch_all(connection).await.expect("read") {
         let (session, call): (String, String) = (row.get(0), row.get(1));
         let of_call = |kind: &str| {
-            journals[&session].values().any(|event| event["type"] == kind && event["call_id"] == call.as_str())
+            journals[&session]
+                .values()
+                .any(|event| event["type"] == kind && event["call_id"] == call.as_str())
         };
         assert!(of_call("tool.started"), "I3: a process of {call}, which never started");
     }

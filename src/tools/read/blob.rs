@@ -23,18 +23,15 @@ pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Re
 }
 
 fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, u64), Refusal> {
-    let unreadable = |why: String| {
-        Refusal::new("io_error", format!("{blob_id} could not be read: {why}"))
-    };
+    let unreadable = |why: String| Refusal::new("io_error", format!("{blob_id} could not be read: {why}"));
     let Some(blobs) = context.scene.blobs.as_deref() else {
         return Err(unreadable("this session keeps no blobs".into()));
     };
     match blobs.find(blob_id).map_err(unreadable)? {
         Some((bytes, media_type)) if is_text(&media_type) => Ok((blobs, bytes)),
-        Some((_, media_type)) => Err(Refusal::new(
-            "binary_file",
-            format!("{blob_id} is {media_type}; only text can be read"),
-        )),
+        Some((_, media_type)) => {
+            Err(Refusal::new("binary_file", format!("{blob_id} is {media_type}; only text can be read")))
+        }
         None => Err(Refusal::new(
             "blob_not_found",
             format!("this session has no {blob_id}; give the id as the result of a tool named it"),

@@ -188,8 +188,7 @@ pub(in crate::tools) async fn run(
     let folder = shell.last_folder();
     let said = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
-    Ok(Report { context, cwd, limit, end, status, ended, powers, folder, spent: begun.elapsed() }
-        .tell(said))
+    Ok(Report { context, cwd, limit, end, status, ended, powers, folder, spent: begun.elapsed() }.tell(said))
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -257,12 +256,7 @@ struct Output {
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 impl Output {
-    fn new(
-        shell: &mut Shell,
-        settings: &Settings,
-        progress: mpsc::Sender<Progress>,
-        spool: Spool,
-    ) -> Self {
+    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>, spool: Spool) -> Self {
         Self {
             stdout: shell.child.stdout.take(),
             stderr: shell.child.stderr.take(),

@@ -211,7 +211,10 @@ impl Spool {
         if sheet.written == 0 || synced.is_err() {
             let why = sheet.trouble.or(synced.err().map(|error| error.to_string())).unwrap_or_default();
             let _ = std::fs::remove_file(place.folder.join(self.blob_id.to_string()));
-            return Some(Spooled { blob: None, note: format!("The whole output could not be kept ({why}).") });
+            return Some(Spooled {
+                blob: None,
+                note: format!("The whole output could not be kept ({why})."),
+            });
         }
         let bytes = sheet.written;
         let kept = match (&sheet.trouble, self.gone) {
@@ -221,7 +224,8 @@ impl Spool {
                 "{bytes} bytes of the output are kept, {gone} from the middle are not: it was more than may be kept"
             ),
         };
-        let note = format!("{kept}: read any part with Read, file_path \"{}\", offset and limit.", self.blob_id);
+        let note =
+            format!("{kept}: read any part with Read, file_path \"{}\", offset and limit.", self.blob_id);
         let content = Content::File { bytes };
         let blob = Blob { blob_id: self.blob_id, media_type: TEXT.into(), content };
         // From here on it belongs to the result.
