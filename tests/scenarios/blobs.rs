@@ -40,7 +40,7 @@ async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) 
 }
 
 /// An event or an item with everything that was cut out of it.
-async fn whole(client: &Client, session: &Session, entry: &Value) -> Value {
+pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> Value {
     let mut whole = entry.clone();
     for cut in entry["cut"].as_array().into_iter().flatten() {
         let bytes = blob(client, session, &cut["blob_id"], 1 << 20).await;
