@@ -10,7 +10,7 @@ use super::error::DaemonError;
 use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
-use crate::model::{self, Key, Kind, ModelError, ModelSettings, Models};
+use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
 use crate::session::{Settings, Setup};
 use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
@@ -135,16 +135,16 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         .model
         .iter()
         .map(|(name, given)| {
-            let default = ModelSettings::default();
-            let made = ModelSettings {
+            let made = ModelFacts {
                 context_window: given.context_window,
                 max_output_tokens: given.max_output_tokens,
-                tools: given.tools.unwrap_or(default.tools),
-                streaming: given.streaming.unwrap_or(default.streaming),
-                system_role: given.system_role.unwrap_or(default.system_role),
+                tools: given.tools,
+                streaming: given.streaming,
+                system_role: given.system_role,
                 price: given.price,
-                thinking: given.thinking.unwrap_or(default.thinking),
-                vision: given.vision.or(default.vision),
+                thinking: given.thinking,
+                vision: given.vision,
+                as_of: None,
             };
             (name.clone(), made)
         })

@@ -44,8 +44,9 @@ pub(super) struct Jobs {
     /// What tools may read of the session's own.
     blobs: Arc<dyn Blobs>,
     running: JoinSet<Option<Input>>,
-    reports: mpsc::Receiver<Input>,
-    report: mpsc::Sender<Input>,
+    /// Boxed: a queue keeps room for 32 entries, however few there are.
+    reports: mpsc::Receiver<Box<Input>>,
+    report: mpsc::Sender<Box<Input>>,
     /// The answer that a model is giving. It comes straight from the adapter: a step between would
     /// cost every delta two more turns of the scheduler.
     stream: Option<Stream>,
@@ -143,7 +144,7 @@ impl Jobs {
         tokio::select! {
             // What a job said comes before its end.
             biased;
-            Some(input) = self.reports.recv() => Some(input),
+            Some(input) = self.reports.recv() => Some(*input),
             Some(input) = hear(&mut self.stream) => Some(input),
             Some(ended) = self.running.join_next() => self.ended(ended),
             else => std::future::pending().await,
@@ -152,7 +153,7 @@ impl Jobs {
 
     /// Something that has happened already, without waiting.
     pub fn try_next(&mut self) -> Option<Input> {
-        let report = self.reports.try_recv().ok();
+        let report = self.reports.try_recv().ok().map(|input| *input);
         report.or_else(|| {
             let stream = self.stream.as_mut()?;
             let deltas = stream.batches.try_recv().ok()?;
@@ -322,7 +323,7 @@ impl Jobs {
                     outcome = &mut run => break outcome,
                     Some(progress) = pieces.recv() => {
                         // The tool goes on while its output waits to be written.
-                        let send = report.send(Input::Progress { call_id, progress });
+                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
                         tokio::pin!(send);
                         tokio::select! {
                             sent = &mut send => if sent.is_err() { return None },

@@ -21,7 +21,7 @@ mod request;
 pub use error::SessionError;
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attachment, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+    Aborted, Answer, Answered, Attached, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;

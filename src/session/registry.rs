@@ -170,7 +170,7 @@ impl Registry {
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                slot.get_or_init(|| async { self.spawn(id, key, engine, None) }).await;
+                slot.get_or_init(|| async { self.made(id, key, engine) }).await;
                 self.view(id).await
             }
             // Somebody was faster, with the same key or the same id.

@@ -27,6 +27,8 @@ mod audit_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod lasting_tests;
+#[cfg(test)]
 mod power_tests;
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,7 @@ pub use backup::problems;
 pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
+pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{

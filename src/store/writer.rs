@@ -435,7 +435,16 @@ async fn write_group(
     script.commit().await
 }
 
+/// Inserts rows of one session as one statement for many, rows of several each by a statement of its own.
+///
+/// Before a statement of many rows changes a page, SQLite keeps a copy of it in case a later row fails,
+/// beyond 64 KiB in a file (<https://www.sqlite.org/tempfiles.html>, statement journals). Rows of one
+/// session stand on few pages; those of many sessions each on another.
 async fn insert_rows(script: &mut Script<'_>, rows: &[(SessionKey, &Row)]) -> Result<(), StoreError> {
+    let is_of_one = rows.iter().all(|(key, _)| Some(*key) == rows.first().map(|(key, _)| *key));
+    if !is_of_one {
+        return insert_each(script, rows).await;
+    }
     for chunk in rows.chunks(CHUNK) {
         script.sql().push("insert into event (session, seq, at_ms, kind, fold, body) ");
         script.sql().push_values(chunk, |mut values, (key, row)| {
@@ -449,6 +458,25 @@ async fn insert_rows(script: &mut Script<'_>, rows: &[(SessionKey, &Row)]) -> Re
         });
         // Few sizes recur: full chunks and the small batches of a quiet session.
         script.end(chunk.len() == CHUNK || chunk.len() <= FEW).await?;
+    }
+    Ok(())
+}
+
+/// One statement a row, many statements a trip, in few numbers that recur.
+async fn insert_each(script: &mut Script<'_>, mut rows: &[(SessionKey, &Row)]) -> Result<(), StoreError> {
+    while !rows.is_empty() {
+        let size = [CHUNK, CHUNK / 4, CHUNK / 16, 1].into_iter().find(|size| *size <= rows.len());
+        let (trip, rest) = rows.split_at(size.unwrap_or(1));
+        for (nth, (key, row)) in trip.iter().enumerate() {
+            let sql = script.sql();
+            sql.push(if nth == 0 { "" } else { "; " });
+            sql.push("insert into event (session, seq, at_ms, kind, fold, body) values (");
+            sql.push_bind(key.0).push(", ").push_bind(integer(row.seq));
+            sql.push(", ").push_bind(row.at.0).push(", ").push_bind(row.kind);
+            sql.push(", ").push_bind(row.fold.map(integer)).push(", ").push_bind(&*row.body).push(")");
+        }
+        script.end(true).await?;
+        rows = rest;
     }
     Ok(())
 }

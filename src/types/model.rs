@@ -185,13 +185,24 @@ pub struct ModelFault {
     pub retry_after_ms: Option<u64>,
     /// The provider's own word for it, for example `context_length_exceeded`.
     pub word: Option<String>,
+    /// The request and its answer do not fit, and the provider said by how much.
+    pub overflow: Option<Overflow>,
+}
+
+/// How a request overflowed the model's window, in the provider's count of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// What fits, the answer included.
+    pub limit: u64,
+    /// What was sent.
+    pub input: u64,
 }
 
 impl ModelFault {
     /// A fault without a wish to wait.
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after_ms: None, word: None }
+        Self { kind, message: message.into(), retry_after_ms: None, word: None, overflow: None }
     }
 }
 

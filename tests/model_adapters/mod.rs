@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::{Key, Kind, ModelSettings, Models, Provider, Settings};
+use agentd::model::{Key, Kind, ModelFacts, Models, Provider, Settings};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
 use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
