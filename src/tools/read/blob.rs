@@ -5,11 +5,14 @@ use encoding_rs::UTF_8;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{CHUNK, DEFAULT_LINES, Input, Window, decode};
+use super::{DEFAULT_LINES, Input, Window, decode};
 use crate::tools::context::{Blobs, Context};
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::types::ids::BlobId;
 use crate::types::tool::{Prepared, Subject, ToolOutcome};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
 
 pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Refusal> {
     find(context, blob_id)?;

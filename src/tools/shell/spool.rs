@@ -46,8 +46,9 @@ impl Spools {
     fn grant(&self, wanted: u64) -> u64 {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if *used + wanted > self.total_bytes {
-            // Sessions may have been removed since.
-            *used = bytes_in(&self.folder);
+            // Sessions may have been removed since. Whoever has a clone may hold back two pieces.
+            let held_back = Arc::strong_count(&self.used) as u64 * 2 * PIECE as u64;
+            *used = (*used).min(bytes_in(&self.folder) + held_back);
         }
         let granted = wanted.min(self.total_bytes.saturating_sub(*used));
         *used += granted;
@@ -87,8 +88,8 @@ enum State {
     Fresh,
     Ready(Box<Sheet>),
     Writing(JoinHandle<Box<Sheet>>),
-    /// There is no file, and why.
-    Failed(String),
+    /// The thread that wrote failed; what became of the file is not known.
+    Failed,
 }
 
 /// What became of a spool.
@@ -148,7 +149,7 @@ impl Spool {
         if let State::Writing(job) = &mut self.state {
             self.state = match job.await {
                 Ok(sheet) => State::Ready(sheet),
-                Err(_) => State::Failed("it could not be written".into()),
+                Err(_) => State::Failed,
             };
         }
     }
