@@ -12,7 +12,7 @@ use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
 use crate::session::{ConfiguredRule, Settings, Setup};
-use crate::tools::{self, Toolbox};
+use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
 use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
@@ -66,6 +66,11 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         instance: found.instance.clone(),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
+        spools: Some(Spools::new(
+            &places.data_dir.join("blobs"),
+            config.tools.spool_size.0,
+            config.tools.spools_size.0,
+        )),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;

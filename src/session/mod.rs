@@ -3,6 +3,7 @@
 
 mod actor;
 mod audit;
+mod blobs;
 mod commands;
 mod door;
 mod error;

@@ -48,11 +48,11 @@ mod write;
 mod tests;
 
 pub use care::Access;
-pub use context::{Scene, Settings, Unreadable};
+pub use context::{Blobs, Scene, Settings, Unreadable};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
 pub use shell::{
-    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Swept,
+    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Spools, Swept,
 };
 pub use toolbox::{SandboxReport, Toolbox};
