@@ -159,6 +159,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Before anything can be started, and before anybody can ask for it.
     let reaper = orphans::adopt()?;
     let leftovers = orphans::sweep(&registry).await;
+    orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let info = Info {

@@ -12,7 +12,7 @@ use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
 use crate::session::{ConfiguredRule, Settings, Setup};
-use crate::tools::{self, Toolbox};
+use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
 use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
@@ -70,6 +70,11 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         converter: Some(PathBuf::from("/proc/self/exe")),
         web_private: web_private(config)?,
         web_proxy: web_proxy(config)?,
+        spools: Some(Spools::new(
+            &places.data_dir.join("blobs"),
+            config.tools.spool_size.0,
+            config.tools.spools_size.0,
+        )),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;

@@ -468,7 +468,7 @@ impl Actor {
                     trusted: None,
                 });
             }
-            Effect::CallModel { token, request } => self.jobs.call_model(token, self.key, *request),
+            Effect::CallModel { token, request } => self.jobs.call_model(token, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
                 self.jobs.prepare(turn_id, calls, Surroundings::of(&self.engine, self.id));

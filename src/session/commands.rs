@@ -206,7 +206,8 @@ impl Actor {
     async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
         let call = self.asked(request_id)?.call;
         let around = self.around();
-        let scene = Law::now(&self.house, &around).await.scene(&self.house.setup().settings, &around);
+        let law = Law::now(&self.house, &around).await;
+        let scene = law.scene(&self.house.setup().settings, self.jobs.blobs(), &around);
         Ok(Asked { call, scene: Arc::new(scene) })
     }
 

@@ -8,17 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::blobs::Own;
 use super::house::House;
 use super::law::Law;
 use super::trust;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::{SessionKey, Store, StoreError};
-use crate::tools::{Birth, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Scene, Unreadable};
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::ids::{BlobId, CallId, Seq, TurnId};
 use crate::types::message::{Block, ToolCall};
@@ -39,6 +41,9 @@ const PIECES: usize = 64;
 /// The jobs of one session.
 pub(super) struct Jobs {
     house: Arc<House>,
+    key: SessionKey,
+    /// What tools may read of the session's own.
+    blobs: Arc<dyn Blobs>,
     running: JoinSet<Option<Input>>,
     /// Boxed: a queue keeps room for 32 entries, however few there are.
     reports: mpsc::Receiver<Box<Input>>,
@@ -95,16 +100,20 @@ impl Surroundings {
             reads: engine.reads(),
             unattended: spec.background,
             unreadable: Unreadable::default(),
+            blobs: None,
         };
         Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
     }
 }
 
 impl Jobs {
-    pub fn new(house: Arc<House>, births: mpsc::Sender<Birth>) -> Self {
+    pub fn new(house: Arc<House>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
+        let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
         Self {
             house,
+            key,
+            blobs: Arc::new(own),
             running: JoinSet::new(),
             reports,
             report,
@@ -114,6 +123,11 @@ impl Jobs {
             tools: HashMap::new(),
             births,
         }
+    }
+
+    /// The session's blobs, for the scene of a call.
+    pub fn blobs(&self) -> Arc<dyn Blobs> {
+        Arc::clone(&self.blobs)
     }
 
     pub fn are_idle(&self) -> bool {
@@ -237,7 +251,8 @@ impl Jobs {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, key: SessionKey, mut request: ModelRequest) {
+    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
+        let key = self.key;
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
@@ -271,9 +286,10 @@ impl Jobs {
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
+        let blobs = Arc::clone(&self.blobs);
         self.start(async move {
             let law = Law::now(&house, &around).await;
-            let scene = law.scene(&setup.settings, &around);
+            let scene = law.scene(&setup.settings, blobs, &around);
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
@@ -308,8 +324,9 @@ impl Jobs {
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
+        let blobs = Arc::clone(&self.blobs);
         self.running.spawn(async move {
-            let scene = Law::now(&house, &around).await.scene(&setup.settings, &around);
+            let scene = Law::now(&house, &around).await.scene(&setup.settings, blobs, &around);
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);

@@ -10,7 +10,7 @@ use super::trust;
 use crate::engine::SessionRules;
 use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
-use crate::tools::{Scene, Unreadable};
+use crate::tools::{Blobs, Scene, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Prepared;
 
@@ -77,7 +77,7 @@ impl Law {
     }
 
     /// The scene of a call, with what the rules of this moment keep from being read.
-    pub fn scene(&self, settings: &Settings, around: &Surroundings) -> Scene {
+    pub fn scene(&self, settings: &Settings, blobs: Arc<dyn Blobs>, around: &Surroundings) -> Scene {
         let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
         let (workspace, mode) = (around.scene.workspace.clone(), around.mode);
         let safe_mode = around.safe_mode;
@@ -85,7 +85,7 @@ impl Law {
             let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
             is_unreadable(&Policy { mode, rules, grants: &[], workspace, home, safe_mode }, tool, path)
         });
-        Scene { unreadable, ..Scene::clone(&around.scene) }
+        Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
     }
 
     /// What the rules say of a call.

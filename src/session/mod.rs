@@ -3,6 +3,7 @@
 
 mod actor;
 mod audit;
+mod blobs;
 mod changes;
 mod commands;
 mod door;

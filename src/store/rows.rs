@@ -12,6 +12,7 @@ use crate::types::usage::Usage;
 
 /// Short key of a session inside the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(Default))]
 pub struct SessionKey(pub(super) i64);
 
 /// How sure a commit must be (S1).

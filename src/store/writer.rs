@@ -601,12 +601,22 @@ async fn update_summary(
     script.end(true).await
 }
 
+/// How long the reply of a removed session is remembered, in milliseconds: 30 days.
+const REMEMBERED: i64 = 30 * 24 * 3_600 * 1_000;
+
+/// Remembers a reply as long as there is its session. One without a session is remembered for
+/// [`REMEMBERED`], so that removing sessions makes nothing grow for ever.
 async fn remember(
     script: &mut Script<'_>,
     key: Option<SessionKey>,
     row: &Idempotency,
     at_ms: i64,
 ) -> Result<(), StoreError> {
+    if key.is_none() {
+        script.sql().push("delete from idempotency where session is null and at_ms < ");
+        script.sql().push_bind(at_ms - REMEMBERED);
+        script.end(true).await?;
+    }
     script.sql().push("insert into idempotency (method, key, session, digest, reply, at_ms) ");
     script.sql().push_values([row], |mut values, row| {
         values

@@ -51,13 +51,13 @@ mod write;
 mod tests;
 
 pub use care::Access;
-pub use context::{Scene, Settings, Unreadable};
+pub use context::{Blobs, Scene, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
 pub use shell::{
-    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Swept,
+    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Spools, Swept,
 };
 pub use toolbox::{SandboxReport, Toolbox};
 pub use web::{Ranges, WrongRange};

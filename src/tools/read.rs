@@ -20,7 +20,10 @@ use super::near::similar_path;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset};
 use super::{input, media, notebook, toolbox};
+use crate::types::ids::BlobId;
 use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
+
+mod blob;
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Letters of one line.
@@ -37,7 +40,8 @@ const LARGEST_NOTEBOOK: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
-    /// The file: absolute, or relative to the current folder.
+    /// The file: absolute, or relative to the current folder. Or the id of a blob, as the result of a tool
+    /// names it.
     file_path: String,
     /// Number of the first line to read, from 1.
     #[serde(default, deserialize_with = "input::number")]
@@ -56,6 +60,9 @@ pub(super) const DESCRIPTION: &str = "Reads a text file and shows it with line n
     Read a file before you edit or overwrite it.";
 
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+    if let Some(blob_id) = blob(input) {
+        return blob::prepare(context, blob_id);
+    }
     let path = context.resolve(&input.file_path, Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
     if path.in_workspace && path.care == PathCare::Ordinary {
@@ -70,6 +77,11 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
         change: None,
         sandbox: None,
     })
+}
+
+/// The blob that is meant, if one is. A file of such a name can be read by a path with a slash.
+fn blob(input: &Input) -> Option<BlobId> {
+    input.file_path.parse().ok()
 }
 
 /// A missing file is answered with the name that was probably meant.
@@ -93,6 +105,9 @@ pub(super) fn run(
     prepared: &Prepared,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
+    if let Some(blob_id) = blob(input) {
+        return blob::run(context, input, blob_id, stop);
+    }
     let path = context.resolve(&input.file_path, Access::Read)?;
     toolbox::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
     read(context, input, &path, stop)

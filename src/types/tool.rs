@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::blob::{Attachment, Blob, BlobRef};
+use super::ids::BlobId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -182,6 +183,11 @@ pub enum Subject {
         /// The exact text.
         command: String,
     },
+    /// Reads a blob of the session itself.
+    Blob {
+        /// The blob.
+        blob_id: BlobId,
+    },
     /// Any other tool.
     Tool {
         /// Its name.
@@ -197,7 +203,11 @@ impl Subject {
         match self {
             Subject::Edit { .. } | Subject::Delete { .. } => true,
             Subject::Several { parts } => !parts.is_empty() && parts.iter().all(Subject::changes_files),
-            Subject::Read { .. } | Subject::Web { .. } | Subject::Bash { .. } | Subject::Tool { .. } => false,
+            Subject::Read { .. }
+            | Subject::Web { .. }
+            | Subject::Bash { .. }
+            | Subject::Blob { .. }
+            | Subject::Tool { .. } => false,
         }
     }
 }

@@ -99,9 +99,9 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C14",
-        "tool exited, before its result is committed",
-        &["C14"],
-        "a command is `unknown` and never run again; an edit is found to be done",
+        "tool exited, before its result is committed; its spool is whole and no blob yet",
+        &["C14", "C14.spooled"],
+        "a command is `unknown` and never run again; an edit is found to be done; the next start removes the spool",
     ),
     row(
         "C15",

@@ -439,6 +439,10 @@ pub struct Tools {
     pub result_size: Size,
     /// The same of all results of one message.
     pub results_size: Size,
+    /// What is kept of the output of one command, beyond what the model is shown.
+    pub spool_size: Size,
+    /// The same of all commands of all sessions.
+    pub spools_size: Size,
 }
 
 impl Default for Tools {
@@ -458,6 +462,8 @@ impl Default for Tools {
             web_proxy: None,
             result_size: Size(128 << 10),
             results_size: Size(256 << 10),
+            spool_size: Size(1 << 30),
+            spools_size: Size(8 << 30),
         }
     }
 }

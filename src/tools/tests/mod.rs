@@ -62,6 +62,7 @@ impl Room {
             reads: Arc::new(HashMap::new()),
             unattended: false,
             unreadable: Default::default(),
+            blobs: None,
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
