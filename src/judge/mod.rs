@@ -3,12 +3,15 @@
 //!
 //! Deny beats ask beats allow, whatever the scope. What no rule names is left to the mode.
 
-mod command;
+mod bash;
 mod decide;
 mod glob;
 mod rule;
+mod shell;
 mod suggest;
 
+#[cfg(test)]
+mod cases;
 #[cfg(test)]
 mod laws;
 
