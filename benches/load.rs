@@ -10,6 +10,8 @@ mod bare;
 mod client;
 #[path = "load/cold.rs"]
 mod cold;
+#[path = "load/compare.rs"]
+mod compare;
 #[path = "load/daemon.rs"]
 mod daemon;
 #[path = "load/delta.rs"]

@@ -18,8 +18,9 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("store", 2, &["types", "crash"]),
     ("model", 2, &["types", "crash", "proc"]),
     ("tools", 2, &["types", "crash", "proc"]),
-    ("workspace", 2, &["types", "crash"]),
-    ("transport", 2, &[]),
+    ("workspace", 2, &["types", "crash", "proc", "judge"]),
+    // `proc` for the parents of a peer.
+    ("transport", 2, &["proc"]),
     ("session", 3, &["types", "crash", "engine", "judge", "store", "model", "tools", "workspace"]),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 4, &["types", "crash", "api", "session", "transport"]),
@@ -45,7 +46,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
         ],
     ),
     // Not in a release: the doors of the fuzz targets.
-    ("fuzzing", 6, &["types", "engine", "model", "tools", "transport", "client"]),
+    ("fuzzing", 6, &["types", "engine", "judge", "model", "tools", "transport", "client"]),
 ];
 
 /// A program and the one folder that it calls.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -195,6 +196,45 @@ impl Client {
         }
     }
 
+    /// The same connection twice: closing the socket ends it for both.
+    pub fn shared(self) -> Outcome<(UnixStream, Self)> {
+        Ok((self.write.try_clone()?, self))
+    }
+
+    /// Tells of every stamped delta: when it was sent and how long it took. Until the connection ends.
+    pub fn tell_stamps(&mut self, tell: &Sender<(u64, u64)>) {
+        while let Ok(line) = self.next() {
+            let now = micros();
+            let Some(Params { result: event }) = &line.params else { continue };
+            if event.kind != "message.text_delta" {
+                continue;
+            }
+            for stamp in event.text.as_bytes().chunks_exact(STAMP) {
+                let sent = std::str::from_utf8(stamp).ok().and_then(|text| text.parse().ok());
+                if let Some(sent) = sent {
+                    let _ = tell.send((sent, now.saturating_sub(sent)));
+                }
+            }
+        }
+    }
+
+    /// A client whose events are read by a thread, whatever the caller does meanwhile.
+    pub fn host(self) -> Outcome<Host> {
+        let calls = self.calls;
+        let (write, mut client) = self.shared()?;
+        let (tell, kinds) = channel();
+        std::thread::spawn(move || {
+            while let Ok(line) = client.next() {
+                if let Some(Params { result: event }) = &line.params
+                    && tell.send(event.kind.to_string()).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(Host { write, kinds, calls })
+    }
+
     /// Leaves the socket to somebody who will not read from it.
     pub fn into_socket(self) -> UnixStream {
         self.write
@@ -218,6 +258,37 @@ impl Client {
                 if event.kind == "session.status" && event.state == "idle" {
                     return Ok(lines);
                 }
+            }
+        }
+    }
+}
+
+/// A client that is read from all the time.
+pub struct Host {
+    write: UnixStream,
+    kinds: Receiver<String>,
+    calls: u64,
+}
+
+impl Host {
+    /// Sends a call; an answer that is an error ends the connection.
+    pub fn send(&mut self, method: &str, params: &Value) -> Outcome<()> {
+        self.calls += 1;
+        let call = json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params});
+        Ok(self.write.write_all(format!("{call}\n").as_bytes())?)
+    }
+
+    /// Forgets the events so far.
+    pub fn forget(&self) {
+        while self.kinds.try_recv().is_ok() {}
+    }
+
+    /// Waits for an event of this kind.
+    pub fn until(&self, kind: &str) -> Outcome<()> {
+        loop {
+            let next = self.kinds.recv_timeout(SOON).map_err(|error| format!("no {kind}: {error}"))?;
+            if next == kind {
+                return Ok(());
             }
         }
     }

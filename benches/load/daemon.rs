@@ -101,9 +101,9 @@ impl Place {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        // To see what the number of workers does.
-        if let Some(workers) = std::env::var_os("TOKIO_WORKER_THREADS") {
-            command.env("TOKIO_WORKER_THREADS", workers);
+        // To see what the number of workers or another way of keeping memory does.
+        for name in ["TOKIO_WORKER_THREADS", "GLIBC_TUNABLES"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         let began = Instant::now();
         let child = command.spawn()?;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::compare::Ratio;
+
 /// Measurements of one thing.
 #[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
@@ -69,6 +71,12 @@ impl<'a> Figure<'a> {
     /// The median of a sample with its range.
     pub fn of(name: &'a str, unit: &'a str, sample: &Sample) -> Self {
         let values = (sample.median(), sample.least(), sample.most());
+        Self { name, unit, values, reference: None, target: Target::Open }
+    }
+
+    /// A ratio with its interval.
+    pub fn ranged(name: &'a str, unit: &'a str, ratio: Ratio) -> Self {
+        let values = (ratio.value, ratio.least, ratio.most);
         Self { name, unit, values, reference: None, target: Target::Open }
     }
 

@@ -1,24 +1,38 @@
 //! S13: what one bad session does to the others, against a healthy session in its place.
+//!
+//! One daemon, one load: twenty sessions that stream without end. Beside them stands one guest at a
+//! time, each for a short window, in an order that turns from cycle to cycle, so that whatever the
+//! machine does meets all of them. The sound guest comes twice in every cycle: what its two halves
+//! differ by is what this measure cannot tell.
 
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::Outcome;
-use super::client::{Client, Seen};
+use super::client::{Client, Host};
+use super::compare::Pool;
 use super::daemon::{Daemon, Place};
-use super::figures::{Figure, Sample, Target};
+use super::figures::{Figure, Target};
 use super::model::{Model, Script};
-use super::wire::bash;
+use super::wire::{Chunks, answer, bash, micros};
 
-const ROUNDS: usize = 7;
+const CYCLES: usize = 24;
+const WINDOW: Duration = Duration::from_millis(400);
+/// Between a guest's start and its window, and behind its end.
+const SETTLE: Duration = Duration::from_millis(100);
 const HEALTHY: usize = 20;
-const EVERY: Duration = Duration::from_millis(50);
-const DELTAS: usize = 60;
+const EVERY: Duration = Duration::from_millis(25);
+/// More than are sent while this runs.
+const ENDLESS: usize = 1_000_000;
 const FOLLOWERS: usize = 10;
+/// By then a follower that does not read has got all that may wait for it.
+const FILLED: Duration = Duration::from_secs(3);
 /// By how much the others' p99 may move.
 const MOVED: f64 = 1.1;
+const SHARE: f64 = 0.99;
 
 /// What stands in the last place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +41,8 @@ enum Guest {
     SilentModel,
     HangingTool,
     FloodingTool,
+    /// A model that says all at once, as fast as it is read.
+    FloodingModel,
     /// A lot of text that ten clients read.
     Followed,
     /// The same, but they do not read.
@@ -40,103 +56,175 @@ impl Guest {
             Guest::SilentModel => "silent",
             Guest::HangingTool => "hanging",
             Guest::FloodingTool => "flooding",
+            Guest::FloodingModel => "torrent",
             Guest::Followed | Guest::Stuck => "wordy",
         }
+    }
+
+    /// The event by which its work has begun.
+    fn begun(self) -> &'static str {
+        match self {
+            Guest::SilentModel => "turn.started",
+            Guest::HangingTool | Guest::FloodingTool => "tool.started",
+            _ => "message.text_delta",
+        }
+    }
+
+    /// A flood of a model takes what processor there is: shown, but nothing is promised.
+    fn target(self) -> Target {
+        if self == Guest::FloodingModel { Target::Open } else { Target::AtMost(MOVED) }
     }
 }
 
 pub fn run() -> Outcome<()> {
+    let bad = [Guest::SilentModel, Guest::HangingTool, Guest::FloodingTool, Guest::FloodingModel];
+    compare(Guest::Healthy, &bad)?;
+    compare(Guest::Followed, &[Guest::Stuck])
+}
+
+fn compare(sound: Guest, bad: &[Guest]) -> Outcome<()> {
     let model = Model::start()?;
-    model.play(Script::Stamped { deltas: DELTAS, every: EVERY, padding: 0 });
+    model.play(Script::Stamped { deltas: ENDLESS, every: EVERY, padding: 0 });
     model.play_for("silent", Script::Hang);
     model.play_for("hanging", Script::AtOnce(bash("sleep 1000")));
     model.play_for("flooding", Script::AtOnce(bash("yes")));
-    // Some 1.6 MB a second: more than may wait for one client, long before the round is over.
-    let wordy = Script::Stamped { deltas: 1_000, every: Duration::from_millis(5), padding: 8_000 };
+    model.play_for("torrent", Script::AtOnce(answer(1_000_000, Chunks::Large)));
+    // Some 1.6 MB a second: more than may wait for one client, before the first window.
+    let wordy = Script::Stamped { deltas: ENDLESS, every: Duration::from_millis(5), padding: 8_000 };
     model.play_for("wordy", wordy);
-    let pairs = [
-        (Guest::Healthy, vec![Guest::SilentModel, Guest::HangingTool, Guest::FloodingTool]),
-        (Guest::Followed, vec![Guest::Stuck]),
-    ];
-    for (sound, bad) in pairs {
-        let mut base = Sample::default();
-        let mut moved: Vec<(Guest, Sample, Sample)> =
-            bad.iter().map(|guest| (*guest, Sample::default(), Sample::default())).collect();
-        // In turns, so that what changes on the machine meets all of them.
-        for _ in 0..ROUNDS {
-            base.push(round(&model, sound)?.0);
-            for (guest, p99, cpu) in &mut moved {
-                let (one, used) = round(&model, *guest)?;
-                p99.push(one);
-                cpu.push(used);
-            }
-        }
-        for (guest, p99, cpu) in &moved {
-            Figure::of(&format!("S13 p99 of 20 sessions beside {guest:?}"), "ms", p99)
-                .beside(&format!("ms beside {sound:?}"), base.median())
-                .target(Target::AtMost(base.median() * MOVED))
-                .print();
-            Figure::of(&format!("S13 daemon CPU, {guest:?}"), "%", cpu).print();
+    let place = Place::new(Some(model.address))?;
+    let daemon = place.start()?;
+
+    let (tell, told) = channel();
+    let healthy = watch(&daemon, &place, tell)?;
+    let mut guests = vec![sound, sound];
+    guests.extend(bad);
+    let mut stands = Vec::new();
+    for guest in &guests {
+        stands.push(Stand::new(&daemon, &place, *guest)?);
+    }
+    let mut pools = vec![Pool::default(); guests.len()];
+    let mut used = vec![0.0; guests.len()];
+    for cycle in 0..CYCLES {
+        // Forwards from another place each time, and every second cycle backwards.
+        for turn in 0..guests.len() {
+            let turn = if cycle % 2 == 0 { turn } else { guests.len() - 1 - turn };
+            let nth = (turn + cycle / 2) % guests.len();
+            let (window, cpu) = stands[nth].window(&model, &daemon, &told)?;
+            pools[nth].push(window);
+            used[nth] += cpu / CYCLES as f64;
         }
     }
+    drop(healthy);
+    drop(stands);
+    daemon.stop()?;
+    tell_of(&guests, &pools, &used);
     Ok(())
 }
 
-/// One daemon, one round: the p99 of the healthy sessions in milliseconds, and the daemon's share of
-/// a core in per cent.
-fn round(model: &Model, guest: Guest) -> Outcome<(f64, f64)> {
-    let place = Place::new(Some(model.address))?;
-    let daemon = place.start()?;
+fn tell_of(guests: &[Guest], pools: &[Pool], used: &[f64]) {
+    let sound = guests[0];
+    let both = pools[0].with(&pools[1]);
+    let noise = pools[1].over(&pools[0], SHARE);
+    println!("# S13: {} deltas beside each guest, in {CYCLES} windows of {WINDOW:?}", pools[0].len());
+    Figure::number(&format!("S13 p99 of 20 sessions beside {sound:?}"), "ms", both.quantile(SHARE)).print();
+    Figure::ranged(&format!("S13 {sound:?} over itself: the noise"), "x", noise).print();
+    Figure::number(&format!("S13 daemon CPU, {sound:?}"), "%", (used[0] + used[1]) / 2.0).print();
+    for (nth, guest) in guests.iter().enumerate().skip(2) {
+        let ratio = pools[nth].over(&both, SHARE);
+        Figure::number(&format!("S13 p99 of 20 sessions beside {guest:?}"), "ms", pools[nth].quantile(SHARE))
+            .beside(&format!("ms beside {sound:?}"), both.quantile(SHARE))
+            .print();
+        Figure::ranged(&format!("S13 {guest:?} over {sound:?}"), "x", ratio).target(guest.target()).print();
+        Figure::number(&format!("S13 median beside {guest:?}"), "ms", pools[nth].quantile(0.5))
+            .beside(&format!("ms beside {sound:?}"), both.quantile(0.5))
+            .print();
+        Figure::number(&format!("S13 daemon CPU, {guest:?}"), "%", used[nth]).print();
+    }
+}
+
+/// Starts the healthy sessions. What they stream is told as it comes: when each delta was sent, and how
+/// long it took, in microseconds.
+fn watch(daemon: &Daemon, place: &Place, tell: Sender<(u64, u64)>) -> Outcome<UnixStream> {
     let mut client = daemon.client()?;
     let mut sessions = Vec::new();
     for _ in 0..HEALTHY {
         sessions.push(client.session(&place.workspace())?);
     }
-    let mut host = daemon.client()?;
-    let visitor = host.session_with(&place.workspace(), guest.model())?;
-    let company = company(&daemon, guest, &visitor)?;
-    host.submit_all(&[visitor])?;
-    // Only what happens beside the guest's work counts.
-    match guest {
-        Guest::SilentModel => {
-            host.until_kind("turn.started")?;
-        }
-        Guest::HangingTool | Guest::FloodingTool => host.until_kind("tool.started")?,
-        _ => host.until_kind("message.text_delta")?,
-    }
-    let began = std::time::Instant::now();
-    let before = daemon.cpu()?;
     client.submit_all(&sessions)?;
-    let Seen { deltas, .. } = client.watch(HEALTHY)?;
-    let used = daemon.cpu()?.saturating_sub(before).as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
-    if deltas.len() != HEALTHY * DELTAS {
-        return Err(format!("{} of {} deltas came", deltas.len(), HEALTHY * DELTAS).into());
-    }
-    let mut sample = Sample::default();
-    deltas.iter().for_each(|(_, us)| sample.push(*us as f64 / 1e3));
-    drop(company);
-    drop(host);
-    daemon.stop()?;
-    Ok((sample.quantile(0.99), used))
+    let (socket, mut client) = client.shared()?;
+    // Ends with the daemon.
+    std::thread::spawn(move || client.tell_stamps(&tell));
+    Ok(socket)
 }
 
-/// Who follows the guest beside its host; kept until the round is over.
-fn company(daemon: &Daemon, guest: Guest, session: &str) -> Outcome<Vec<UnixStream>> {
-    let mut stuck = Vec::new();
-    for _ in 0..FOLLOWERS {
-        let mut client: Client = daemon.client()?;
-        match guest {
-            Guest::Followed => {
-                client.call("session.subscribe", &json!({"session_id": session}))?;
+/// A guest's session and who follows it.
+struct Stand {
+    guest: Guest,
+    host: Host,
+    session: String,
+    _stuck: Vec<UnixStream>,
+}
+
+impl Stand {
+    fn new(daemon: &Daemon, place: &Place, guest: Guest) -> Outcome<Self> {
+        let mut client = daemon.client()?;
+        let session = client.session_with(&place.workspace(), guest.model())?;
+        let mut stuck = Vec::new();
+        for _ in 0..FOLLOWERS {
+            let mut follower: Client = daemon.client()?;
+            if matches!(guest, Guest::Followed | Guest::Stuck) {
+                follower.call("session.subscribe", &json!({"session_id": session}))?;
+            }
+            match guest {
+                Guest::Stuck => stuck.push(follower.into_socket()),
                 // Ends with the daemon.
-                std::thread::spawn(move || while client.raw().is_ok() {});
+                Guest::Followed => drop(std::thread::spawn(move || while follower.raw().is_ok() {})),
+                _ => {}
             }
-            Guest::Stuck => {
-                client.call("session.subscribe", &json!({"session_id": session}))?;
-                stuck.push(client.into_socket());
-            }
-            _ => {}
         }
+        let mut stand = Self { guest, host: client.host()?, session, _stuck: stuck };
+        if guest == Guest::Stuck {
+            stand.begin()?;
+            std::thread::park_timeout(FILLED);
+            stand.end()?;
+        }
+        Ok(stand)
     }
-    Ok(stuck)
+
+    fn begin(&mut self) -> Outcome<()> {
+        self.host.forget();
+        self.host.send("session.submit", &json!({"session_id": self.session, "input": "go on"}))?;
+        self.host.until(self.guest.begun())
+    }
+
+    fn end(&mut self) -> Outcome<()> {
+        self.host.send("session.abort", &json!({"session_id": self.session}))?;
+        self.host.until("turn.completed")
+    }
+
+    /// The healthy sessions' latencies in milliseconds while the guest is at it, and the daemon's share
+    /// of a core in per cent.
+    fn window(
+        &mut self,
+        model: &Model,
+        daemon: &Daemon,
+        told: &Receiver<(u64, u64)>,
+    ) -> Outcome<(Vec<f64>, f64)> {
+        self.begin()?;
+        model.pause(SETTLE);
+        let (from, before) = (micros(), daemon.cpu()?);
+        model.pause(WINDOW);
+        let (to, after) = (micros(), daemon.cpu()?);
+        self.end()?;
+        model.pause(SETTLE);
+        let is_inside = |(sent, _): &(u64, u64)| (from..to).contains(sent);
+        let window: Vec<f64> = told.try_iter().filter(is_inside).map(|(_, us)| us as f64 / 1e3).collect();
+        let expected = (to - from) as f64 / EVERY.as_micros() as f64 * HEALTHY as f64;
+        if (window.len() as f64) < expected * 0.9 {
+            return Err(format!("{} of {expected:.0} deltas came", window.len()).into());
+        }
+        let cpu = after.saturating_sub(before).as_secs_f64() * 1e8 / (to - from) as f64;
+        Ok((window, cpu))
+    }
 }

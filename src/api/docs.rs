@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::Code;
 use super::methods::METHODS;
+use super::params::ClientRole;
 use super::{PROTOCOL_VERSION, SESSION_EVENT};
 use crate::types::event::Envelope;
 
@@ -59,6 +60,7 @@ pub fn methods_page() -> String {
         "# Methods\n\nPrinted from the code; parameters are named, unknown ones are ignored. \
          The full schemas are in `openrpc.json`.\n",
     );
+    roles(&mut page);
     let document = openrpc();
     let empty = Vec::new();
     for method in document["methods"].as_array().unwrap_or(&empty) {
@@ -84,6 +86,27 @@ pub fn methods_page() -> String {
         }
     }
     page
+}
+
+/// Which role may call which method (R4).
+fn roles(page: &mut String) {
+    page.push_str(
+        "\n## Roles\nA client is a `controller` unless it asks for `observer` in `daemon.hello`. A process that a tool \
+         of this daemon has started is a `tool`, whatever it asks for: it is told by its parents when it connects. Who \
+         may not call a method gets `not_authorised` with `data.role`, and the audit log gets a row.\n\n\
+         | method | controller | observer | tool |\n| --- | --- | --- | --- |\n",
+    );
+    for method in METHODS {
+        let may = |role| if method.is_for(role) { "yes" } else { "no" };
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} |",
+            method.name,
+            may(ClientRole::Controller),
+            may(ClientRole::Observer),
+            may(ClientRole::Tool)
+        );
+    }
 }
 
 /// `proto-docs/events.md`

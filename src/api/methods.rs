@@ -4,7 +4,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::fault::Code;
-use super::params as p;
+use super::params::{self as p, ClientRole};
 
 /// One method.
 pub struct Method {
@@ -24,7 +24,20 @@ pub struct Method {
     reply: fn(&mut SchemaGenerator) -> Value,
 }
 
+/// What a process of a tool may call (S21): it may find out whom it has reached. Everything else could
+/// let a model's work decide about itself, or read what other sessions do.
+const FOR_TOOLS: &[&str] = &["rpc.discover", "daemon.hello", "daemon.status"];
+
 impl Method {
+    /// Whether a client of this role may call it (R4).
+    #[must_use]
+    pub fn is_for(&self, role: ClientRole) -> bool {
+        match role {
+            ClientRole::Controller => true,
+            ClientRole::Observer => !self.mutates,
+            ClientRole::Tool => FOR_TOOLS.contains(&self.name),
+        }
+    }
     /// JSON Schema of the parameters.
     pub fn params_schema(&self, generator: &mut SchemaGenerator) -> Value {
         (self.params)(generator)
@@ -286,5 +299,35 @@ pub static METHODS: &[Method] = &[
         waits: false,
         params: schema::<p::PermissionListParams>,
         reply: schema::<p::PermissionListReply>,
+    },
+    Method {
+        name: "permission.explain",
+        summary: "What rules would say of a call: judged from just the rules given, nothing runs.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ExplainParams>,
+        reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "permission.audit",
+        summary: "The audit log: every decision, who made it and by which rule, oldest first.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::AuditParams>,
+        reply: schema::<p::AuditReply>,
+    },
+    Method {
+        name: "permission.verify_audit",
+        summary: "Read the whole audit log to see whether a row was changed, left out, put in or moved.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: true,
+        params: schema::<p::VerifyAuditParams>,
+        reply: schema::<p::VerifyAuditReply>,
     },
 ];

@@ -1,12 +1,16 @@
 //! One `…Params` and one `…Reply` per method. Serialised forms are promises to strangers.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::types::audit::{AuditEntry, AuditHead};
 use crate::types::event::Envelope;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
-use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::permission::{CommandPart, Decision, Mode, Scope, VerdictKind};
 use crate::types::session::{Item, OnRestart, PermissionRequest, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
@@ -28,7 +32,7 @@ pub enum ClientRole {
     /// Everything.
     #[default]
     Controller,
-    /// A process started by a tool: reads only. Given, never asked for.
+    /// A process that a tool started: it may ask who the daemon is, and nothing else. Given, never asked for.
     Tool,
 }
 
@@ -538,4 +542,98 @@ pub struct PermissionListReply {
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+/// `permission.explain`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainParams {
+    /// The folder of the session that would call, absolute. It need not exist.
+    pub workspace: PathBuf,
+    /// The user's home folder, absolute; that of the daemon's user by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
+    /// The session's mode; `default` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Whether commands that only look pass without a rule; true by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_commands: Option<bool>,
+    /// Allow rules, for example `Bash(git status:*)`.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// Ask rules.
+    #[serde(default)]
+    pub ask: Vec<String>,
+    /// Deny rules.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// Bash, Read, Write, Edit, Delete or LS.
+    pub tool: String,
+    /// The call's input: `{command}`, `{file_path}`, for LS `{path}`.
+    pub input: Value,
+}
+
+/// Reply of `permission.explain`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainReply {
+    /// Allow, ask or deny.
+    pub verdict: VerdictKind,
+    /// The rule that decides, as written, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Why, for people.
+    pub reason: String,
+    /// Grants that would let this very call pass, narrowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+    /// For commands: what becomes of each simple command in the line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<CommandPart>,
+}
+
+/// `permission.audit`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AuditParams {
+    /// Only decisions about this session; also of one that was deleted.
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// Only what is not older than this.
+    #[serde(default)]
+    pub since_ms: Option<Timestamp>,
+    /// `next_cursor` of the page before.
+    #[serde(default)]
+    pub cursor: Option<String>,
+    /// Rows of a page, at most 500; 100 by default.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `permission.audit`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditReply {
+    /// The rows.
+    pub entries: Vec<AuditEntry>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
+}
+
+/// `permission.verify_audit`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyAuditParams {
+    /// A row that was kept elsewhere: it must still be there, as it was.
+    #[serde(default)]
+    pub known: Option<AuditHead>,
+}
+
+/// Reply of `permission.verify_audit`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyAuditReply {
+    /// Rows that were read.
+    pub rows: u64,
+    /// The newest; keep it elsewhere to be able to tell later whether it is still there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub head: Option<AuditHead>,
+    /// What is wrong, in words. Empty: the log is whole.
+    pub faults: Vec<String>,
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::types::audit::AuditHead;
 use crate::types::permission::Mode;
 
 /// Run coding-agent sessions in the background and look after them.
@@ -108,6 +109,28 @@ pub enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Show who decided what, and by which rule
+    #[command(args_conflicts_with_subcommands = true)]
+    Audit {
+        /// Only about this session: id, unique start of it, or title; the whole id if it is gone
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// Only what is newer: a duration (15m, 2h) or after this row's number
+        #[arg(long, value_name = "DURATION|ROW", value_parser = since)]
+        since: Option<Since>,
+        /// One row a line, as JSON
+        #[arg(long)]
+        json: bool,
+        /// What else to do.
+        #[command(subcommand)]
+        what: Option<AuditCommand>,
+    },
+    /// Ask what permission rules would say
+    Permissions {
+        /// What to ask.
+        #[command(subcommand)]
+        what: PermissionsCommand,
     },
     /// Start, stop and look at the daemon
     Daemon {
@@ -231,6 +254,55 @@ pub enum Since {
     Seq(u64),
     /// This long ago, in milliseconds.
     Ago(u64),
+}
+
+/// What to do with the audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Read the whole log to see whether a row was changed, left out, put in or moved
+    Verify {
+        /// A row that must still be there, as an earlier run printed it
+        #[arg(long, value_name = "ROW:HASH", value_parser = super::audit::head)]
+        known: Option<AuditHead>,
+    },
+}
+
+/// What to ask about permissions.
+#[derive(Debug, Subcommand)]
+pub enum PermissionsCommand {
+    /// Judge a command, or a path for a file tool, by just the rules given; nothing runs
+    Explain(ExplainArgs),
+}
+
+/// `agentctl permissions explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The command line; for a file tool the path
+    pub text: String,
+    /// Bash, Read, Write, Edit, Delete or LS
+    #[arg(long, default_value = "Bash")]
+    pub tool: String,
+    /// A rule that allows, for example "Bash(git status:*)"; may be given several times
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<String>,
+    /// A rule that asks
+    #[arg(long, value_name = "RULE")]
+    pub ask: Vec<String>,
+    /// A rule that denies
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
+    /// The session's folder; this one by default
+    #[arg(short, long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// default, accept_edits, plan, dont_ask or bypass
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Without the table of commands that only look
+    #[arg(long)]
+    pub no_safe_commands: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What to do with the daemon.

@@ -5,12 +5,14 @@ use std::io::Write as _;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::args::{Cli, Command};
+use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
-use super::{abort, answer, approve, attach, backup, daemon, demo, doctor, list, logs, rpc, submit};
+use super::{
+    abort, answer, approve, attach, audit, backup, daemon, demo, doctor, explain, list, logs, rpc, submit,
+};
 use crate::api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the
@@ -78,6 +80,15 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
+            audit::verify(&reach, known, out).await
+        }
+        Command::Audit { session, since, json, what: None } => {
+            audit::audit(&reach, session.as_deref(), since, json, out).await
+        }
+        Command::Permissions { what: PermissionsCommand::Explain(args) } => {
+            explain::explain(&reach, args, out).await
+        }
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,

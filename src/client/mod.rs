@@ -11,6 +11,7 @@ mod approve;
 mod args;
 mod ask;
 mod attach;
+mod audit;
 mod backup;
 mod connect;
 mod daemon;
@@ -20,6 +21,7 @@ mod doctor;
 mod editor;
 pub mod escape;
 mod events;
+mod explain;
 mod failure;
 mod follow;
 #[cfg(any(test, feature = "fuzzing"))]

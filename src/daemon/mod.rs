@@ -169,6 +169,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         reload,
         stop: stop.clone(),
         hurry: hurry.clone(),
+        refusals: Arc::default(),
     };
     let methods = rpc::methods(office).map_err(DaemonError::Bug)?;
     if signals.ask_to_stop() {
@@ -180,6 +181,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         Some(listener) => transport::Bound::adopt(listener)?,
         None => transport::bind(&places.socket)?,
     };
+    let bound = bound.with_mark(&format!("AGENTD_INSTANCE={}", found.instance));
     let accepting = CancellationToken::new();
     let serving = transport::serve(bound, methods, config.limits.of_transport(), accepting.clone());
     notify::ready();

@@ -73,6 +73,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         main_model: config.models.main.clone(),
         mode: config.session.mode,
         safe_mode: config.session.safe_mode,
+        safe_commands: config.permissions.safe_commands,
         bypass,
         budgets: budgets(config),
         idle_unload: config.limits.idle_unload(),
@@ -118,6 +119,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 headers: provider.headers.clone(),
                 cassette: provider.cassette.clone(),
                 record: provider.record.clone(),
+                store: provider.store,
                 ..model::Provider::new(kind)
             };
             (name.clone(), made)
@@ -154,6 +156,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
             ModelError::BadHeader { provider, header } => vec!["providers", provider, "headers", header],
             ModelError::NoCassette { provider } => vec!["providers", provider],
             ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
+            ModelError::MisplacedStore { provider } => vec!["providers", provider, "store"],
         };
         config.wrong(&path, error.to_string()).into()
     })

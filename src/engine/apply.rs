@@ -90,6 +90,8 @@ impl State {
             Event::HistoryRepaired { kept, messages, .. } => {
                 let transcript = Arc::make_mut(&mut self.transcript);
                 transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
+                // The provider knows the history as it was.
+                self.continues = None;
                 transcript.extend(messages.iter().cloned().map(Arc::new));
             }
             Event::UsageBooked { model, usage, cost_usd_micros, .. } => {
@@ -107,9 +109,21 @@ impl State {
                 }
             }
             Event::MessageCompleted {
-                item, model, stop_reason, usage, cost_usd_micros, duration_ms, ..
+                item,
+                model,
+                stop_reason,
+                usage,
+                cost_usd_micros,
+                duration_ms,
+                response_id,
+                ..
             } => {
                 self.message_completed(item);
+                if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
+                    // An answer that left nothing in the transcript cannot be continued from there.
+                    self.continues =
+                        model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
+                }
                 if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
                     self.usage.add(usage);
                     self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);

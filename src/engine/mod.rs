@@ -6,6 +6,7 @@ mod answer;
 mod apply;
 mod input;
 mod model;
+mod passing;
 mod plan;
 mod prompt;
 mod question;
@@ -27,6 +28,7 @@ pub(crate) mod laws;
 pub use prompt::normalize as normalized;
 
 pub use input::{Busy, Input, Judged, Now, Recovery, Refusal, Submit};
+pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
 pub use state::{Engine, Settings, Snapshot};

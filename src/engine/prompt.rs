@@ -27,7 +27,16 @@ impl Draft<'_> {
             messages: normalize(&self.state.transcript),
             tools: Arc::clone(&self.engine.settings.tools),
             max_output_tokens: None,
+            previous_response_id: self.continues(&model),
         })
+    }
+}
+
+impl Draft<'_> {
+    /// The provider's id of the newest answer, if `model` gave it.
+    fn continues(&self, model: &str) -> Option<String> {
+        let (by, response_id) = self.state.continues.as_ref()?;
+        (by == model).then(|| response_id.clone())
     }
 }
 

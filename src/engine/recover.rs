@@ -14,7 +14,7 @@ use crate::types::ids::{CallId, Seq};
 use crate::types::message::Message;
 use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
-use crate::types::tool::{Inspection, Prepared, Subject, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 
 impl Draft<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
@@ -204,12 +204,15 @@ impl Draft<'_> {
             return;
         }
         match inspection {
-            Inspection::Done { record, change } => {
-                let outcome = ToolOutcome {
-                    reads: vec![record],
-                    changes: vec![change],
-                    ..ToolOutcome::completed(words::EDIT_DONE)
-                };
+            Inspection::Done { records, changes } => {
+                let outcome =
+                    ToolOutcome { reads: records, changes, ..ToolOutcome::completed(words::EDIT_DONE) };
+                self.complete(call_id, outcome, 0);
+            }
+            Inspection::Partly { records, changes, text } => {
+                let told = format!("{}{text}", words::EDIT_PARTLY_DONE);
+                let outcome =
+                    ToolOutcome { reads: records, changes, ..ToolOutcome::failed("partly_done", told) };
                 self.complete(call_id, outcome, 0);
             }
             Inspection::NotDone => {
@@ -266,5 +269,5 @@ fn is_lost(call: &Call) -> bool {
 }
 
 fn is_edit(prepared: &Prepared) -> bool {
-    !prepared.read_only && matches!(prepared.subject, Subject::Edit { .. })
+    !prepared.read_only && prepared.subject.changes_files()
 }

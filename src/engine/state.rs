@@ -68,6 +68,8 @@ pub(super) struct State {
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
     pub transcript: Arc<Vec<Arc<Message>>>,
+    /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
+    pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
     pub queue: VecDeque<Queued>,
     pub grants: Arc<Vec<String>>,
@@ -254,6 +256,18 @@ impl Engine {
         &self.state.spec
     }
 
+    /// Which session.
+    #[must_use]
+    pub fn session_id(&self) -> SessionId {
+        self.state.session_id
+    }
+
+    /// A call of the running turn.
+    #[must_use]
+    pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
+        self.state.call(call_id).map(|call| Arc::clone(&call.call))
+    }
+
     /// Whether the session was killed.
     #[must_use]
     pub fn is_ended(&self) -> bool {
@@ -384,6 +398,7 @@ impl State {
             requires: None,
             system: None,
             transcript: Arc::default(),
+            continues: None,
             turn: None,
             queue: VecDeque::new(),
             grants: Arc::default(),

@@ -107,6 +107,7 @@ impl Draft<'_> {
                     reason: verdict.reason,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
+                    parts: verdict.parts,
                     deadline_ms: None,
                 };
                 self.push_item(

@@ -40,6 +40,10 @@ Do not repeat it.";
 pub const EDIT_NOT_DONE: &str = "The daemon restarted before this change was made: the file is as it was before the call. \
 Repeat the call if you still want the change.";
 
+/// The daemon stopped between the changes of several files; which were made follows.
+pub const EDIT_PARTLY_DONE: &str =
+    "The daemon restarted in the middle of this call, so only a part of it was done. ";
+
 /// The daemon stopped before the call began.
 pub const NOT_RUN_RESTART: &str =
     "This call was not run: the daemon restarted and the turn ended before it began.";

@@ -9,8 +9,9 @@ pub use corpus::{Corpus, read};
 pub use history::history;
 
 pub use crate::client::fuzz::{escape, screen};
+pub use crate::judge::command;
 pub use crate::model::fuzz::{answer, sse};
-pub use crate::tools::fuzz::edit;
+pub use crate::tools::fuzz::{edit, notebook, patch};
 pub use crate::transport::fuzz::{dispatch, framing};
 
 /// What a target does with one input.
@@ -19,11 +20,14 @@ pub type Target = fn(&[u8]);
 /// Every target by its name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("answer", answer),
+    ("command", command),
     ("dispatch", dispatch),
     ("edit", edit),
     ("escape", escape),
     ("framing", framing),
     ("history", history),
+    ("notebook", notebook),
+    ("patch", patch),
     ("screen", screen),
     ("sse", sse),
 ];
@@ -60,6 +64,11 @@ mod tests {
     }
 
     #[test]
+    fn commands_keep_their_laws() {
+        replay("command");
+    }
+
+    #[test]
     fn dispatch_keeps_its_laws() {
         replay("dispatch");
     }
@@ -82,6 +91,16 @@ mod tests {
     #[test]
     fn histories_keep_their_laws() {
         replay("history");
+    }
+
+    #[test]
+    fn notebooks_keep_their_laws() {
+        replay("notebook");
+    }
+
+    #[test]
+    fn patches_keep_their_laws() {
+        replay("patch");
     }
 
     #[test]

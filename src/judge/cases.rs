@@ -1,7 +1,6 @@
 //! The judgement against cases: the shared ones, and our own.
 
 use std::path::Path;
-use std::time::Instant;
 
 use super::{Policy, Rules, judge};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -55,4 +54,39 @@ fn failures(text: &str) -> Vec<String> {
 fn the_shared_cases_hold() {
     let wrong = failures(include_str!("../../tests/cases/bash-permissions.jsonl"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `expected grants ! denies # command`, lists separated by `;`. `never` stands for ask or deny.
+fn check_table(table: &str, safe: bool) {
+    let mut wrong = Vec::new();
+    for line in table.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("//"))
+    {
+        let (head, command) = line.split_once(" # ").expect("a command");
+        let (expected, rules) = head.split_once(' ').unwrap_or((head, ""));
+        let (grants, denies) = rules.split_once(" !").unwrap_or((rules, ""));
+        let list = |text: &str| -> Vec<String> {
+            text.split(';').map(|rule| rule.trim().to_owned()).filter(|rule| !rule.is_empty()).collect()
+        };
+        let command = command.replace("\\n", "\n");
+        let got = verdict(&list(grants), &list(denies), &command, safe);
+        let is = match got.verdict {
+            VerdictKind::Allow => "allow",
+            VerdictKind::Ask => "ask",
+            VerdictKind::Deny => "deny",
+        };
+        if is != expected && !(expected == "never" && is != "allow") {
+            wrong.push(format!("{line}\n    is {is}: {}", got.reason));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn our_own_cases_hold() {
+    check_table(include_str!("../../tests/cases/bash-own.txt"), false);
+}
+
+#[test]
+fn commands_that_only_look_pass_inside_the_workspace() {
+    check_table(include_str!("../../tests/cases/bash-safe.txt"), true);
 }

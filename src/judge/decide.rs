@@ -74,15 +74,29 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
 fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule>) -> Verdict {
     use VerdictKind::{Allow, Ask, Deny};
 
+    if let Subject::Several { parts } = subject {
+        let strictness = |verdict: &Verdict| match verdict.verdict {
+            Allow => 0,
+            Ask => 1,
+            Deny => 2,
+        };
+        // Of equals the first one speaks.
+        let weighed = parts.iter().rev().map(|part| weigh(policy, tool, part, extra));
+        return weighed
+            .max_by_key(strictness)
+            .unwrap_or_else(|| verdict(Ask, None, "the call does not say what it touches"));
+    }
     let (denied, perhaps_denied) = search(policy, &policy.rules.deny, tool, subject);
     if let Some(rule) = denied {
         return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
     }
-    if let Subject::Edit { path: ResolvedPath { care: PathCare::Protected, path, .. } } = subject {
+    if let Subject::Edit { path } | Subject::Delete { path } = subject
+        && let ResolvedPath { care: PathCare::Protected, path, .. } = path
+    {
         let reason = format!("{} is protected: nothing allows writing there", path.display());
         return verdict(Deny, None, reason);
     }
-    if policy.mode == Mode::Plan && matches!(subject, Subject::Edit { .. }) {
+    if policy.mode == Mode::Plan && subject.changes_files() {
         return verdict(Deny, None, "plan mode changes no files until a plan is approved");
     }
     if policy.safe_mode {
@@ -98,7 +112,7 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         .iter()
         .chain(policy.grants)
         .chain(extra)
-        .filter(|rule| rule.speaks_of(tool, subject))
+        .filter(|rule| rule.may_grant(tool, subject))
         .find(|rule| grants(policy, rule, subject));
     if let Some(rule) = granted
         && (policy.mode != Mode::Plan || is_read(subject))
@@ -112,6 +126,8 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
 fn is_read(subject: &Subject) -> bool {
     matches!(subject, Subject::Read { .. })
 }
+
+const OTHER_NAMES: &str = "the file has other names (hard links), perhaps outside the workspace";
 
 /// What the mode says of a call that no rule decides. `perhaps` is a deny or ask rule whose
 /// command may hide in the text.
@@ -128,18 +144,26 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
     match subject {
         Subject::Read { path } => match (path.in_workspace, path.care) {
             (_, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (_, PathCare::HardLinked) => verdict(Ask, None, OTHER_NAMES),
             (true, _) => verdict(Allow, None, "reading inside the workspace"),
             (false, _) => verdict(Ask, None, "the path lies outside the workspace"),
         },
         Subject::Edit { path } => match (mode, path.in_workspace, path.care) {
             (_, _, PathCare::AutoExecuted) => verdict(Ask, None, "the file is run or obeyed automatically"),
             (_, _, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (_, _, PathCare::HardLinked) => verdict(Ask, None, OTHER_NAMES),
             (Mode::AcceptEdits, true, PathCare::Ordinary) => {
                 verdict(Allow, None, "edits inside the workspace are accepted")
             }
             (_, false, _) => verdict(Ask, None, "the path lies outside the workspace"),
             (_, true, _) => verdict(Ask, None, "the call changes a file"),
         },
+        Subject::Delete { path } => match path.in_workspace {
+            true => verdict(Ask, None, "the call removes a file"),
+            false => verdict(Ask, None, "the path lies outside the workspace"),
+        },
+        Subject::Web { host, .. } => verdict(Ask, None, format!("no rule allows fetching from {host}")),
+        Subject::Several { .. } => verdict(Ask, None, "the call does several things"),
         Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
         Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
     }
@@ -156,13 +180,17 @@ fn search<'r>(
     for rule in rules.iter().filter(|rule| rule.speaks_of(tool, subject)) {
         let found = match (&rule.pattern, subject) {
             (Pattern::All, _) => Found::Yes,
-            (Pattern::Path(pattern), Subject::Read { path } | Subject::Edit { path }) => {
-                if pattern.matches(&path.path, policy.workspace, policy.home) {
+            (
+                Pattern::Path(pattern),
+                Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
+            ) => {
+                if pattern.catches(&path.path, policy.workspace, policy.home) {
                     Found::Yes
                 } else {
                     Found::No
                 }
             }
+            (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => Found::Yes,
             // What it covers cannot be told yet, so it cannot be excluded.
             (Pattern::Later, _) => Found::Perhaps,
             _ => Found::No,
@@ -176,14 +204,27 @@ fn search<'r>(
     (None, perhaps)
 }
 
+/// Whether a rule denies `tool` reading `path` (absolute, resolved), or asks before it. For calls that
+/// look at more than the path they name: what is found there is left out.
+#[must_use]
+pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
+    policy.rules.deny.iter().chain(&policy.rules.ask).any(|rule| match &rule.pattern {
+        Pattern::Path(pattern) if rule.tool == "Read" || rule.tool == tool => {
+            pattern.catches(path, policy.workspace, policy.home)
+        }
+        _ => false,
+    })
+}
+
 /// Whether an allow rule covers the call. Files that need care are covered only by a rule that
 /// names exactly that file.
 fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
     match (&rule.pattern, subject) {
-        (pattern, Subject::Read { path } | Subject::Edit { path }) => {
+        (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.is(host),
+        (pattern, Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) => {
             let careful = match path.care {
                 PathCare::Ordinary => false,
-                PathCare::Secret => true,
+                PathCare::Secret | PathCare::HardLinked => true,
                 PathCare::AutoExecuted | PathCare::Protected => !is_read(subject),
             };
             match pattern {
@@ -192,7 +233,7 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 }
                 Pattern::Path(pattern) => pattern.matches(&path.path, policy.workspace, policy.home),
                 Pattern::All => !careful,
-                Pattern::Command(_) | Pattern::Later => false,
+                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Later => false,
             }
         }
         (Pattern::All, _) => true,
@@ -303,13 +344,83 @@ mod tests {
 
     #[test]
     fn rules_for_tools_to_come_cover_nothing_of_today() {
-        let later = ["+WebFetch(domain:example.org)", "+Task(reviewer)"];
-        check(Mode::Default, &later, "Bash", &bash("curl example.org"), Ask);
+        let later = ["+Task(reviewer)"];
+        check(Mode::Default, &later, "Bash", &bash("ls"), Ask);
         check(Mode::Default, &later, "Read", &read("/etc/hosts", PathCare::Ordinary), Ask);
-        let fetch = Subject::Tool { name: "WebFetch".into() };
-        check(Mode::Default, &later, "WebFetch", &fetch, Ask);
-        check(Mode::Bypass, &["-WebFetch(domain:example.org)"], "WebFetch", &fetch, Ask);
-        check(Mode::Bypass, &["-WebFetch(domain:example.org)"], "Bash", &bash("ls"), Allow);
+        let task = Subject::Tool { name: "Task".into() };
+        check(Mode::Default, &later, "Task", &task, Ask);
+        check(Mode::Bypass, &["-Task(reviewer)"], "Task", &task, Ask);
+        check(Mode::Bypass, &["-Task(reviewer)"], "Bash", &bash("ls"), Allow);
+    }
+
+    #[test]
+    fn pages_are_judged_by_their_host() {
+        let web = |host: &str| Subject::Web { url: format!("https://{host}/x"), host: host.into() };
+        let rule = ["+WebFetch(domain:example.org)"];
+        for (rules, host, expected) in [
+            (&[][..], "example.org", Ask),
+            (&rule, "example.org", Allow),
+            (&rule, "docs.example.org", Ask),
+            (&rule, "example.org.", Allow),
+            (&rule, "notexample.org", Ask),
+            (&rule, "example.org.evil.net", Ask),
+            (&["+WebFetch(domain:Example.ORG)"], "example.org", Allow),
+            (&["+WebFetch"], "anywhere.net", Allow),
+            (&["+WebFetch", "-WebFetch(domain:evil.net)"], "a.evil.net", Deny),
+            (&["+WebFetch", "?WebFetch(domain:evil.net)"], "evil.net", Ask),
+            (&["+Read", "+Bash"], "example.org", Ask),
+        ] {
+            check(Mode::Default, rules, "WebFetch", &web(host), expected);
+        }
+        check(Mode::Bypass, &["-WebFetch(domain:evil.net)"], "WebFetch", &web("evil.net"), Deny);
+        check(Mode::DontAsk, &[], "WebFetch", &web("example.org"), Deny);
+        let asked = check(Mode::Default, &[], "WebFetch", &web("docs.example.org"), Ask);
+        assert_eq!(asked.suggestions, ["WebFetch(domain:docs.example.org)"]);
+    }
+
+    #[test]
+    fn removing_a_file_asks_whatever_may_be_edited() {
+        let delete = |text: &str, care| Subject::Delete { path: path(text, care) };
+        let (inside, ordinary) = ("/w/proj/src/a.rs", PathCare::Ordinary);
+        check(
+            Mode::AcceptEdits,
+            &["+Edit(src/**)", "+ApplyPatch"],
+            "ApplyPatch",
+            &delete(inside, ordinary),
+            Ask,
+        );
+        check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &delete(inside, ordinary), Allow);
+        check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &edit(inside, ordinary), Ask);
+        check(Mode::Bypass, &["-Edit(src/**)"], "ApplyPatch", &delete(inside, ordinary), Deny);
+        check(Mode::Bypass, &[], "ApplyPatch", &delete("/w/proj/.git/config", PathCare::Protected), Deny);
+        check(Mode::Bypass, &[], "ApplyPatch", &delete(inside, ordinary), Allow);
+        check(Mode::Plan, &["+Delete"], "ApplyPatch", &delete(inside, ordinary), Deny);
+        check(Mode::DontAsk, &[], "ApplyPatch", &delete(inside, ordinary), Deny);
+    }
+
+    #[test]
+    fn of_several_parts_the_strictest_verdict_counts() {
+        let part = |text: &str, care| edit(text, care);
+        let several = |parts: Vec<Subject>| Subject::Several { parts };
+        let (a, b) = ("/w/proj/src/a.rs", "/w/proj/docs/b.md");
+        let ordinary = PathCare::Ordinary;
+        let both = several(vec![part(a, ordinary), part(b, ordinary)]);
+        let asked = check(Mode::Default, &["+Edit(src/**)"], "ApplyPatch", &both, Ask);
+        assert!(asked.suggestions.contains(&"Edit(docs/**)".to_owned()), "{asked:?}");
+        check(Mode::Default, &["+Edit(src/**)", "+Edit(docs/**)"], "ApplyPatch", &both, Allow);
+        check(Mode::AcceptEdits, &[], "ApplyPatch", &both, Allow);
+        check(Mode::AcceptEdits, &["-Edit(docs/**)"], "ApplyPatch", &both, Deny);
+        let hooks = part("/w/proj/.git/hooks/x", PathCare::Protected);
+        check(Mode::Bypass, &[], "ApplyPatch", &several(vec![part(a, ordinary), hooks]), Deny);
+        check(
+            Mode::AcceptEdits,
+            &[],
+            "ApplyPatch",
+            &several(vec![part(a, ordinary), part("/etc/x", ordinary)]),
+            Ask,
+        );
+        check(Mode::AcceptEdits, &[], "ApplyPatch", &several(Vec::new()), Ask);
+        check(Mode::Plan, &[], "ApplyPatch", &both, Deny);
     }
 
     #[test]

@@ -5,15 +5,19 @@
 //! `**` does not, and a pattern that matches a folder covers all that is in it. `dir/**` covers
 //! `dir` itself as well, so that listing it goes by the same rule.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
+
+use crate::types::names;
 
 /// One pattern, ready to match resolved paths.
 #[derive(Clone)]
 pub(super) struct PathPattern {
     base: Base,
     glob: GlobMatcher,
+    /// The same, for folded names.
+    folded: GlobMatcher,
     /// The one path it names, relative to the base, if it holds no wildcard and is anchored.
     exact: Option<String>,
 }
@@ -58,13 +62,19 @@ impl PathPattern {
             (false, true) => body,
             (false, false) => format!("**/{body}"),
         };
-        let glob = GlobBuilder::new(&pattern)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build()
-            .map_err(|e| format!("not a valid glob ({})", e.kind()))?
-            .compile_matcher();
-        Ok(Self { base, glob, exact })
+        let compile = |pattern: &str| {
+            GlobBuilder::new(pattern)
+                .literal_separator(true)
+                .backslash_escape(true)
+                .build()
+                .map(|glob| glob.compile_matcher())
+                .map_err(|e| format!("not a valid glob ({})", e.kind()))
+        };
+        let glob = compile(&pattern)?;
+        // Folding the text of a glob keeps it one: what it takes away is no part of the syntax.
+        let folded: Vec<String> = pattern.split('/').map(names::fold).collect();
+        let folded = compile(&folded.join("/")).unwrap_or_else(|_| glob.clone());
+        Ok(Self { base, glob, folded, exact })
     }
 
     fn relative<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
@@ -79,6 +89,28 @@ impl PathPattern {
     pub(super) fn matches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
         let Some(relative) = self.relative(path, workspace, home) else { return false };
         relative.ancestors().any(|part| self.glob.is_match(part))
+    }
+
+    /// As [`Self::matches`], and also if some file system would take `path` for one that matches: for
+    /// rules that deny or ask, which must not be got around by another spelling.
+    pub(super) fn catches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
+        if self.matches(path, workspace, home) {
+            return true;
+        }
+        let fold = |folder: &Path| -> PathBuf {
+            folder
+                .iter()
+                .map(|part| if part == "/" { "/".into() } else { names::fold(&part.to_string_lossy()) })
+                .collect()
+        };
+        let base = match self.base {
+            Base::Root => PathBuf::from("/"),
+            Base::Home => fold(home),
+            Base::Workspace => fold(workspace),
+        };
+        fold(path)
+            .strip_prefix(base)
+            .is_ok_and(|relative| relative.ancestors().any(|part| self.folded.is_match(part)))
     }
 
     /// Whether the pattern is the name of exactly this file: no wildcard, no folder above it.
@@ -159,6 +191,25 @@ mod tests {
             ("..config/x", "/w/proj/..config/x", true),
         ] {
             check(pattern, path, expected);
+        }
+    }
+
+    #[test]
+    fn a_rule_that_denies_catches_other_spellings_of_the_same_name() {
+        for (pattern, path, expected) in [
+            ("secrets/**", "/w/proj/secrets/key", true),
+            ("secrets/**", "/w/proj/SECRETS/key", true),
+            ("secrets/**", "/W/Proj/secrets/key", true),
+            ("Secrets/*.Key", "/w/proj/secrets/a.key", true),
+            ("secrets/**", "/w/proj/secrets2/key", false),
+            ("~/.SSH/**", "/home/u/.ssh/id", true),
+            (".env", "/w/proj/a/.ENV", true),
+            ("/abs/[A-C]*", "/abs/a1", true),
+            ("/abs/\\[x\\]", "/abs/[X]", true),
+        ] {
+            let parsed = PathPattern::parse(pattern).unwrap();
+            let got = parsed.catches(Path::new(path), Path::new("/w/proj"), Path::new("/home/u"));
+            assert_eq!(got, expected, "{pattern} on {path}");
         }
     }
 

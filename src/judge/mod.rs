@@ -11,9 +11,14 @@ mod shell;
 mod suggest;
 
 #[cfg(test)]
+mod against_bash;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod laws;
 
-pub use decide::{Policy, judge};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use shell::fuzz::command;
+
+pub use decide::{Policy, is_unreadable, judge};
 pub use rule::{BadRule, Rule, Rules};

@@ -41,8 +41,28 @@ pub(super) enum Pattern {
     Command(CommandPattern),
     /// Files.
     Path(PathPattern),
+    /// Hosts.
+    Domain(Domain),
     /// Understood, for a tool that is not built yet: covers no call of today.
     Later,
+}
+
+/// The name of a host.
+#[derive(Clone)]
+pub(super) struct Domain(String);
+
+impl Domain {
+    /// Whether `host` (lower case) is this one: so far goes a rule that allows. What lies below may
+    /// belong to anybody (`*.github.io`).
+    pub(super) fn is(&self, host: &str) -> bool {
+        host.strip_suffix('.').unwrap_or(host) == self.0
+    }
+
+    /// Whether `host` (lower case) is this one or lies below it: so far go rules that ask or deny.
+    pub(super) fn covers(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        host.strip_suffix(&self.0).is_some_and(|below| below.is_empty() || below.ends_with('.'))
+    }
 }
 
 /// Which object a rule speaks of, by the tool it names.
@@ -60,7 +80,7 @@ pub(super) fn family(tool: &str) -> Family {
     match tool {
         "Bash" => Family::Bash,
         "Read" | "Glob" | "Grep" | "LS" => Family::Read,
-        "Edit" | "Write" | "MultiEdit" | "ApplyPatch" | "NotebookEdit" => Family::Edit,
+        "Edit" | "Write" | "MultiEdit" | "ApplyPatch" | "NotebookEdit" | "Delete" => Family::Edit,
         "WebFetch" => Family::WebFetch,
         "Task" => Family::Task,
         _ => Family::Other,
@@ -87,11 +107,23 @@ impl Rule {
             Subject::Bash { .. } => self.tool == "Bash",
             Subject::Read { .. } => self.tool == "Read" || self.tool == tool,
             Subject::Edit { .. } => self.tool == "Edit" || self.tool == tool,
+            // Who may not change a file may not remove it; who may is not thereby allowed to.
+            Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
+            Subject::Web { .. } => self.tool == "WebFetch",
+            Subject::Several { .. } => false,
             Subject::Tool { name } => {
                 self.tool == *name
                     || (self.tool.starts_with("mcp__")
                         && name.strip_prefix(&self.tool).is_some_and(|rest| rest.starts_with("__")))
             }
+        }
+    }
+
+    /// As [`Self::speaks_of`], for rules that allow: removing a file is granted by its own name alone.
+    pub(super) fn may_grant(&self, tool: &str, subject: &Subject) -> bool {
+        match subject {
+            Subject::Delete { .. } => self.tool == "Delete",
+            _ => self.speaks_of(tool, subject),
         }
     }
 }
@@ -142,7 +174,7 @@ impl FromStr for Rule {
                 Pattern::Path(PathPattern::parse(inner).map_err(bad)?)
             }
             (Family::WebFetch, Some(inner)) => match inner.strip_prefix("domain:") {
-                Some(host) if is_host(host) => Pattern::Later,
+                Some(host) if is_host(host) => Pattern::Domain(Domain(host.to_ascii_lowercase())),
                 _ => return Err(bad("expected a host name, like WebFetch(domain:example.org)".into())),
             },
             (Family::Task, Some(inner)) if is_name(inner) => Pattern::Later,

@@ -261,6 +261,20 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
         Subject::Bash { command } => for_command(command),
         Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.care),
         Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.care),
+        // Nobody should give away the removal of a folder's files with one key.
+        Subject::Delete { path } => {
+            for_path("Delete", workspace, home, &path.path, path.care).into_iter().take(1).collect()
+        }
+        Subject::Web { host, .. } => vec![format!("WebFetch(domain:{host})")],
+        Subject::Several { parts } => {
+            let mut rules: Vec<Rule> = Vec::new();
+            for rule in parts.iter().flat_map(|part| candidates(workspace, home, part)) {
+                if !rules.contains(&rule) {
+                    rules.push(rule);
+                }
+            }
+            return rules;
+        }
         Subject::Tool { name } => vec![name.clone()],
     };
     texts

@@ -5,7 +5,7 @@ use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
 use super::assembly::CallIds;
 use super::settings::ModelSettings;
 use super::sse::Parser;
-use super::{anthropic, fault, openai_chat};
+use super::{anthropic, fault, openai_chat, openai_responses};
 
 /// An API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,19 @@ pub(super) enum Api {
     Anthropic,
     /// OpenAI Chat Completions.
     OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
+}
+
+/// Whom a request goes to, as far as its words depend on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Addressee<'a> {
+    /// It is the vendor of the API, not somebody who speaks it too.
+    pub is_vendor: bool,
+    /// It is to keep what it says, so that it can be continued.
+    pub store: bool,
+    /// Its answer that the request continues: all up to there is left out.
+    pub previous: Option<&'a str>,
 }
 
 impl Api {
@@ -22,19 +35,20 @@ impl Api {
         match self {
             Api::Anthropic => "anthropic",
             Api::OpenAiChat => "openai_chat",
+            Api::OpenAiResponses => "openai_responses",
         }
     }
 
     /// The API of this name.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        [Api::Anthropic, Api::OpenAiChat].into_iter().find(|api| api.name() == name)
+        [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses].into_iter().find(|api| api.name() == name)
     }
 
     /// The vendor's own address.
     pub(super) const fn vendor_url(self) -> &'static str {
         match self {
             Api::Anthropic => "https://api.anthropic.com",
-            Api::OpenAiChat => "https://api.openai.com/v1",
+            Api::OpenAiChat | Api::OpenAiResponses => "https://api.openai.com/v1",
         }
     }
 
@@ -42,7 +56,7 @@ impl Api {
     pub(super) const fn key_variable(self) -> &'static str {
         match self {
             Api::Anthropic => "ANTHROPIC_API_KEY",
-            Api::OpenAiChat => "OPENAI_API_KEY",
+            Api::OpenAiChat | Api::OpenAiResponses => "OPENAI_API_KEY",
         }
     }
 
@@ -53,19 +67,21 @@ impl Api {
             // Many write the version into the address, as for other providers.
             Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
             Api::OpenAiChat => format!("{base}/chat/completions"),
+            Api::OpenAiResponses => format!("{base}/responses"),
         }
     }
 
-    /// The body of a request. `vendor` says whether it goes to the vendor itself.
+    /// The body of a request.
     pub(super) fn body(
         self,
         request: &ModelRequest,
         settings: &ModelSettings,
-        vendor: bool,
+        to: Addressee<'_>,
     ) -> Result<Vec<u8>, ModelFault> {
         match self {
             Api::Anthropic => anthropic::body(request, settings),
-            Api::OpenAiChat => openai_chat::body(request, settings, vendor),
+            Api::OpenAiChat => openai_chat::body(request, settings, to.is_vendor),
+            Api::OpenAiResponses => openai_responses::body(request, settings, to.store, to.previous),
         }
         .map_err(|error| fault::garbage(format_args!("the request could not be written ({error})")))
     }
@@ -85,7 +101,7 @@ pub(super) trait Decode: Send {
     fn reply(self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply;
 }
 
-/// Reads one answer of either API from its bytes.
+/// Reads one answer of any API from its bytes.
 pub(super) struct Reader {
     parser: Parser,
     decoder: Box<dyn Decode>,
@@ -102,6 +118,7 @@ impl Reader {
         let decoder: Box<dyn Decode> = match api {
             Api::Anthropic => Box::new(anthropic::Decoder::new(ids)),
             Api::OpenAiChat => Box::new(openai_chat::Decoder::new(ids)),
+            Api::OpenAiResponses => Box::new(openai_responses::Decoder::new(ids)),
         };
         Self { parser: Parser::default(), decoder, has_events: false, head: Vec::new() }
     }

@@ -69,6 +69,13 @@ impl WireError {
         }
     }
 
+    /// The provider's own word for it: the more exact of the two there may be.
+    fn word(&self) -> Option<String> {
+        let WireError::Full { kind, code, .. } = self else { return None };
+        let code = code.as_ref().and_then(Value::as_str).map(clean);
+        code.or_else(|| kind.as_deref().map(clean)).filter(|word| !word.is_empty())
+    }
+
     /// What the error itself says of its kind.
     fn kind(&self) -> Option<FaultKind> {
         let WireError::Full { kind, code, .. } = self else { return None };
@@ -86,7 +93,8 @@ impl WireError {
     pub(super) fn in_stream(&self) -> ModelFault {
         let kind = self.kind().unwrap_or(FaultKind::Server);
         let text = self.text().unwrap_or_else(|| "no reason given".into());
-        ModelFault::new(kind, format!("the provider broke the answer off: {text}"))
+        let fault = ModelFault::new(kind, format!("the provider broke the answer off: {text}"));
+        ModelFault { word: self.word(), ..fault }
     }
 }
 
@@ -97,8 +105,8 @@ pub(super) fn from_status(
     retry_after_ms: Option<u64>,
     body: &[u8],
 ) -> ModelFault {
-    let (word, text) = read_error_body(body);
-    let kind = match (kind_of_status(status), word) {
+    let ErrorBody { kind, word, text } = read_error_body(body);
+    let kind = match (kind_of_status(status), kind) {
         // An overload is one whatever status carries it; otherwise the status is the truth.
         (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
         (kind, _) => kind,
@@ -114,11 +122,20 @@ pub(super) fn from_status(
         }
         _ => String::new(),
     };
-    ModelFault { kind, message: format!("{provider} answered {status}: {text}{check}"), retry_after_ms }
+    let message = format!("{provider} answered {status}: {text}{check}");
+    ModelFault { kind, message, retry_after_ms, word }
 }
 
-/// What the body of an error says: its kind, if it names one, and its text.
-fn read_error_body(body: &[u8]) -> (Option<FaultKind>, String) {
+/// What the body of an error says.
+struct ErrorBody {
+    /// What kind of failure it names, if any.
+    kind: Option<FaultKind>,
+    /// The provider's word for it.
+    word: Option<String>,
+    text: String,
+}
+
+fn read_error_body(body: &[u8]) -> ErrorBody {
     #[derive(Deserialize)]
     struct Body {
         error: Option<WireError>,
@@ -127,6 +144,7 @@ fn read_error_body(body: &[u8]) -> (Option<FaultKind>, String) {
     }
     if let Ok(body) = serde_json::from_slice::<Body>(body) {
         let kind = body.error.as_ref().and_then(WireError::kind);
+        let word = body.error.as_ref().and_then(WireError::word);
         let text = body
             .error
             .as_ref()
@@ -134,10 +152,10 @@ fn read_error_body(body: &[u8]) -> (Option<FaultKind>, String) {
             .or_else(|| body.message.as_deref().map(clean))
             .or_else(|| body.detail.as_ref().map(|d| clean(d.as_str().unwrap_or(&d.to_string()))));
         if let Some(text) = text {
-            return (kind, text);
+            return ErrorBody { kind, word, text };
         }
     }
-    (None, describe(body))
+    ErrorBody { kind: None, word: None, text: describe(body) }
 }
 
 /// A body that is not what it should be, in a few words.

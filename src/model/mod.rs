@@ -23,10 +23,12 @@ mod http;
 mod keys;
 mod models;
 mod openai_chat;
+mod openai_responses;
 mod record;
 mod replay;
 mod request_hash;
 mod settings;
+mod signature;
 mod sse;
 #[cfg(any(test, feature = "fuzzing"))]
 mod testing;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest};
 use crate::types::usage::Price;
 
-use super::api::{Api, Reader};
+use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
 use super::fault::{Secrets, is_secret_header};
 use super::http::{Clients, Exchange};
@@ -46,7 +46,6 @@ struct Inner {
 enum Way {
     Http(Box<Address>),
     Replay(Player),
-    NotBuilt,
 }
 
 /// A provider on the network, its settings checked.
@@ -56,6 +55,8 @@ struct Address {
     is_direct: bool,
     /// It is the vendor of the API, not somebody who speaks it too.
     is_vendor: bool,
+    /// It keeps the conversation.
+    store: bool,
     key: Key,
     headers: HeaderMap,
     secrets: Secrets,
@@ -143,13 +144,6 @@ impl Models {
         match self.inner.ways.get(name) {
             Some(Way::Http(address)) => self.ask(name, address, request, out).await,
             Some(Way::Replay(player)) => player.play(name, request, out).await,
-            Some(Way::NotBuilt) => {
-                let text = format!(
-                    "[providers.{name}] is of kind openai_responses, which is not built yet: use kind = \
-                     \"openai_chat\", which the same servers understand"
-                );
-                Err(ModelFault::new(FaultKind::Unconfigured, text))
-            }
             None => {
                 let known = self.providers().join(", ");
                 let known = if known.is_empty() { "none".into() } else { known };
@@ -173,19 +167,36 @@ impl Models {
         let mut secrets = address.secrets.clone();
         let headers = address.headers(name, &mut secrets).await?;
         let idle = self.inner.idle_timeout;
-        let exchange = Exchange {
-            client: self.inner.clients.get(address.is_direct).await?,
-            provider: name,
-            api: address.api,
-            url: address.url.clone(),
-            headers,
-            body: address.api.body(request, settings, address.is_vendor)?,
-            patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
-            connect_timeout: self.inner.connect_timeout,
+        let client = self.inner.clients.get(address.is_direct).await?;
+        let exchange = |previous| -> Result<Exchange<'_>, ModelFault> {
+            let to = Addressee { is_vendor: address.is_vendor, store: address.store, previous };
+            Ok(Exchange {
+                client: client.clone(),
+                provider: name,
+                api: address.api,
+                url: address.url.clone(),
+                headers: headers.clone(),
+                body: address.api.body(request, settings, to)?,
+                patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
+                connect_timeout: self.inner.connect_timeout,
+            })
         };
-        let mut tape = address.recorder.is_some().then(|| Tape::new(request));
-        let reader = Reader::new(address.api, CallIds::fresh());
-        let mut outcome = exchange.run(reader, out, &mut tape).await;
+        let reader = || Reader::new(address.api, CallIds::fresh());
+        let tape = || address.recorder.is_some().then(|| Tape::new(request));
+        let previous = request.previous_response_id.as_deref().filter(|_| address.store);
+        let mut played = tape();
+        let mut outcome = exchange(previous)?.run(reader(), out, &mut played).await;
+        // Refused before a word was said: it costs nothing to send the whole conversation instead.
+        if previous.is_some() && outcome.as_ref().is_err_and(is_lost_conversation) {
+            played = tape();
+            outcome = exchange(None)?.run(reader(), out, &mut played).await;
+            if let Ok(reply) = &mut outcome {
+                reply
+                    .notices
+                    .push(format!("{name} had lost the conversation: the whole of it was sent again"));
+            }
+        }
+        let tape = played;
         if let (Some(recorder), Some(tape)) = (&address.recorder, tape)
             && let Err(why) = recorder.append(tape, &secrets).await
             && let Ok(reply) = &mut outcome
@@ -205,10 +216,15 @@ impl Way {
             Some(_) => return Err(ModelError::MisplacedCassette { provider: name.into() }),
             None => {}
         }
+        if provider.store && provider.kind != Kind::OpenAiResponses {
+            return Err(ModelError::MisplacedStore { provider: name.into() });
+        }
         let api = match provider.kind {
             Kind::Anthropic => Api::Anthropic,
             Kind::OpenAiChat => Api::OpenAiChat,
-            Kind::OpenAiResponses | Kind::Replay => return Ok(Way::NotBuilt),
+            Kind::OpenAiResponses => Api::OpenAiResponses,
+            // A replay provider was made or refused above.
+            Kind::Replay => return Err(ModelError::NoCassette { provider: name.into() }),
         };
         let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
         let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());
@@ -243,6 +259,7 @@ impl Way {
             url: endpoint,
             is_direct,
             is_vendor,
+            store: provider.store,
             key: provider.key,
             headers,
             secrets,
@@ -259,7 +276,7 @@ impl Address {
         let secret = self.key.read(name, variable).await?;
         let own = match self.api {
             Api::Anthropic => HeaderName::from_static("x-api-key"),
-            Api::OpenAiChat => reqwest::header::AUTHORIZATION,
+            Api::OpenAiChat | Api::OpenAiResponses => reqwest::header::AUTHORIZATION,
         };
         if secret.is_none() && self.is_vendor && !self.headers.contains_key(&own) {
             let text = format!(
@@ -273,7 +290,7 @@ impl Address {
             secrets.add(secret.reveal());
             let text = match self.api {
                 Api::Anthropic => secret.reveal().to_owned(),
-                Api::OpenAiChat => format!("Bearer {}", secret.reveal()),
+                Api::OpenAiChat | Api::OpenAiResponses => format!("Bearer {}", secret.reveal()),
             };
             let mut value = HeaderValue::try_from(text).map_err(|_| {
                 let text = format!(
@@ -291,6 +308,12 @@ impl Address {
         headers.extend(self.headers.clone());
         Ok(headers)
     }
+}
+
+/// The answer that was to be continued is not there any more.
+fn is_lost_conversation(fault: &ModelFault) -> bool {
+    matches!(fault.kind, FaultKind::BadRequest | FaultKind::NotFound)
+        && fault.word.as_deref() == Some("previous_response_not_found")
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -327,19 +350,21 @@ mod tests {
         check(|p| p.cassette = Some("f".into()), Some("misplaced_cassette"));
         check(|p| p.kind = Kind::Replay, Some("no_cassette"));
         check(|p| p.kind = Kind::OpenAiResponses, None);
+        check(|p| p.store = true, Some("misplaced_store"));
     }
 
     #[tokio::test]
     async fn what_is_not_configured_is_told_with_advice() {
-        let models = build(Provider::new(Kind::OpenAiResponses)).unwrap();
+        let models = build(Provider::new(Kind::OpenAiChat)).unwrap();
         let (out, _in) = mpsc::channel(1);
-        for (model, words) in [("x/m", "openai_chat"), ("y/m", "there is: x")] {
+        for (model, words) in [("y/m", "there is: x")] {
             let request = ModelRequest {
                 model: model.parse().unwrap(),
                 system: "".into(),
                 messages: vec![],
                 tools: [].into(),
                 max_output_tokens: None,
+                previous_response_id: None,
             };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);

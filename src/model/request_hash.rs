@@ -80,6 +80,7 @@ mod tests {
             ],
             tools: [].into(),
             max_output_tokens: None,
+            previous_response_id: None,
         }
     }
 

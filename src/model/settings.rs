@@ -53,13 +53,23 @@ pub struct Provider {
     pub cassette: Option<PathBuf>,
     /// Where to append a recording of every answer.
     pub record: Option<PathBuf>,
+    /// Responses only: the provider keeps the conversation, and requests name the answer they continue.
+    pub store: bool,
 }
 
 impl Provider {
     /// A provider of this kind at the vendor's own address, without a key.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
-        Self { kind, base_url: None, key: Key::None, headers: BTreeMap::new(), cassette: None, record: None }
+        Self {
+            kind,
+            base_url: None,
+            key: Key::None,
+            headers: BTreeMap::new(),
+            cassette: None,
+            record: None,
+            store: false,
+        }
     }
 }
 
@@ -78,6 +88,7 @@ impl fmt::Debug for Provider {
             .field("headers", &headers)
             .field("cassette", &self.cassette)
             .field("record", &self.record)
+            .field("store", &self.store)
             .finish()
     }
 }
@@ -89,7 +100,7 @@ pub enum Kind {
     Anthropic,
     /// OpenAI Chat Completions: `base_url` + `/chat/completions`.
     OpenAiChat,
-    /// OpenAI Responses. Known by name, not built: calls end with an `Unconfigured` fault.
+    /// OpenAI Responses: `base_url` + `/responses`.
     OpenAiResponses,
     /// Answers from a cassette, without a network.
     Replay,
@@ -159,6 +170,11 @@ pub enum ModelError {
         /// The provider.
         provider: String,
     },
+    /// `store` on a provider whose API keeps no conversations.
+    MisplacedStore {
+        /// The provider.
+        provider: String,
+    },
 }
 
 impl ModelError {
@@ -170,6 +186,7 @@ impl ModelError {
             ModelError::BadHeader { .. } => "bad_header",
             ModelError::NoCassette { .. } => "no_cassette",
             ModelError::MisplacedCassette { .. } => "misplaced_cassette",
+            ModelError::MisplacedStore { .. } => "misplaced_store",
         }
     }
 }
@@ -193,6 +210,11 @@ impl fmt::Display for ModelError {
                 f,
                 "[providers.{provider}] has a cassette but is not of kind replay: use record = \"FILE\" to \
                  write one, or kind = \"replay\" to play it"
+            ),
+            ModelError::MisplacedStore { provider } => write!(
+                f,
+                "[providers.{provider}] has store but is not of kind openai_responses: only that API keeps \
+                 conversations"
             ),
         }
     }

@@ -35,6 +35,7 @@ pub(super) async fn hello(_: Arc<Office>, caller: Caller, p: HelloParams) -> Res
         ClientRole::Observer => caller.connection.set_read_only(true),
         ClientRole::Controller => caller.connection.set_read_only(false),
     }
+    let role = caller.role();
     if let Some(name) = p.name {
         let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
         if !name.trim().is_empty() {

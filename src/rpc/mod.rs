@@ -3,6 +3,7 @@
 mod abort;
 mod answer;
 mod approve;
+mod audit;
 mod backup;
 mod convert;
 mod create;
@@ -13,12 +14,14 @@ mod list;
 mod office;
 mod params;
 mod permission;
+mod refusals;
 mod submit;
 mod subscribe;
 
 use jsonrpsee::{Methods, RpcModule};
 
 pub use office::{ConfigState, Info, Office, Refused, ReloadRequest};
+pub use refusals::Refusals;
 
 /// Every method of the contract, ready to be served.
 ///
@@ -48,5 +51,8 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "permission.explain", permission::explain)?;
+    params::serve(m, "permission.audit", audit::audit)?;
+    params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::refusals::Refusals;
 use crate::api::params::{LastReload, ReloadReply};
 use crate::session::Registry;
 use crate::types::time::Timestamp;
@@ -65,4 +66,6 @@ pub struct Office {
     pub stop: CancellationToken,
     /// Cancelled when stopping does not wait for running tools.
     pub hurry: CancellationToken,
+    /// Writes down who was refused.
+    pub refusals: Arc<Refusals>,
 }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::office::Office;
+use crate::api::params::ClientRole;
 use crate::api::{Code, Fault, methods};
 use crate::transport::Connection;
 use crate::types::event::Origin;
@@ -24,8 +25,20 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    /// What it is (R4): whoever a tool has started is a tool, whatever it says of itself.
+    pub fn role(&self) -> ClientRole {
+        if self.connection.tool().is_some() {
+            ClientRole::Tool
+        } else if self.connection.is_read_only() {
+            ClientRole::Observer
+        } else {
+            ClientRole::Controller
+        }
+    }
+
     pub fn origin(&self) -> Origin {
-        Origin { client: self.connection.name(), uid: self.connection.uid(), pid: self.connection.pid() }
+        let exe = self.connection.exe().map(|exe| exe.to_string_lossy().into_owned());
+        Origin { client: self.connection.name(), uid: self.connection.uid(), pid: self.connection.pid(), exe }
     }
 }
 
@@ -49,21 +62,33 @@ where
                 let Some(connection) = extensions.get::<Connection>().cloned() else {
                     return Err(wire(Fault::new(Code::Internal, "the call has no connection")));
                 };
-                if method.mutates && connection.is_read_only() {
-                    let why = format!("{name} changes something, and this client is an observer");
-                    return Err(wire(Fault::new(Code::NotAuthorised, why)));
+                let caller = Caller { connection };
+                if !method.is_for(caller.role()) {
+                    return Err(wire(refuse(&office, &caller, method).await));
                 }
                 let params = parse::<P>(method, params.as_str()).map_err(wire)?;
                 // Lines that a client wrote without waiting for replies take effect in their order.
-                let _ = tokio::time::timeout(ORDER_WITHIN, connection.turn()).await;
+                let _ = tokio::time::timeout(ORDER_WITHIN, caller.connection.turn()).await;
                 if method.waits {
-                    connection.let_pass();
+                    caller.connection.let_pass();
                 }
-                handler(office, Caller { connection }, params).await.map_err(wire)
+                handler(office, caller, params).await.map_err(wire)
             }
         })
         .map(|_| ())
         .map_err(|error| error.to_string())
+}
+
+/// Says no to a caller whose role does not reach, and writes down that it tried.
+async fn refuse(office: &Office, caller: &Caller, method: &methods::Method) -> Fault {
+    let (role, why) = match caller.connection.tool() {
+        Some(why) => {
+            ("tool", format!("{} is not for processes of a tool, and this client is one: {why}", method.name))
+        }
+        None => ("observer", format!("{} changes something, and this client is an observer", method.name)),
+    };
+    office.refusals.note(&office.registry, caller.origin(), method.name, &why).await;
+    Fault::new(Code::NotAuthorised, why).with("role", role)
 }
 
 /// Blocks of an input that are known and not built yet (Q7).

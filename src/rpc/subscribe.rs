@@ -8,7 +8,7 @@ use super::params::Caller;
 use crate::api::params::{SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
 use crate::crash;
-use crate::session::{Attachment, Follower};
+use crate::session::{Attached, Follower};
 use crate::transport::{Outlet, Overloaded};
 
 pub(super) async fn subscribe(
@@ -16,10 +16,9 @@ pub(super) async fn subscribe(
     caller: Caller,
     p: SubscribeParams,
 ) -> Result<String, Fault> {
-    let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
-    let (follower, attachment) =
-        session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
-    caller.connection.subscribe(move |outlet| pump(follower, attachment, outlet)).map_err(|why| match why {
+    let session = office.registry.open_soon(p.session_id).await.map_err(convert::fault)?;
+    let (follower, attached) = session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
+    caller.connection.subscribe(move |outlet| pump(follower, attached, outlet)).map_err(|why| match why {
         // Somebody who can still read this is being said goodbye to.
         Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
@@ -30,17 +29,24 @@ pub(super) async fn unsubscribe(_: Arc<Office>, caller: Caller, p: UnsubscribePa
     Ok(caller.connection.unsubscribe(&p.subscription))
 }
 
-/// Reads on when the client does. Being attached ends with the pump, however it ends.
-async fn pump(mut follower: Follower, _attachment: Attachment, outlet: Outlet) {
-    loop {
-        match follower.next().await {
-            Ok(Some(events)) => {
+/// Bytes of events that are read at once.
+const READ: usize = 96 * 1024;
+/// The room that is taken for them: the last event may be longer than what was left of `READ`, and each
+/// is wrapped into a notification.
+const ROOM: usize = 256 * 1024;
+
+/// Reads on when the client does, and nothing before: the room comes first. Being attached ends with
+/// the pump, however it ends.
+async fn pump(mut follower: Follower, _attached: Attached, outlet: Outlet) {
+    while follower.ready().await {
+        let Ok(room) = outlet.room(ROOM).await else { return };
+        match follower.take(READ).await {
+            Ok(events) => {
                 crash::point("C22.fanout");
-                if outlet.publish(SESSION_EVENT, events).await.is_err() {
+                if room.publish(SESSION_EVENT, events).is_err() {
                     return;
                 }
             }
-            Ok(None) => return,
             Err(error) => {
                 tracing::warn!(%error, "a subscription ends: the journal could not be read");
                 return;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::audit;
 use super::door::Door;
 use super::error::SessionError;
 use super::feed::Feed;
@@ -54,8 +55,8 @@ pub(super) struct Actor {
     pub engine: Engine,
     pub feed: Arc<Feed>,
     pub clients: Arc<AtomicU32>,
-    pub inbox: mpsc::Receiver<Command>,
-    pub leaving: mpsc::UnboundedReceiver<Origin>,
+    pub inbox: mpsc::Receiver<Box<Command>>,
+    pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     pub births: mpsc::Receiver<Birth>,
     pub jobs: Jobs,
     pub door: Arc<Door>,
@@ -131,13 +132,13 @@ impl Actor {
                 command = self.inbox.recv() => match command {
                     Some(command) => {
                         self.state.resting_since = None;
-                        self.obey(command).await;
+                        self.obey(*command).await;
                     }
                     None => break,
                 },
                 Some(origin) = self.leaving.recv() => {
                     self.state.resting_since = None;
-                    self.detached(origin).await;
+                    self.detached(*origin).await;
                 }
                 Some(birth) = self.births.recv() => self.born(birth).await,
                 input = self.jobs.next() => if let Some(input) = input { self.heard(input).await },
@@ -196,7 +197,7 @@ impl Actor {
         // What is in the queues now was left by callers who did not wait for an answer. Those who
         // detached are heard; nobody opens the session anew before this task has ended.
         while let Ok(origin) = self.leaving.try_recv() {
-            self.detached(origin).await;
+            self.detached(*origin).await;
         }
         tracing::debug!(session = %self.id, "leaves memory");
         true
@@ -326,6 +327,7 @@ impl Actor {
             let snapshot = next.as_ref().map(Engine::snapshot);
             let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
             prepared.append.processes = journal::deaths(plan, &self.state.born);
+            prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {
@@ -355,7 +357,7 @@ impl Actor {
     async fn born(&mut self, birth: Birth) {
         let call_id = birth.record.call_id;
         let at = self.house.clock.now();
-        let stored = self.house.store.append(journal::birth(self.key, birth.record, at)).await;
+        let stored = self.house.store.append(journal::birth(self.key, *birth.record, at)).await;
         if stored.is_ok() {
             self.state.born.insert(call_id);
         }
@@ -454,7 +456,7 @@ impl Actor {
                 () = &mut wait => return true,
                 command = self.inbox.recv() => match command {
                     // Refused by `decide` with the reason; attaching still works.
-                    Some(command) => self.obey(command).await,
+                    Some(command) => self.obey(*command).await,
                     None => return false,
                 },
                 // A failing disk must not hold up the end.

@@ -38,6 +38,7 @@ impl Door {
         self.visits.compare_exchange(0, SHUT, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    #[cfg(test)]
     pub fn is_shut(&self) -> bool {
         self.visits.load(Ordering::Acquire) == SHUT
     }

@@ -12,8 +12,8 @@ use crate::types::ids::Seq;
 /// Bytes kept in memory; whoever is further behind reads the store. Little in tests, so that
 /// followers fall behind.
 const KEEP_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 1024 * 1024 };
-/// Bytes handed to a follower at once.
-const BATCH_BYTES: usize = if cfg!(test) { 1024 } else { 256 * 1024 };
+/// Events handed to a follower at once.
+const BATCH: usize = 500;
 
 /// One event as it stands on the wire.
 #[derive(Clone, Debug)]
@@ -129,15 +129,16 @@ impl Feed {
         self.newest.subscribe()
     }
 
-    pub fn after(&self, cursor: Seq) -> Look {
+    /// The lines after a cursor, at most `most` bytes of them; one is always given, however long.
+    pub fn after(&self, cursor: Seq, most: usize) -> Look {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         if cursor < ring.after {
             return Look::Behind;
         }
         let start = ring.lines.partition_point(|line| line.seq <= cursor);
         let mut bytes = 0;
-        let batch = ring.lines.range(start..).take_while(|line| {
-            let fits = bytes < BATCH_BYTES;
+        let batch = ring.lines.range(start..).take(BATCH).take_while(|line| {
+            let fits = bytes < most;
             bytes += line.body.len();
             fits
         });
@@ -159,8 +160,8 @@ mod tests {
         for seq in 1..=5 {
             feed.publish(vec![line(seq, KEEP_BYTES / 3)]);
         }
-        assert!(matches!(feed.after(0), Look::Behind));
-        let Look::Lines(lines) = feed.after(3) else { panic!("the ring holds these") };
+        assert!(matches!(feed.after(0, 1), Look::Behind));
+        let Look::Lines(lines) = feed.after(3, 1) else { panic!("the ring holds these") };
         assert_eq!(lines.first().map(|line| line.seq), Some(4));
         assert_eq!(feed.last_seq(), 5);
     }

@@ -24,7 +24,7 @@ mod tests;
 
 /// Rows of one page. Few in tests, so that pages end anywhere.
 const PAGE: u32 = if cfg!(test) { 7 } else { 500 };
-/// Bytes of one page; one event is always read, however long.
+/// Bytes of one page where nobody says how many; one event is always read, however long.
 const PAGE_BYTES: usize = if cfg!(test) { 2 * 1024 } else { 256 * 1024 };
 
 /// A cursor over one session's journal.
@@ -36,6 +36,8 @@ pub struct Follower {
     cursor: Seq,
     /// Whether the store was read to its end once: from then on the feed is enough.
     is_live: bool,
+    /// The newest event when there was nothing to read, although the cursor was behind it.
+    nothing_at: Option<Seq>,
     open: Option<Open>,
     /// The finished message that was read last: a message of many blocks has as many gaps, and is read
     /// and parsed once.
@@ -85,32 +87,64 @@ impl Follower {
         }
         let newest = feed.watch();
         let open = joined(&store, key, after_seq).await?;
-        Ok(Self { store, key, feed, newest, cursor: after_seq, is_live: false, open, finished: None })
+        Ok(Self {
+            store,
+            key,
+            feed,
+            newest,
+            cursor: after_seq,
+            is_live: false,
+            nothing_at: None,
+            open,
+            finished: None,
+        })
     }
 
-    /// The next events, each one whole JSON object; waits until there are some. `None` when the
-    /// session is gone. Cancel-safe: what was not returned is returned by the next call.
-    ///
-    /// # Errors
-    /// The store could not be read; the call may be repeated.
-    pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
+    /// Waits until there may be something to take. False when the session is gone and all was taken.
+    /// Cancel-safe; holds nothing while it waits.
+    pub async fn ready(&mut self) -> bool {
         loop {
             // Marked as seen first: what is published while we look wakes us again.
             self.newest.borrow_and_update();
             // Asked before looking: whoever closes has published everything.
             let is_over = self.feed.is_closed();
-            let lines = self.look().await?;
-            if !lines.is_empty() {
-                let out = self.pass(lines).await?;
-                if out.is_empty() {
-                    continue;
-                }
-                return Ok(Some(out));
+            let newest = self.feed.last_seq();
+            if newest > self.cursor && self.nothing_at != Some(newest) {
+                return true;
             }
             if is_over || self.newest.changed().await.is_err() {
-                return Ok(None);
+                return false;
             }
         }
+    }
+
+    /// The next events without waiting for any, each one whole JSON object: about `most` bytes, the last
+    /// one may reach beyond. Empty if there is nothing after all. Cancel-safe: what was not returned is
+    /// returned by the next call.
+    ///
+    /// # Errors
+    /// The store could not be read; the call may be repeated.
+    pub async fn take(&mut self, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
+        let newest = self.feed.last_seq();
+        let lines = self.look(most).await?;
+        self.nothing_at = lines.is_empty().then_some(newest);
+        self.pass(lines).await
+    }
+
+    /// The next events; waits until there are some. `None` when the session is gone. Cancel-safe like
+    /// [`Follower::take`].
+    ///
+    /// # Errors
+    /// As [`Follower::take`].
+    #[cfg(test)]
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
+        while self.ready().await {
+            let events = self.take(PAGE_BYTES).await?;
+            if !events.is_empty() {
+                return Ok(Some(events));
+            }
+        }
+        Ok(None)
     }
 
     /// The last event that was returned.
@@ -119,17 +153,17 @@ impl Follower {
         self.cursor
     }
 
-    async fn look(&mut self) -> Result<Vec<Line>, SessionError> {
+    async fn look(&mut self, most: usize) -> Result<Vec<Line>, SessionError> {
         if self.is_live
-            && let Look::Lines(lines) = self.feed.after(self.cursor)
+            && let Look::Lines(lines) = self.feed.after(self.cursor, most)
         {
             return Ok(lines);
         }
-        let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, PAGE_BYTES).await?;
+        let Page { rows, is_last } = self.store.events_after(self.key, self.cursor, PAGE, most).await?;
         if is_last {
             // Committed events are published a moment later: the feed must hold the rest by then.
-            self.is_live =
-                matches!(self.feed.after(rows.last().map_or(self.cursor, |row| row.seq)), Look::Lines(_));
+            let upto = rows.last().map_or(self.cursor, |row| row.seq);
+            self.is_live = matches!(self.feed.after(upto, 1), Look::Lines(_));
         }
         // Never ahead of what was published: the feed is what clients may know.
         let last = self.feed.last_seq();

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use dashmap::DashMap;
+use tokio::sync::{SetOnce, mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::door::{Door, Visit};
 use super::error::SessionError;
 use super::feed::Feed;
 use super::follow::Follower;
+use super::registry::Slot;
 use crate::engine::Busy;
 use crate::store::{SessionKey, Store};
 use crate::types::event::Origin;
@@ -17,6 +21,10 @@ use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
 use crate::types::usage::Budgets;
+
+/// How long an attach waits for a session that is being loaded, before it reads ahead: a short journal is
+/// loaded by then.
+const LOADED_BY: Duration = Duration::from_millis(10);
 
 /// A caller's idempotency key with the digest of what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +128,8 @@ pub struct Aborted {
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 
+/// What a session is told. It is boxed on its way: a queue keeps room for 32 entries, however few there
+/// are, and most sessions are told nothing most of the time.
 pub(super) enum Command {
     Submit(Box<Submission>, Reply<Submitted>),
     Answer(Box<Answer>, Reply<Answered>),
@@ -166,29 +176,43 @@ pub(super) struct Resident {
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) store: Store,
-    pub(super) mailbox: mpsc::Sender<Command>,
+    pub(super) mailbox: mpsc::Sender<Box<Command>>,
     /// Detaches come from `Drop`, which cannot wait. There is at most one for each attach, so the
     /// number of open subscriptions bounds this queue.
-    pub(super) leaving: mpsc::UnboundedSender<Origin>,
+    pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
     pub(super) door: Arc<Door>,
+    /// How loading it ended, once it has.
+    pub(super) loaded: Arc<SetOnce<Result<(), SessionError>>>,
 }
 
 /// Being attached; dropping it detaches. The session stays in memory meanwhile.
 pub struct Attachment {
-    leaving: mpsc::UnboundedSender<Origin>,
+    leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) origin: Origin,
     /// Whether the session has counted it: one that it never heard of leaves no trace.
     pub(super) is_counted: bool,
     _visit: Visit,
 }
 
+/// Being attached, now or as soon as the session is loaded; dropping it detaches.
+#[expect(dead_code, reason = "kept for what dropping it does")]
+pub struct Attached(Stay);
+
+#[expect(dead_code, reason = "kept for what dropping it does")]
+enum Stay {
+    Counted(Attachment),
+    /// The session has it and gives it back once it has counted it. If nobody is there to take it, it is
+    /// dropped then.
+    Coming(oneshot::Receiver<Result<Attachment, SessionError>>),
+}
+
 impl Drop for Attachment {
     fn drop(&mut self) {
         if self.is_counted {
             // Fails only when the session is gone, and then nobody counts.
-            let _ = self.leaving.send(self.origin.clone());
+            let _ = self.leaving.send(Box::new(self.origin.clone()));
         }
     }
 }
@@ -212,12 +236,12 @@ impl Resident {
 
     pub async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
         // One that is gone reads the new configuration when it is loaded again.
-        let _ = self.mailbox.send(Command::Reloaded { changed, needs_restart }).await;
+        let _ = self.mailbox.send(Box::new(Command::Reloaded { changed, needs_restart })).await;
     }
 
     pub async fn park(&self, patient: bool) {
         let (reply, parked) = oneshot::channel();
-        if self.mailbox.send(Command::Park { patient, reply }).await.is_ok() {
+        if self.mailbox.send(Box::new(Command::Park { patient, reply })).await.is_ok() {
             let _ = parked.await;
         }
     }
@@ -293,21 +317,39 @@ impl SessionHandle {
         self.ask(|reply| Command::Kill { origin, reply }).await
     }
 
-    /// Attaches a client and follows the journal from `after_seq`.
+    /// Attaches a client and follows the journal from `after_seq`. A long journal is read from the store
+    /// while its session is still being loaded; the client counts as attached once that is done.
     ///
     /// # Errors
-    /// The cursor is ahead of the journal.
-    pub async fn attach(
-        &self,
-        after_seq: Seq,
-        origin: Origin,
-    ) -> Result<(Follower, Attachment), SessionError> {
+    /// The cursor is ahead of the journal, or the session could not be loaded.
+    pub async fn attach(&self, after_seq: Seq, origin: Origin) -> Result<(Follower, Attached), SessionError> {
         let Resident { store, key, feed, leaving, .. } = &self.at;
         let follower = Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await?;
         let attachment =
             Attachment { leaving: leaving.clone(), origin, is_counted: false, _visit: self.visit.clone() };
-        let attachment = self.ask(|reply| Command::Attach(attachment, reply)).await?;
-        Ok((follower, attachment))
+        let (reply, mut answer) = oneshot::channel();
+        let command = Box::new(Command::Attach(attachment, reply));
+        self.at.mailbox.send(command).await.map_err(|_| self.gone())?;
+        if timeout(LOADED_BY, self.at.loaded.wait()).await.is_err() {
+            return Ok((follower, Attached(Stay::Coming(answer))));
+        }
+        let attachment = (&mut answer).await.map_err(|_| self.gone())??;
+        Ok((follower, Attached(Stay::Counted(attachment))))
+    }
+
+    /// Waits until the session's task has ended, and takes it out of this map if it is still there.
+    pub(super) async fn gone_from(&self, live: &DashMap<SessionId, Slot>) {
+        self.at.gone().await;
+        let is_it = |slot: &Slot| slot.get().is_some_and(|it| Arc::ptr_eq(&it.door, &self.at.door));
+        live.remove_if(&self.at.id, |_, slot| is_it(slot));
+    }
+
+    /// Waits until the session is loaded.
+    ///
+    /// # Errors
+    /// It could not be.
+    pub(super) async fn loaded(&self) -> Result<(), SessionError> {
+        self.at.loaded.wait().await.clone()
     }
 
     pub(super) async fn park(&self, patient: bool) {
@@ -315,12 +357,16 @@ impl SessionHandle {
     }
 
     fn gone(&self) -> SessionError {
-        if self.at.has_crashed() { SessionError::Crashed } else { SessionError::ShuttingDown }
+        match self.at.loaded.get() {
+            Some(Err(error)) => error.clone(),
+            _ if self.at.has_crashed() => SessionError::Crashed,
+            _ => SessionError::ShuttingDown,
+        }
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.at.mailbox.send(make(reply)).await.map_err(|_| self.gone())?;
+        self.at.mailbox.send(Box::new(make(reply))).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?
     }
 }

@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{House, Settings};
+use super::house::{House, Settings, Setup};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged};
-use crate::judge::{Policy, Rule, judge};
-use crate::tools::{Birth, Scene};
+use crate::judge::{Policy, Rule, is_unreadable, judge};
+use crate::tools::{Birth, Scene, Unreadable};
 use crate::types::ids::{CallId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
@@ -37,8 +37,9 @@ const PIECES: usize = 64;
 pub(super) struct Jobs {
     house: Arc<House>,
     running: JoinSet<Option<Input>>,
-    reports: mpsc::Receiver<Input>,
-    report: mpsc::Sender<Input>,
+    /// Boxed: a queue keeps room for 32 entries, however few there are.
+    reports: mpsc::Receiver<Box<Input>>,
+    report: mpsc::Sender<Box<Input>>,
     /// The answer that a model is giving. It comes straight from the adapter: a step between would
     /// cost every delta two more turns of the scheduler.
     stream: Option<Stream>,
@@ -89,6 +90,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unreadable: Unreadable::default(),
         };
         Self {
             scene: Arc::new(scene),
@@ -131,7 +133,7 @@ impl Jobs {
         tokio::select! {
             // What a job said comes before its end.
             biased;
-            Some(input) = self.reports.recv() => Some(input),
+            Some(input) = self.reports.recv() => Some(*input),
             Some(input) = hear(&mut self.stream) => Some(input),
             Some(ended) = self.running.join_next() => self.ended(ended),
             else => std::future::pending().await,
@@ -140,7 +142,7 @@ impl Jobs {
 
     /// Something that has happened already, without waiting.
     pub fn try_next(&mut self) -> Option<Input> {
-        let report = self.reports.try_recv().ok();
+        let report = self.reports.try_recv().ok().map(|input| *input);
         report.or_else(|| {
             let stream = self.stream.as_mut()?;
             let deltas = stream.batches.try_recv().ok()?;
@@ -258,10 +260,11 @@ impl Jobs {
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
         let setup = self.house.setup();
+        let scene = seen(&setup, &around);
         self.start(async move {
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
-                let looked = AssertUnwindSafe(setup.tools.prepare(call, &around.scene)).catch_unwind().await;
+                let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
                         let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
@@ -293,11 +296,12 @@ impl Jobs {
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
+        let scene = seen(&setup, &around);
         self.running.spawn(async move {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &around.scene, progress, births, stop);
+            let run = setup.tools.run(&call, &prepared, &scene, progress, births, stop);
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {
@@ -306,7 +310,7 @@ impl Jobs {
                     outcome = &mut run => break outcome,
                     Some(progress) = pieces.recv() => {
                         // The tool goes on while its output waits to be written.
-                        let send = report.send(Input::Progress { call_id, progress });
+                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
                         tokio::pin!(send);
                         tokio::select! {
                             sent = &mut send => if sent.is_err() { return None },
@@ -327,6 +331,25 @@ fn panicked() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
 }
 
+/// The scene of a call, with what the rules of this moment keep from being read.
+fn seen(setup: &Arc<Setup>, around: &Surroundings) -> Scene {
+    let (setup, safe_mode, mode) = (Arc::clone(setup), around.safe_mode, around.mode);
+    let workspace = around.scene.workspace.clone();
+    let unreadable = Unreadable::new(move |tool, path| {
+        let policy = Policy {
+            mode,
+            rules: &setup.settings.rules,
+            grants: &[],
+            workspace: &workspace,
+            home: &setup.settings.home,
+            safe_mode,
+            safe_commands: false,
+        };
+        is_unreadable(&policy, tool, path)
+    });
+    Scene { unreadable, ..Scene::clone(&around.scene) }
+}
+
 /// What the rules say of a call.
 pub(super) fn verdict(
     settings: &Settings,
@@ -343,6 +366,7 @@ pub(super) fn verdict(
         workspace: &around.scene.workspace,
         home: &settings.home,
         safe_mode: around.safe_mode,
+        safe_commands: settings.safe_commands,
     };
     judge(&policy, tool, &prepared.subject)
 }

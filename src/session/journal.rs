@@ -77,6 +77,7 @@ pub(super) fn prepare(
         summary: after.map(summary),
         idempotency,
         processes: Vec::new(),
+        audit: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
     Prepared { append, lines }
@@ -93,6 +94,7 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         summary: None,
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
+        audit: Vec::new(),
         sync: Sync::Normal,
     }
 }

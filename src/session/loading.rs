@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 
 use super::actor::{Actor, Tending};
 use super::door::Door;
@@ -14,7 +14,7 @@ use super::feed::Feed;
 use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
-use crate::engine::{Engine, Input, Recovery};
+use crate::engine::{Engine, Input, PASSING, REPLACED, Recovery};
 use crate::store::{HISTORY_LOST, Page, SessionKey};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
@@ -42,6 +42,38 @@ impl Drop for Loaded {
     }
 }
 
+/// Where a session comes from.
+enum Source {
+    /// It has just been made.
+    Made(Box<Engine>),
+    Journal,
+}
+
+/// Says how loading ended, also if it ended by a panic.
+struct Outcome {
+    loaded: Arc<SetOnce<Result<(), SessionError>>>,
+    feed: Arc<Feed>,
+}
+
+impl Outcome {
+    fn is(self, result: Result<(), SessionError>) {
+        let has_failed = result.is_err();
+        // Nobody else says so.
+        let _ = self.loaded.set(result);
+        if has_failed {
+            self.feed.crash();
+        }
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if self.loaded.set(Err(SessionError::Crashed)).is_ok() {
+            self.feed.crash();
+        }
+    }
+}
+
 impl Registry {
     /// A handle on a session, loaded from the journal if need be. It stays in memory as long as the
     /// handle.
@@ -49,6 +81,28 @@ impl Registry {
     /// # Errors
     /// There is no such session, or it could not be read.
     pub async fn open(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
+        let mut crashes = 0;
+        loop {
+            let handle = self.open_soon(id).await?;
+            match handle.loaded().await {
+                Ok(()) => return Ok(handle),
+                Err(error) => {
+                    handle.gone_from(&self.inner.live).await;
+                    crashes += 1;
+                    if error != SessionError::Crashed || crashes > CRASHES {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Like [`Registry::open`], but does not wait until the session is loaded: what it is asked waits
+    /// for that, and fails with what loading fails with.
+    ///
+    /// # Errors
+    /// There is no such session, or that could not be read.
+    pub async fn open_soon(&self, id: SessionId) -> Result<SessionHandle, SessionError> {
         let mut crashes = 0;
         loop {
             self.check_open()?;
@@ -112,14 +166,36 @@ impl Registry {
 
     async fn load(&self, id: SessionId) -> Result<Resident, SessionError> {
         self.check_open()?;
+        let store = &self.inner.house.store;
+        let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
+        let last_seq = store.last_seq(key).await?;
+        Ok(self.spawn(id, key, last_seq, Source::Journal))
+    }
+
+    /// Takes a session that has just been made into memory.
+    pub(super) fn made(&self, id: SessionId, key: SessionKey, engine: Engine) -> Resident {
+        let last_seq = engine.next_seq() - 1;
+        self.spawn(id, key, last_seq, Source::Made(Box::new(engine)))
+    }
+
+    /// The state that a journal comes to, and what the session is to be told first. Of settled turns only
+    /// those rows are read that leave something behind.
+    async fn read(
+        &self,
+        id: SessionId,
+        key: SessionKey,
+        last_seq: Seq,
+    ) -> Result<(Engine, Input), SessionError> {
         let house = &self.inner.house;
-        let key = house.store.find(id).await?.ok_or(SessionError::NotFound)?;
         let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
+        let settled = house.store.settled(key, PASSING, REPLACED).await?;
         let mut cursor: Seq = 0;
         // Whether the journal ends where a damaged database did.
         let mut is_cut = false;
         loop {
-            let Page { rows, is_last } = house.store.events_after(key, cursor, PAGE, PAGE_BYTES).await?;
+            self.check_open()?;
+            let Page { rows, is_last } =
+                house.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
                 match serde_json::from_str::<Envelope>(&row.body) {
@@ -136,7 +212,7 @@ impl Registry {
                 break;
             }
         }
-        engine.skip_to(house.store.last_seq(key).await? + 1);
+        engine.skip_to(last_seq + 1);
         // What was under way may have come to its end in the part that is lost: it is not done again.
         let first = if is_cut {
             Input::Abort { turn_id: None, call_id: None, origin: None }
@@ -144,21 +220,16 @@ impl Registry {
             let model = engine.model().parse().ok();
             Input::Recovered(Recovery { price: model.and_then(|model| house.setup().models.price(&model)) })
         };
-        Ok(self.spawn(id, key, engine, Some(first)))
+        Ok((engine, first))
     }
 
-    pub(super) fn spawn(
-        &self,
-        id: SessionId,
-        key: SessionKey,
-        engine: Engine,
-        first: Option<Input>,
-    ) -> Resident {
+    fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: Source) -> Resident {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
-        let feed = Arc::new(Feed::new(engine.next_seq() - 1));
+        let feed = Arc::new(Feed::new(last_seq));
         let clients = Arc::new(AtomicU32::new(0));
         let door = Arc::new(Door::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
+        let loaded = Arc::new(SetOnce::new());
         let house = Arc::clone(&self.inner.house);
         let resident = Resident {
             id,
@@ -169,32 +240,57 @@ impl Registry {
             feed: Arc::clone(&feed),
             clients: Arc::clone(&clients),
             door: Arc::clone(&door),
-        };
-        let (birth, births) = mpsc::channel(BIRTHS);
-        let jobs = Jobs::new(Arc::clone(&house), birth);
-        let actor = Actor {
-            id,
-            key,
-            house,
-            engine,
-            feed,
-            clients,
-            inbox,
-            leaving: left,
-            births,
-            jobs,
-            door,
-            state: Tending::default(),
+            loaded: Arc::clone(&loaded),
         };
         self.inner.loaded.fetch_add(1, Ordering::Relaxed);
-        let loaded = Loaded(Arc::clone(&self.inner.loaded));
+        let counted = Loaded(Arc::clone(&self.inner.loaded));
         let inner = Arc::downgrade(&self.inner);
+        let outcome = Outcome { loaded, feed: Arc::clone(&feed) };
         self.inner.actors.spawn(async move {
-            let _loaded = loaded;
-            actor.run(first).await;
+            let _counted = counted;
+            let known = match source {
+                Source::Made(engine) => Ok((*engine, None)),
+                Source::Journal => match inner.upgrade().map(|inner| Registry { inner }) {
+                    // Boxed: it is long, and gone soon.
+                    Some(registry) => Box::pin(registry.read(id, key, last_seq))
+                        .await
+                        .map(|(engine, first)| (engine, Some(first))),
+                    None => Err(SessionError::ShuttingDown),
+                },
+            };
+            match known {
+                Ok((engine, first)) => {
+                    outcome.is(Ok(()));
+                    let (birth, births) = mpsc::channel(BIRTHS);
+                    let jobs = Jobs::new(Arc::clone(&house), birth);
+                    let door = Arc::clone(&door);
+                    let state = Tending::default();
+                    let actor = Actor {
+                        id,
+                        key,
+                        house,
+                        engine,
+                        feed,
+                        clients,
+                        inbox,
+                        leaving: left,
+                        births,
+                        jobs,
+                        door,
+                        state,
+                    };
+                    actor.run(first).await;
+                }
+                // Whoever waits for an answer is told why there is none.
+                Err(error) => {
+                    outcome.is(Err(error));
+                    drop(inbox);
+                }
+            }
             if let Some(inner) = inner.upgrade() {
-                // Only its own place: another with an open door may stand there already.
-                let is_own = |slot: &Slot| slot.get().is_some_and(|resident| resident.door.is_shut());
+                // Only its own place: another may stand there already.
+                let is_own =
+                    |slot: &Slot| slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.door, &door));
                 inner.live.remove_if(&id, |_, slot| is_own(slot));
             }
         });
@@ -213,12 +309,12 @@ impl Registry {
             let resident = slot.get()?;
             Some((resident.door.empty_since()?, resident.mailbox.clone()))
         };
-        let mut empty: Vec<(u64, mpsc::Sender<Command>)> =
+        let mut empty: Vec<(u64, mpsc::Sender<Box<Command>>)> =
             self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();
         empty.sort_unstable_by_key(|(tick, _)| *tick);
         for (_, mailbox) in empty.into_iter().take(excess) {
             // One whose mailbox is full is in use.
-            let _ = mailbox.try_send(Command::Unload);
+            let _ = mailbox.try_send(Box::new(Command::Unload));
         }
     }
 }

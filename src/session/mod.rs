@@ -2,9 +2,11 @@
 //! everybody else holds a [`SessionHandle`], whose methods are messages.
 
 mod actor;
+mod audit;
 mod commands;
 mod door;
 mod error;
+mod explain;
 mod feed;
 mod follow;
 mod handle;
@@ -17,9 +19,10 @@ mod registry;
 mod request;
 
 pub use error::SessionError;
+pub use explain::{Question, explain};
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attachment, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+    Aborted, Answer, Answered, Attached, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
 };
 pub use house::{House, Settings, Setup};
 pub use journal::summarise;
@@ -28,4 +31,4 @@ pub use request::NewSessionRequest;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
-pub use crate::store::{Page, StoreError, StoredItem, backups};
+pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};

@@ -10,6 +10,7 @@ use dashmap::DashMap;
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
+use super::audit;
 use super::error::SessionError;
 use super::handle::{Answer, Answered, Chosen, Keyed, Resident};
 use super::house::{House, Setup};
@@ -17,7 +18,8 @@ use super::journal;
 use super::request::NewSessionRequest;
 use crate::crash;
 use crate::engine::Engine;
-use crate::store::{Idempotency, NewSession, StoreError};
+use crate::store::{Idempotency, NewSession, StoreError, Sync};
+use crate::types::audit::AuditNote;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
 use crate::types::model::ModelRef;
@@ -140,14 +142,16 @@ impl Registry {
             digest: keyed.digest,
             reply: id.to_string(),
         });
-        let new = NewSession { session_id: id, spec: spec.clone(), at: now, rows: vec![row], idempotency };
+        let audit = audit::of_creation(&envelope, spec.mode).into_iter().collect();
+        let spec_of = spec.clone();
+        let new = NewSession { session_id: id, spec: spec_of, at: now, rows: vec![row], audit, idempotency };
         match house.store.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
-                slot.get_or_init(|| async { self.spawn(id, key, engine, None) }).await;
+                slot.get_or_init(|| async { self.made(id, key, engine) }).await;
                 self.view(id).await
             }
             // Somebody was faster, with the same key or the same id.
@@ -419,6 +423,14 @@ impl Registry {
         self.inner.house.store.delete(handle.key(), idempotency, self.inner.house.clock.now()).await?;
         self.inner.live.remove(&id);
         Ok(())
+    }
+
+    /// Writes down what was decided outside of any session.
+    ///
+    /// # Errors
+    /// It was not written.
+    pub async fn note(&self, note: AuditNote) -> Result<(), SessionError> {
+        Ok(self.inner.house.store.record(vec![note], Sync::Normal).await?)
     }
 
     /// Sessions whose task runs.

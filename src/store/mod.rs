@@ -4,6 +4,7 @@
 //! through a small read-only pool. The journal (`event`) is the truth; the other tables are
 //! summaries, written in the same transaction.
 
+mod audit;
 mod backup;
 mod error;
 mod health;
@@ -21,7 +22,11 @@ mod summaries;
 mod writer;
 
 #[cfg(test)]
+mod audit_tests;
+#[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod lasting_tests;
 #[cfg(test)]
 mod power_tests;
 #[cfg(test)]
@@ -29,10 +34,11 @@ mod tests;
 #[cfg(test)]
 mod trip_tests;
 
+pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, Page, SettledRequest, StoredItem, StoredRequest};
+pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{

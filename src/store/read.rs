@@ -36,6 +36,34 @@ const PART_OF_PAGE: &str = "select e.seq, e.kind, e.body, p.total from \
       window by_seq as (order by seq rows unbounded preceding)) p \
      cross join event e on e.session = ?1 and e.seq = p.seq \
      where p.upto <= ?4 or p.nth = 1 order by p.seq";
+/// Rows that leave something behind: all of the turn that is under way, and of those before it what is
+/// not passing.
+macro_rules! lasting {
+    () => {
+        "session = ?1 and seq > ?2 and (seq > ?5 or kind not in (select value from json_each(?6)) \
+         or seq in (select value from json_each(?7)))"
+    };
+}
+/// A page of lasting rows that fits; nothing if it does not.
+const WHOLE_PAGE_THAT_LASTS: &str = concat!(
+    "select seq, kind, body, null as total from event where ",
+    lasting!(),
+    " and ?4 >= (select sum(size) from (select octet_length(body) as size from event where ",
+    lasting!(),
+    " order by seq limit ?3)) order by seq limit ?3"
+);
+/// As much of a page of lasting rows as fits, at least one row, and how many rows it has.
+const PART_OF_PAGE_THAT_LASTS: &str = concat!(
+    "select e.seq, e.kind, e.body, p.total from \
+     (select seq, count(*) over () as total, row_number() over by_seq as nth, \
+      sum(size) over by_seq as upto from \
+      (select seq, octet_length(body) as size from event where ",
+    lasting!(),
+    " order by seq limit ?3) \
+      window by_seq as (order by seq rows unbounded preceding)) p \
+     cross join event e on e.session = ?1 and e.seq = p.seq \
+     where p.upto <= ?4 or p.nth = 1 order by p.seq"
+);
 /// A page of items that fits; nothing if it does not.
 const WHOLE_PAGE_OF_ITEMS: &str = "select i.first_seq, i.last_seq, i.status, a.body as first, \
      b.body as last, null as total from item i \
@@ -81,6 +109,16 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// Whether nothing came after it when it was read.
     pub is_last: bool,
+}
+
+/// Where the settled turns of a journal end, and what of them to pass over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The newest `turn.completed`; 0 if there is none.
+    upto: Seq,
+    /// Kinds to pass over, and rows to take all the same, as JSON.
+    passing: String,
+    newest: String,
 }
 
 /// An item with the bodies of the events that opened it and that came last.
@@ -173,13 +211,75 @@ impl Store {
             if after == 0 && rows.is_empty() && self.is_there(key).await? {
                 return Err(StoreError::Corrupt("a session without its first event".into()));
             }
-            page(&rows, limit, |row| {
-                Ok(JournalRow {
-                    seq: unsigned(row.try_get("seq")?),
-                    kind: row.try_get("kind")?,
-                    body: row.try_get("body")?,
-                })
-            })
+            page(&rows, limit, journal_row)
+        };
+        self.noted(read.await)
+    }
+
+    /// Where the settled turns of a journal end. Up to there, rows of the kinds `passing` leave nothing
+    /// behind, and of each of the kinds `replaced` only the newest does.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn settled(
+        &self,
+        key: SessionKey,
+        passing: &[&str],
+        replaced: &[&str],
+    ) -> Result<Settled, StoreError> {
+        let newest = async |kind: &str, upto: Option<Seq>| -> Result<Option<Seq>, StoreError> {
+            let query = sqlx::query_scalar(
+                "select seq from event where session = ?1 and kind = ?2 and seq <= ?3 order by seq desc limit 1",
+            );
+            let upto = upto.map_or(i64::MAX, integer);
+            let seq: Option<i64> =
+                query.bind(key.0).bind(kind).bind(upto).fetch_optional(&self.readers).await?;
+            Ok(seq.map(unsigned))
+        };
+        let read = async {
+            let upto = newest("turn.completed", None).await?.unwrap_or(0);
+            let mut rows = Vec::new();
+            for kind in replaced {
+                rows.extend(newest(kind, Some(upto)).await?);
+            }
+            let passing: Vec<&str> = passing.iter().chain(replaced).copied().collect();
+            let json = |value: Result<String, serde_json::Error>| {
+                value.map_err(|error| StoreError::Sql(error.to_string()))
+            };
+            let (passing, newest) =
+                (json(serde_json::to_string(&passing))?, json(serde_json::to_string(&rows))?);
+            Ok(Settled { upto, passing, newest })
+        };
+        self.noted(read.await)
+    }
+
+    /// A page of the rows of a journal that leave something behind: like [`Store::events_after`], but
+    /// without what is passing in its settled turns.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn lasting_after(
+        &self,
+        key: SessionKey,
+        after: Seq,
+        settled: &Settled,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Page<JournalRow>, StoreError> {
+        let rows = async |sql: &'static str| {
+            let query = sqlx::query(sql).bind(key.0).bind(integer(after)).bind(limit);
+            let query = query.bind(i64::try_from(bytes).unwrap_or(i64::MAX)).bind(integer(settled.upto));
+            query.bind(&settled.passing).bind(&settled.newest).fetch_all(&self.readers).await
+        };
+        let read = async {
+            let mut found = rows(WHOLE_PAGE_THAT_LASTS).await?;
+            if found.is_empty() {
+                found = rows(PART_OF_PAGE_THAT_LASTS).await?;
+            }
+            if after == 0 && found.is_empty() && self.is_there(key).await? {
+                return Err(StoreError::Corrupt("a session without its first event".into()));
+            }
+            page(&found, limit, journal_row)
         };
         self.noted(read.await)
     }
@@ -434,6 +534,14 @@ fn page<T>(
     let total = total.map_or(rows.len() as u64, unsigned);
     let is_last = total < u64::from(limit) && total == rows.len() as u64;
     Ok(Page { rows: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
+}
+
+fn journal_row(row: &SqliteRow) -> Result<JournalRow, StoreError> {
+    Ok(JournalRow {
+        seq: unsigned(row.try_get("seq")?),
+        kind: row.try_get("kind")?,
+        body: row.try_get("body")?,
+    })
 }
 
 fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {

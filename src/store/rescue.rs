@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, QueryBuilder, Sqlite};
 
+use super::audit;
 use super::backup::{problems, sync_folder};
 use super::error::StoreError;
 use super::open::{Store, StoreOwner};
@@ -201,6 +202,7 @@ async fn rescue(
     for source in [damaged.as_mut(), backup.as_mut().map(|(_, source)| source)].into_iter().flatten() {
         source.copy_side_tables(&mut new, &report.kept).await?;
     }
+    let audit_ends_at = audit::rescued(&mut new, at).await?;
     new.close().await?;
     if let Some(problem) = problems(&part).await?.into_iter().next() {
         return Err(StoreError::Corrupt(format!("what was saved is not sound: {problem}")));
@@ -221,6 +223,9 @@ async fn rescue(
     sync_folder(path).map_err(failed)?;
     std::fs::rename(&part, beside(path, ".salvaged")).map_err(failed)?;
     sync_folder(path).map_err(failed)?;
+    if let Err(error) = audit::note_head(path, &audit_ends_at) {
+        tracing::warn!(%error, "the audit log's newest row could not be noted");
+    }
     finish(path)
 }
 

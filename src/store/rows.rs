@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::types::audit::AuditNote;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -139,6 +140,8 @@ pub struct Append {
     pub idempotency: Option<Idempotency>,
     /// Changes of the list of processes.
     pub processes: Vec<ProcessRow>,
+    /// Decisions that these rows tell of.
+    pub audit: Vec<AuditNote>,
     /// How sure.
     pub sync: Sync,
 }
@@ -154,6 +157,8 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
+    /// Decisions that these rows tell of.
+    pub audit: Vec<AuditNote>,
     /// A reply to remember.
     pub idempotency: Option<Idempotency>,
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use sqlx::sqlite::SqliteConnection;
 
+use super::audit;
 use super::error::StoreError;
 use super::site::open_to_read;
 use super::writer::integer;
@@ -178,6 +179,7 @@ impl Source {
         new: &mut SqliteConnection,
         kept: &BTreeMap<i64, Option<u64>>,
     ) -> Result<(), StoreError> {
+        audit::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
         let replies: Vec<Reply> =
             self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;

@@ -35,7 +35,9 @@ impl Site {
     /// A connection that may write; its commits are synced.
     pub async fn connect(&self) -> Result<SqliteConnection, StoreError> {
         self.is_ours()?;
-        let options = self.options.clone().pragma("cache_size", "-8000");
+        // Room for the pages that a thousand sessions write to at once; it fills as it is used. What a
+        // statement keeps in case it fails stays in memory: a file would be made and removed each time.
+        let options = self.options.clone().pragma("cache_size", "-16000").pragma("temp_store", "memory");
         // Readers take a page at a time, so the log is begun anew about every 1000 pages (SQLite's
         // default). Only a copy of the whole database holds that up; what the log grew by meanwhile is
         // given back. Pages that deleted sessions leave in the database itself are used again, and the

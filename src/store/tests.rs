@@ -74,6 +74,7 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         spec: spec(),
         at: Timestamp(1),
         rows: vec![row(1, None)],
+        audit: Vec::new(),
         idempotency,
     }
 }
@@ -99,6 +100,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         summary: None,
         idempotency: None,
         processes: Vec::new(),
+        audit: Vec::new(),
         sync: Sync::Normal,
     }
 }
@@ -520,7 +522,8 @@ async fn an_older_database_is_copied_before_it_is_changed() {
     let (store, owner) = Store::open(&path).await.unwrap();
     assert_eq!(store.counts().await, Ok((1, 0)));
     soon(owner.close()).await;
-    assert_eq!(versions(&path).await, (1..=newest).collect::<Vec<_>>());
+    let all: Vec<i64> = ours.iter().map(|migration| migration.version).collect();
+    assert_eq!(versions(&path).await, all);
     let copy = folder.path().join(format!("journal.db.before-{newest}"));
     assert_eq!(counts(&copy).await, [1, 0, 0, 0, 0]);
     assert_eq!(versions(&copy).await, [1], "the copy is the old one");

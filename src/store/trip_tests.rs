@@ -64,7 +64,14 @@ fn spec() -> SessionSpec {
 
 fn new(session_id: SessionId, key: &str) -> NewSession {
     let idempotency = Some(remembered(&format!("{key}-{session_id}"), &session_id.to_string()));
-    NewSession { session_id, spec: spec(), at: Timestamp(5), rows: vec![row(1, None)], idempotency }
+    NewSession {
+        session_id,
+        spec: spec(),
+        at: Timestamp(5),
+        rows: vec![row(1, None)],
+        audit: Vec::new(),
+        idempotency,
+    }
 }
 
 fn remembered(key: &str, reply: &str) -> Idempotency {
@@ -85,6 +92,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         summary: None,
         idempotency: None,
         processes: Vec::new(),
+        audit: Vec::new(),
         sync: Sync::Normal,
     }
 }

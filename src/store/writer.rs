@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::audit;
 use super::error::StoreError;
 use super::health::Health;
 use super::lies::Lies;
@@ -14,11 +15,15 @@ use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use super::site::Site;
+use crate::crash;
+use crate::types::audit::{AuditHead, AuditNote};
 use crate::types::ids::{CallId, RequestId};
 use crate::types::time::Timestamp;
 
 /// Commands taken into one transaction at most.
 const GROUP: usize = 256;
+/// Between two notes of the audit log's newest row beside the database.
+const NOTE_HEAD: Duration = Duration::from_secs(1);
 /// Between two tries to open the database again.
 const RENEW: Duration = Duration::from_millis(250);
 /// Rows of one INSERT statement.
@@ -43,6 +48,8 @@ pub(super) enum Command {
     /// Writes something that changes nothing.
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
+    /// Decisions that belong to no journal.
+    Record(Vec<AuditNote>, Sync, Answer<()>),
     Close,
 }
 
@@ -56,12 +63,35 @@ pub(super) struct Writer {
     lies: Lies,
     /// When a new connection was last tried after a failed write.
     renewed: Option<Instant>,
+    /// The newest row of the audit log; `None` if it must be looked up.
+    head: Option<AuditHead>,
+    noted: Noted,
+}
+
+/// How the note of the audit log's newest row stands.
+#[derive(Default)]
+enum Noted {
+    /// Nobody has looked whether the one that is there fits.
+    #[default]
+    Unknown,
+    At(Instant),
+    /// It speaks of rows that are not there: it stays as it is, for people to see.
+    Contradicts,
 }
 
 impl Writer {
     /// Over a fresh connection of the site.
     pub fn new(connection: SqliteConnection, site: Site, health: Health, lies: Lies) -> Self {
-        Self { connection, sync: Sync::Full, site, health, lies, renewed: None }
+        Self {
+            connection,
+            sync: Sync::Full,
+            site,
+            health,
+            lies,
+            renewed: None,
+            head: None,
+            noted: Noted::default(),
+        }
     }
 
     /// Runs until it is told to close or nobody is left to ask.
@@ -93,14 +123,20 @@ impl Writer {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.forget(&calls).await);
                     }
+                    Command::Record(notes, sync, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.record(&notes, sync).await);
+                    }
                     Command::Close => closing = true,
                 }
             }
             self.flush(&mut appends).await;
+            self.note_head(false).await;
             if closing {
                 break;
             }
         }
+        self.note_head(true).await;
         close_connection(self.connection).await;
     }
 
@@ -120,6 +156,7 @@ impl Writer {
                 // The new one first: the last to close the database would fold the log.
                 close_connection(std::mem::replace(&mut self.connection, fresh)).await;
                 self.sync = Sync::Full;
+                self.head = None;
                 let folded = sqlx::query("pragma wal_checkpoint(truncate)").execute(&mut self.connection);
                 if let Err(error) = folded.await {
                     tracing::debug!(%error, "the log could not be folded");
@@ -153,11 +190,12 @@ impl Writer {
     /// [`StoreError::Unsure`].
     async fn commit(&mut self, group: &[&Append], sync: Sync) -> Result<(), StoreError> {
         let done = match self.set_sync(sync).await {
-            Ok(()) => write_group(&mut self.connection, group).await,
+            Ok(()) => self.write_group(group).await,
             Err(error) => Err(error),
         };
         let done = self.lies.told(done);
         let Err(error) = done else { return self.said(Ok(())) };
+        self.head = None;
         roll_back(&mut self.connection, &error).await;
         // A commit may come through and be reported as failed, and a session that was told so tries
         // again: whether the rows stand there is what counts.
@@ -175,7 +213,7 @@ impl Writer {
 
     async fn create(&mut self, new: &NewSession) -> Result<SessionKey, StoreError> {
         let done = match self.set_sync(Sync::Full).await {
-            Ok(()) => insert_session(&mut self.connection, new).await,
+            Ok(()) => self.insert_session(new).await,
             Err(error) => Err(error),
         };
         // Whoever asks again, with the same id or key, finds the session if it came through after all.
@@ -196,6 +234,75 @@ impl Writer {
         let done = processes::forget(&mut self.connection, calls).await;
         let done = self.undone(done).await;
         self.said(done)
+    }
+
+    async fn insert_session(&mut self, new: &NewSession) -> Result<SessionKey, StoreError> {
+        let mut head = if new.audit.is_empty() { AuditHead::default() } else { self.take_head().await? };
+        let key = insert_session(&mut self.connection, new, &mut head).await?;
+        if !new.audit.is_empty() {
+            self.head = Some(head);
+        }
+        Ok(key)
+    }
+
+    async fn record(&mut self, notes: &[AuditNote], sync: Sync) -> Result<(), StoreError> {
+        let done = match self.set_sync(sync).await {
+            Ok(()) => self.write_notes(notes).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn write_notes(&mut self, notes: &[AuditNote]) -> Result<(), StoreError> {
+        let mut head = self.take_head().await?;
+        let mut script = Script::begin(&mut self.connection, notes.len() <= FEW).await?;
+        audit::insert(&mut script, &mut head, notes).await?;
+        script.commit().await?;
+        self.head = Some(head);
+        Ok(())
+    }
+
+    async fn write_group(&mut self, group: &[&Append]) -> Result<(), StoreError> {
+        if group.iter().all(|append| append.audit.is_empty()) {
+            return write_group(&mut self.connection, group, &mut AuditHead::default()).await;
+        }
+        let mut head = self.take_head().await?;
+        write_group(&mut self.connection, group, &mut head).await?;
+        crash::point("C24.decided");
+        self.head = Some(head);
+        Ok(())
+    }
+
+    /// The newest row of the audit log; it is to be given back once what follows it is committed.
+    async fn take_head(&mut self) -> Result<AuditHead, StoreError> {
+        match self.head.take() {
+            Some(head) => Ok(head),
+            None => audit::head(&mut self.connection).await,
+        }
+    }
+
+    /// Notes the audit log's newest row beside the database, not too often.
+    async fn note_head(&mut self, now: bool) {
+        let Some(head) = self.head.clone().filter(|head| head.id > 0) else { return };
+        match self.noted {
+            Noted::Contradicts => return,
+            Noted::At(at) if !now && at.elapsed() < NOTE_HEAD => return,
+            Noted::At(_) => {}
+            Noted::Unknown => {
+                if !audit::fits_note(&mut self.connection, &self.site.path).await {
+                    tracing::error!("rows of the audit log are missing: `agentctl audit verify` says which");
+                    self.noted = Noted::Contradicts;
+                    return;
+                }
+            }
+        }
+        let path = self.site.path.clone();
+        let noted = tokio::task::spawn_blocking(move || audit::note_head(&path, &head)).await;
+        if let Ok(Err(error)) = noted {
+            tracing::debug!(%error, "the audit log's newest row could not be noted");
+        }
+        self.noted = Noted::At(Instant::now());
     }
 
     async fn try_to_write(&mut self) -> Result<(), StoreError> {
@@ -273,17 +380,21 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, processes, summary: None, idempotency: None, .. }]
-        if rows.len() <= CHUNK
+    matches!(group, [Append { rows, folds, items, requests, processes, audit, summary: None, idempotency: None, .. }]
+        if rows.len() <= CHUNK && audit.is_empty()
             && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
 fn is_everyday(group: &[&Append]) -> bool {
-    matches!(group, [append] if append.rows.len() <= FEW && append.items.len() + append.requests.len() <= FEW)
+    matches!(group, [append] if append.rows.len() <= FEW && append.items.len() + append.requests.len() + append.audit.len() <= FEW)
 }
 
-async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Result<(), StoreError> {
+async fn write_group(
+    connection: &mut SqliteConnection,
+    group: &[&Append],
+    head: &mut AuditHead,
+) -> Result<(), StoreError> {
     let rows: Vec<(SessionKey, &Row)> =
         group.iter().flat_map(|append| append.rows.iter().map(|row| (append.key, row))).collect();
     if is_only_rows(group) {
@@ -307,6 +418,7 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
         for process in &append.processes {
             processes::update(&mut script, append.key, process).await?;
         }
+        audit::insert(&mut script, head, &append.audit).await?;
         if let Some(summary) = &append.summary {
             let last_seq = append.rows.last().map(|row| row.seq);
             update_summary(&mut script, append.key, summary, last_seq).await?;
@@ -319,7 +431,16 @@ async fn write_group(connection: &mut SqliteConnection, group: &[&Append]) -> Re
     script.commit().await
 }
 
+/// Inserts rows of one session as one statement for many, rows of several each by a statement of its own.
+///
+/// Before a statement of many rows changes a page, SQLite keeps a copy of it in case a later row fails,
+/// beyond 64 KiB in a file (<https://www.sqlite.org/tempfiles.html>, statement journals). Rows of one
+/// session stand on few pages; those of many sessions each on another.
 async fn insert_rows(script: &mut Script<'_>, rows: &[(SessionKey, &Row)]) -> Result<(), StoreError> {
+    let is_of_one = rows.iter().all(|(key, _)| Some(*key) == rows.first().map(|(key, _)| *key));
+    if !is_of_one {
+        return insert_each(script, rows).await;
+    }
     for chunk in rows.chunks(CHUNK) {
         script.sql().push("insert into event (session, seq, at_ms, kind, fold, body) ");
         script.sql().push_values(chunk, |mut values, (key, row)| {
@@ -333,6 +454,25 @@ async fn insert_rows(script: &mut Script<'_>, rows: &[(SessionKey, &Row)]) -> Re
         });
         // Few sizes recur: full chunks and the small batches of a quiet session.
         script.end(chunk.len() == CHUNK || chunk.len() <= FEW).await?;
+    }
+    Ok(())
+}
+
+/// One statement a row, many statements a trip, in few numbers that recur.
+async fn insert_each(script: &mut Script<'_>, mut rows: &[(SessionKey, &Row)]) -> Result<(), StoreError> {
+    while !rows.is_empty() {
+        let size = [CHUNK, CHUNK / 4, CHUNK / 16, 1].into_iter().find(|size| *size <= rows.len());
+        let (trip, rest) = rows.split_at(size.unwrap_or(1));
+        for (nth, (key, row)) in trip.iter().enumerate() {
+            let sql = script.sql();
+            sql.push(if nth == 0 { "" } else { "; " });
+            sql.push("insert into event (session, seq, at_ms, kind, fold, body) values (");
+            sql.push_bind(key.0).push(", ").push_bind(integer(row.seq));
+            sql.push(", ").push_bind(row.at.0).push(", ").push_bind(row.kind);
+            sql.push(", ").push_bind(row.fold.map(integer)).push(", ").push_bind(&*row.body).push(")");
+        }
+        script.end(true).await?;
+        rows = rest;
     }
     Ok(())
 }
@@ -423,6 +563,7 @@ async fn remember(
 async fn insert_session(
     connection: &mut SqliteConnection,
     new: &NewSession,
+    head: &mut AuditHead,
 ) -> Result<SessionKey, StoreError> {
     let mut script = Script::begin(connection, new.rows.len() <= FEW).await?;
     let last_seq = new.rows.last().map_or(0, |row| row.seq);
@@ -446,6 +587,7 @@ async fn insert_session(
     let key = SessionKey(script.end_for_key().await?);
     let rows: Vec<(SessionKey, &Row)> = new.rows.iter().map(|row| (key, row)).collect();
     insert_rows(&mut script, &rows).await?;
+    audit::insert(&mut script, head, &new.audit).await?;
     if let Some(idempotency) = &new.idempotency {
         remember(&mut script, Some(key), idempotency, new.at.0).await?;
     }

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::care::{Access, Places};
-use super::jail;
+use super::held::Held;
+use super::jails::Jails;
 use super::refusal::Refusal;
 use super::shell::{Cells, CgroupSetting, Limits};
 use crate::types::ids::SessionId;
-use crate::types::tool::{ReadRecord, ResolvedPath};
+use crate::types::names;
+use crate::types::tool::ReadRecord;
 
 /// Settings of this floor, filled by the daemon.
 #[derive(Clone, Debug)]
@@ -71,6 +73,33 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    /// What rules keep from being read, where a call looks at more than the path it names.
+    pub unreadable: Unreadable,
+}
+
+/// Says of a tool and a resolved path whether a rule keeps that tool from reading it (or asks first).
+/// By default nothing is kept.
+#[derive(Clone, Default)]
+pub struct Unreadable(Option<Arc<Covers>>);
+
+type Covers = dyn Fn(&str, &Path) -> bool + Send + Sync;
+
+impl Unreadable {
+    /// Takes the rules as a function of the tool's name and the path.
+    #[must_use]
+    pub fn new(covers: impl Fn(&str, &Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(covers)))
+    }
+
+    pub(super) fn covers(&self, tool: &str, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|covers| covers(tool, path))
+    }
+}
+
+impl std::fmt::Debug for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Unreadable(by rules)" } else { "Unreadable(nothing)" })
+    }
 }
 
 /// One call's view of the world. Cheap to clone.
@@ -79,24 +108,50 @@ pub(super) struct Context {
     pub(super) settings: Arc<Settings>,
     pub(super) places: Arc<Places>,
     pub(super) cells: Arc<Cells>,
+    pub(super) jails: Arc<Jails>,
     pub(super) scene: Scene,
 }
 
 impl Context {
-    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<ResolvedPath, Refusal> {
-        jail::resolve(text, &self.scene.cwd, &self.scene.workspace, &self.places, access)
+    /// What a path means, judged and held. Waits for the disk.
+    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<Held, Refusal> {
+        let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
+        self.jails.of(&self.scene).decide_with(text, &self.scene.cwd, access, &hidden)
+    }
+
+    /// A hold on a path that was resolved before.
+    pub(super) fn hold(&self, path: &Path, access: Access) -> Result<Held, Refusal> {
+        let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
+        self.jails.of(&self.scene).decide_resolved(path.to_path_buf(), access, &hidden)
     }
 
     /// The path as people and models write it: relative to the current folder if it is below it.
+    /// Characters that nobody sees are spelled out.
     pub(super) fn show(&self, path: &Path) -> String {
-        match path.strip_prefix(&self.scene.cwd) {
-            Ok(below) if !below.as_os_str().is_empty() => below.display().to_string(),
-            _ => path.display().to_string(),
-        }
+        let shown = match path.strip_prefix(&self.scene.cwd) {
+            Ok(below) if !below.as_os_str().is_empty() => below.to_string_lossy(),
+            _ => path.to_string_lossy(),
+        };
+        spelled_out(&shown)
     }
 
     /// What the model knows of a file.
     pub(super) fn record(&self, path: &Path) -> Option<&ReadRecord> {
         self.scene.reads.get(path)
     }
+}
+
+/// A name that cannot pass for two, or for another one.
+pub(super) fn spelled_out(name: &str) -> String {
+    if !name.chars().any(names::is_hidden) {
+        return name.to_owned();
+    }
+    name.chars().fold(String::with_capacity(name.len() + 8), |mut out, c| {
+        if names::is_hidden(c) {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
+        }
+        out
+    })
 }

@@ -16,29 +16,86 @@ pub(super) struct Diff {
     pub(super) removed: u64,
 }
 
-/// Compares two texts with `\n` line endings. `old` is `None` for a new file.
-pub(super) fn unified(path: &str, old: Option<&str>, new: &str) -> Diff {
+/// Lines around a change that are shown with it.
+const CONTEXT: usize = 3;
+
+/// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for one that goes.
+pub(super) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
     let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
-    let to = format!("b/{path}");
-    let old = old.unwrap_or("");
-    if changed_part(old, new) > LARGEST {
+    let to = if new.is_some() { format!("b/{path}") } else { "/dev/null".to_owned() };
+    let (old, new) = (old.unwrap_or(""), new.unwrap_or(""));
+    let (head, tail) = common_lines(old, new);
+    let changed = (old.len().max(new.len())).saturating_sub(head.bytes + tail);
+    if changed > LARGEST {
         let (added, removed) = (line_count(new), line_count(old));
         let text = format!(
             "--- {from}\n+++ {to}\n[the change is too large to show: {removed} lines become {added}]\n"
         );
         return Diff { text, added, removed };
     }
+    // Only what differs is compared, so that a small change of a large file costs little.
+    let (old, new) = (&old[head.bytes..old.len() - tail], &new[head.bytes..new.len() - tail]);
     let diff = TextDiff::from_lines(old, new);
     let (mut added, mut removed) = (0, 0);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            ChangeTag::Insert => added += 1,
-            ChangeTag::Delete => removed += 1,
-            ChangeTag::Equal => {}
+    let mut full = String::new();
+    for group in diff.grouped_ops(CONTEXT) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        if full.is_empty() {
+            full = format!("--- {from}\n+++ {to}\n");
+        }
+        let range = |start: usize, end: usize| match end - start {
+            1 => format!("{}", head.lines + start + 1),
+            0 => format!("{},0", head.lines + start),
+            n => format!("{},{n}", head.lines + start + 1),
+        };
+        let old_range = range(first.old_range().start, last.old_range().end);
+        let new_range = range(first.new_range().start, last.new_range().end);
+        full.push_str(&format!("@@ -{old_range} +{new_range} @@\n"));
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            match change.tag() {
+                ChangeTag::Insert => added += 1,
+                ChangeTag::Delete => removed += 1,
+                ChangeTag::Equal => {}
+            }
+            full.push_str(&format!("{}{}", change.tag(), change.value()));
+            if change.missing_newline() {
+                full.push_str("\n\\ No newline at end of file\n");
+            }
         }
     }
-    let full = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
     Diff { text: cut(full), added, removed }
+}
+
+/// A beginning that two texts share.
+struct Head {
+    bytes: usize,
+    lines: usize,
+}
+
+/// Whole lines that two texts share at the beginning and, in bytes, at the end, but for those that
+/// are shown around the change.
+fn common_lines(old: &str, new: &str) -> (Head, usize) {
+    let same = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
+    let mut bytes = old.as_bytes()[..same].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let most = old.len().min(new.len()) - bytes;
+    let same = old.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count().min(most);
+    // The shared end begins after a line feed in both.
+    let mut tail = same;
+    let is_border =
+        |text: &str, tail: usize| text.len() == tail || text.as_bytes()[text.len() - tail - 1] == b'\n';
+    while tail > 0 && !(is_border(old, tail) && is_border(new, tail)) {
+        let shared = &old.as_bytes()[old.len() - tail..];
+        tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
+    }
+    for _ in 0..CONTEXT {
+        bytes = old.as_bytes()[..bytes.saturating_sub(1)]
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        let shared = &old.as_bytes()[old.len() - tail..];
+        tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
+    }
+    (Head { bytes, lines: old.as_bytes()[..bytes].iter().filter(|b| **b == b'\n').count() }, tail)
 }
 
 fn cut(mut text: String) -> String {
@@ -63,33 +120,77 @@ fn line_count(text: &str) -> u64 {
     text.lines().count() as u64
 }
 
-/// Bytes between the common beginning and the common end.
-fn changed_part(old: &str, new: &str) -> usize {
-    let head = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
-    let tail = old.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count();
-    old.len().max(new.len()).saturating_sub(head + tail)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_change_shows_its_lines_and_counts_them() {
-        let diff = unified("x.txt", Some("a\nb\nc\n"), "a\nB\nc\nd\n");
+        let diff = unified("x.txt", Some("a\nb\nc\n"), Some("a\nB\nc\nd\n"));
         assert_eq!(diff.text, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n");
         assert_eq!((diff.added, diff.removed), (2, 1));
-        let new = unified("x.txt", None, "a\n");
+        let new = unified("x.txt", None, Some("a\n"));
         assert_eq!(new.text, "--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+a\n");
+        let gone = unified("x.txt", Some("a\n"), None);
+        assert_eq!(gone.text, "--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n");
+        assert_eq!((gone.added, gone.removed), (0, 1));
     }
 
     #[test]
     fn long_diffs_are_cut_with_a_note_and_huge_ones_only_counted() {
-        let long = unified("x", None, &"a line that repeats\n".repeat(5_000));
+        let long = unified("x", None, Some(&"a line that repeats\n".repeat(5_000)));
         assert!(long.text.len() < LONGEST + 100 && long.text.ends_with("more lines of this diff]\n"));
         assert_eq!(long.added, 5_000);
-        let huge = unified("x", Some("y\n"), &"0123456789\n".repeat(200_000));
+        let huge = unified("x", Some("y\n"), Some(&"0123456789\n".repeat(200_000)));
         assert!(huge.text.contains("too large") && huge.text.len() < 200);
         assert_eq!((huge.added, huge.removed), (200_000, 1));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn leaving_out_what_is_the_same_changes_no_diff(
+            old in "([ab]{0,2}\n){0,12}[ab]{0,2}",
+            new in "([ab]{0,2}\n){0,12}[ab]{0,2}",
+            head in 0usize..9,
+            tail in 0usize..9,
+        ) {
+            let frame = |text: &str| format!("{}{text}{}", "h\n".repeat(head), "\nt".repeat(tail));
+            let (old, new) = (frame(&old), frame(&new));
+            let got = unified("x", Some(&old), Some(&new));
+            // Applied to the old text, it gives the new one.
+            proptest::prop_assert_eq!(patched(&old, &got.text), new);
+        }
+    }
+
+    /// Applies a unified diff, strictly.
+    fn patched(old: &str, diff: &str) -> String {
+        let lines: Vec<&str> = old.split_inclusive('\n').collect();
+        let (mut out, mut at) = (String::new(), 0);
+        let mut diff = diff.lines().skip(2).peekable();
+        while let Some(line) = diff.next() {
+            if let Some(range) = line.strip_prefix("@@ -") {
+                let (range, _) = range.split_once(' ').unwrap();
+                let (start, len) = range.split_once(',').unwrap_or((range, "1"));
+                let start = start.parse::<usize>().unwrap() - usize::from(len != "0");
+                out.extend(lines[at..start].iter().copied());
+                at = start;
+                continue;
+            }
+            let ends = if diff.peek().is_some_and(|next| next.starts_with('\\')) { "" } else { "\n" };
+            let text = format!("{}{ends}", &line[1..]);
+            match line.as_bytes()[0] {
+                b'+' => out.push_str(&text),
+                b'\\' => {}
+                sign => {
+                    assert_eq!(lines[at], text, "{diff:?}");
+                    at += 1;
+                    if sign == b' ' {
+                        out.push_str(&text);
+                    }
+                }
+            }
+        }
+        out.extend(lines[at..].iter().copied());
+        out
     }
 }

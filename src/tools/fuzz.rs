@@ -1,5 +1,5 @@
-//! What any file and any text of a model must do in Edit: the laws that the fuzz targets and their
-//! corpus hold us to.
+//! What any file and any text of a model must do in the tools that change files: the laws that the
+//! fuzz targets and their corpus hold us to.
 
 use super::near::nearest;
 use super::text::{self, Endings, Shown};
@@ -23,7 +23,10 @@ pub fn edit(data: &[u8]) {
     assert_eq!(charset.encode(&original).as_deref(), Some(file), "{} does not come back", charset.name());
 
     let view = Shown::new(&original);
-    assert_eq!(view.text, original.replace("\r\n", "\n"));
+    let is_cr = Endings::of(&original) == Endings::Cr;
+    let shown = original.replace("\r\n", "\n");
+    assert_eq!(view.text, if is_cr { shown.replace('\r', "\n") } else { shown });
+    let (old, new) = (view.unify(&old), view.unify(&new));
     let places: Vec<_> = view.text.match_indices(&old).map(|(at, found)| at..at + found.len()).collect();
     if old.is_empty() || places.is_empty() {
         if let Some(near) = nearest(&view.text, &old) {
@@ -38,10 +41,30 @@ pub fn edit(data: &[u8]) {
     if view.text.contains('\r') || new.contains('\r') {
         return;
     }
+    if is_cr {
+        assert_eq!(edited.replace('\r', "\n"), view.text.replace(&old, &new));
+        return;
+    }
     assert_eq!(edited.replace("\r\n", "\n"), view.text.replace(&old, &new));
     // Line endings of one kind stay of that kind.
     let (before, after) = (Endings::of(&original), Endings::of(&edited));
     if matches!(before, Endings::Lf | Endings::CrLf) {
         assert!(after == before || after == Endings::None, "{before:?} became {after:?}");
     }
+}
+
+/// See [`super::patch`]: a patch, 0x1F, the text of the file that it updates.
+///
+/// # Panics
+/// If a law is broken.
+pub fn patch(data: &[u8]) {
+    super::patch::fuzz::patch(data);
+}
+
+/// See [`super::notebook`]: what to do, which cell, and the notebook.
+///
+/// # Panics
+/// If a law is broken.
+pub fn notebook(data: &[u8]) {
+    super::notebook::fuzz::notebook(data);
 }

@@ -1,18 +1,22 @@
 //! Glob (T7): files by their names, newest first.
 
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use globset::{GlobBuilder, GlobMatcher};
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
+use super::held::Held;
 use super::refusal::{Refusal, cancelled};
-use super::{toolbox, walk};
-use crate::types::tool::{Prepared, ResolvedPath, Subject, ToolOutcome};
+use super::{disk, toolbox, walk};
+use crate::types::tool::{Prepared, Subject, ToolOutcome};
 
 /// Paths in one answer.
 const MOST: usize = 100;
@@ -34,7 +38,13 @@ pub(super) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest firs
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     let (path, _) = target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path: path.resolved },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+    })
 }
 
 /// A pattern below a folder.
@@ -45,7 +55,7 @@ struct Pattern {
 
 /// The folder that is really searched (the literal beginning of the pattern belongs to it), and
 /// what remains of the pattern.
-fn target(context: &Context, input: &Input) -> Result<(ResolvedPath, Pattern), Refusal> {
+fn target(context: &Context, input: &Input) -> Result<(Held, Pattern), Refusal> {
     let pattern = input.pattern.trim();
     if pattern.is_empty() {
         return Err(Refusal::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
@@ -89,8 +99,9 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
     let (root, pattern) = target(context, input)?;
-    toolbox::same_target(prepared, &Subject::Read { path: root.clone() })?;
-    if !walk::require_existing(&root.path)?.is_dir() {
+    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    walk::require_existing(&root)?;
+    if !root.is_folder() {
         return Err(Refusal::new(
             "not_a_directory",
             format!("{} is a file; give a folder as path", context.show(&root.path)),
@@ -98,11 +109,14 @@ pub(super) fn run(
     }
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     let mut total = 0_usize;
-    for entry in walk::builder(&root.path).hidden(!pattern.hidden).build() {
+    let mut walk = walk::below(context, "Glob", &root.path);
+    walk.builder.hidden(!pattern.hidden);
+    for entry in walk.builder.build() {
         if stop.is_cancelled() {
             return Ok(cancelled());
         }
-        let Some(path) = walk::file(entry) else { continue };
+        let Some(entry) = entry.ok().filter(walk::is_file) else { continue };
+        let path = entry.into_path();
         let below = path.strip_prefix(&root.path).unwrap_or(&path);
         if !pattern.matcher.is_match(below) {
             continue;
@@ -114,13 +128,22 @@ pub(super) fn run(
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let shown = total.min(MOST);
-    let mut lines: Vec<String> = found.iter().take(MOST).map(|(_, path)| context.show(path)).collect();
+    // A folder that became a link while it was walked may have led elsewhere: such names are dropped.
+    let folder = root.folder_handle()?;
+    let is_still_below = |path: &PathBuf| {
+        let below = path.strip_prefix(&root.path).unwrap_or(path);
+        disk::open_below(folder.as_fd(), below, OFlag::O_PATH, Mode::empty()).is_ok()
+    };
+    let newest = found.iter().map(|(_, path)| path).take(MOST);
+    let mut lines: Vec<String> =
+        newest.filter(|path| is_still_below(path)).map(|path| context.show(path)).collect();
+    let shown = lines.len();
     if total == 0 {
         lines.push("No files match.".into());
     } else if total > MOST {
         lines.push(format!("(the {MOST} newest of {total} files; narrow the pattern to see others)"));
     }
-    let detail = json!({ "count": total, "shown": shown });
+    lines.extend(walk.hidden_note());
+    let detail = json!({ "count": total, "shown": shown, "hidden_by_rules": walk.hidden() });
     Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) })
 }

@@ -3,12 +3,8 @@
 //! Files that likely hold secrets are searched only when they are named themselves: a search of
 //! the whole workspace must not be a way around the question that reading them raises.
 
-use std::path::Path;
-
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
-};
+use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 use ignore::types::TypesBuilder;
 use schemars::JsonSchema;
@@ -16,28 +12,16 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::care::{Access, care};
 use super::context::Context;
+use super::held::Held;
 use super::refusal::{Refusal, cancelled};
-use super::{disk, input, toolbox, walk};
-use crate::types::tool::{PathCare, Prepared, ResolvedPath, Subject, ToolOutcome};
+use super::search::{OutputMode, Search, Wanted};
+use super::{input, toolbox, walk};
+use crate::types::tool::{Prepared, Subject, ToolOutcome};
 
 /// Lines (or files) in one answer if the model does not say.
 const DEFAULT_LINES: usize = 250;
-/// Letters of one line.
-const LONGEST_LINE: usize = 500;
-/// Bytes that a multi-line search may hold of one file.
-const HEAP: usize = 64 << 20;
 const MOST_CONTEXT: u64 = 100;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum OutputMode {
-    Content,
-    #[default]
-    FilesWithMatches,
-    Count,
-}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -94,10 +78,11 @@ pub(super) const DESCRIPTION: &str = "Searches the content of files with a regul
 
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     matcher(input)?;
-    let path = walk::root(context, input.path.as_deref())?;
-    walker(input, &path.path)?;
-    let summary = format!("Grep {:?} in {}", input.pattern, context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    let held = walk::root(context, input.path.as_deref())?;
+    choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
+    let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
+    let subject = Subject::Read { path: held.resolved };
+    Ok(Prepared { subject, summary, diff: None, read_only: true, change: None })
 }
 
 fn matcher(input: &Input) -> Result<RegexMatcher, Refusal> {
@@ -114,15 +99,14 @@ fn matcher(input: &Input) -> Result<RegexMatcher, Refusal> {
     })
 }
 
-fn walker(input: &Input, root: &Path) -> Result<ignore::Walk, Refusal> {
-    let mut builder = walk::builder(root);
-    builder.sort_by_file_path(Ord::cmp);
+/// Which files are searched, beside what is ignored.
+fn choose_files(input: &Input, root: &Held, builder: &mut WalkBuilder) -> Result<(), Refusal> {
     if let Some(glob) = input.glob.as_deref().filter(|glob| !glob.is_empty()) {
         let wrong = |e: ignore::Error| {
             Refusal::new("invalid_pattern", format!("{glob:?} is not a valid glob: {e}"))
                 .with(json!({ "glob": glob }))
         };
-        let folder = if root.is_dir() { root } else { root.parent().unwrap_or(root) };
+        let folder = if root.is_folder() { &root.path } else { root.path.parent().unwrap_or(&root.path) };
         let mut overrides = OverrideBuilder::new(folder);
         overrides.add(glob).map_err(wrong)?;
         builder.overrides(overrides.build().map_err(wrong)?);
@@ -137,7 +121,7 @@ fn walker(input: &Input, root: &Path) -> Result<ignore::Walk, Refusal> {
         })?;
         builder.types(types);
     }
-    Ok(builder.build())
+    Ok(())
 }
 
 pub(super) fn run(
@@ -147,180 +131,30 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
     let root = walk::root(context, input.path.as_deref())?;
-    toolbox::same_target(prepared, &Subject::Read { path: root.clone() })?;
-    walk::require_existing(&root.path)?;
-    search(context, input, &root, stop)
-}
+    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
+    walk::require_existing(&root)?;
+    let mut walk = walk::below(context, "Grep", &root.path);
+    choose_files(input, &root, &mut walk.builder)?;
 
-fn search(
-    context: &Context,
-    input: &Input,
-    root: &ResolvedPath,
-    stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
-    let matcher = matcher(input)?;
     let mode = input.output_mode.unwrap_or_default();
-    let limit = input
-        .head_limit
-        .filter(|n| *n > 0)
-        .map_or(DEFAULT_LINES, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let around = |side: Option<u64>| {
         let lines = if mode == OutputMode::Content { side.or(input.around).unwrap_or(0) } else { 0 };
         usize::try_from(lines.min(MOST_CONTEXT)).unwrap_or(0)
     };
-    let mut searcher = SearcherBuilder::new()
-        .line_number(true)
-        .multi_line(input.multiline)
-        .before_context(around(input.before))
-        .after_context(around(input.after))
-        .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(HEAP))
-        .build();
-    let mut report = Report {
-        lines: Vec::new(),
-        room: limit,
+    let limit = input.head_limit.filter(|n| *n > 0);
+    let wanted = Wanted {
+        matcher: matcher(input)?,
+        mode,
+        multiline: input.multiline,
+        line_numbers: input.line_numbers,
+        before: around(input.before),
+        after: around(input.after),
+        lines: limit.map_or(DEFAULT_LINES, |n| usize::try_from(n).unwrap_or(usize::MAX)),
         bytes: context.settings.output_cap,
-        full: false,
-        files: 0,
-        matches: 0,
     };
-    let mut secrets = 0_usize;
-    for entry in walker(input, &root.path)? {
-        if stop.is_cancelled() {
-            return Ok(cancelled());
-        }
-        if report.full {
-            break;
-        }
-        let Some(path) = walk::file(entry) else { continue };
-        if path != root.path && care(&path, Access::Read, &context.places) == PathCare::Secret {
-            secrets += 1;
-            continue;
-        }
-        // What cannot be opened (any more) is left out, as ripgrep does.
-        let Ok((file, _)) = disk::open(&path) else { continue };
-        let mut hits = Hits { report: &mut report, input, mode, shown: context.show(&path), count: 0, stop };
-        let _ = searcher.search_file(&matcher, &file, &mut hits);
-        hits.finish();
-    }
-    Ok(report.into_outcome(mode, secrets))
-}
-
-/// The answer as it grows.
-struct Report {
-    lines: Vec<String>,
-    /// Lines and bytes that may still be added.
-    room: usize,
-    bytes: usize,
-    full: bool,
-    files: usize,
-    matches: u64,
-}
-
-impl Report {
-    fn add(&mut self, line: String) {
-        if self.room == 0 || self.bytes < line.len() {
-            self.full = true;
-            return;
-        }
-        self.room -= 1;
-        self.bytes -= line.len();
-        self.lines.push(line);
-    }
-
-    fn into_outcome(mut self, mode: OutputMode, secrets: usize) -> ToolOutcome {
-        let shown = self.lines.len();
-        if self.matches == 0 {
-            self.lines.push("No matches found.".into());
-        }
-        if self.full {
-            self.lines.push("(there is more; narrow the search or raise head_limit)".into());
-        }
-        if mode == OutputMode::Count && self.matches > 0 {
-            self.lines.push(format!("({} matching lines in {} files)", self.matches, self.files));
-        }
-        if secrets > 0 {
-            self.lines.push(format!(
-                "({secrets} files that likely hold secrets were not searched; give the file itself as path)"
-            ));
-        }
-        let detail = json!({
-            "files": self.files, "matches": self.matches, "shown": shown, "truncated": self.full,
-            "secrets_skipped": secrets,
-        });
-        ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(self.lines.join("\n")) }
-    }
-}
-
-/// Takes the matches of one file.
-struct Hits<'a> {
-    report: &'a mut Report,
-    input: &'a Input,
-    mode: OutputMode,
-    shown: String,
-    count: u64,
-    stop: &'a CancellationToken,
-}
-
-impl Hits<'_> {
-    fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
-        // A multi-line match is several lines.
-        let text = String::from_utf8_lossy(bytes);
-        for (offset, line) in text.lines().enumerate() {
-            let place = match number {
-                Some(number) if self.input.line_numbers => format!("{mark}{}", number + offset as u64),
-                _ => String::new(),
-            };
-            let line = line.trim_end_matches('\r');
-            let cut = line.char_indices().nth(LONGEST_LINE).map(|(at, _)| at);
-            let line = match cut {
-                Some(at) => format!("{}{place}{mark}{} [line cut]", self.shown, &line[..at]),
-                None => format!("{}{place}{mark}{line}", self.shown),
-            };
-            self.report.add(line);
-        }
-    }
-
-    fn goes_on(&self) -> bool {
-        !self.report.full && !self.stop.is_cancelled()
-    }
-
-    fn finish(self) {
-        if self.count == 0 {
-            return;
-        }
-        self.report.files += 1;
-        self.report.matches += self.count;
-        match self.mode {
-            OutputMode::Content => {}
-            OutputMode::FilesWithMatches => self.report.add(self.shown),
-            OutputMode::Count => self.report.add(format!("{}:{}", self.shown, self.count)),
-        }
-    }
-}
-
-impl Sink for Hits<'_> {
-    type Error = std::io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        self.count += 1;
-        match self.mode {
-            OutputMode::FilesWithMatches => return Ok(false),
-            OutputMode::Count => {}
-            OutputMode::Content => self.push(found.line_number(), ':', found.bytes()),
-        }
-        Ok(self.goes_on())
-    }
-
-    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, Self::Error> {
-        if *line.kind() != SinkContextKind::Other {
-            self.push(line.line_number(), '-', line.bytes());
-        }
-        Ok(self.goes_on())
-    }
-
-    fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
-        self.report.add("--".into());
-        Ok(self.goes_on())
+    let search = Search { context, root: &root, wanted: &wanted, stop };
+    match search.run(&walk) {
+        Some(answer) => Ok(answer.into_outcome(context, mode, &walk)),
+        None => Ok(cancelled()),
     }
 }

@@ -7,12 +7,16 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::diff::{self, Diff};
-use super::disk::{self, Content};
+use super::disk;
+use super::held::{Content, Held};
+use super::notebook;
+use super::read::refuse_binary;
 use super::refusal::Refusal;
-use super::text::{Charset, Endings, Shown};
+use super::text::{self, Charset, Endings, Shown};
 use crate::types::ids::CallId;
 use crate::types::tool::{
-    FileChange, PathCare, PlannedChange, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome,
+    FileChange, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath, Subject,
+    ToolOutcome,
 };
 
 /// How much of a file the model must have seen.
@@ -50,12 +54,75 @@ pub(super) fn require_known(
 
 /// Whether an error about this file may show what is in it: the model has seen it, or may.
 pub(super) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
-    context.record(&path.path).is_some() || (path.in_workspace && path.care != PathCare::Secret)
+    context.record(&path.path).is_some()
+        || (path.in_workspace
+            && !matches!(path.care, PathCare::Secret | PathCare::HardLinked)
+            && !context.scene.unreadable.covers("Read", &path.path))
+}
+
+/// Checks 5 and 6 of a change inside a file: it is text, and its text comes back byte for byte. A
+/// notebook is changed by its cells.
+pub(super) fn decode(
+    context: &Context,
+    path: &ResolvedPath,
+    before: &Content,
+) -> Result<(Charset, String), Refusal> {
+    if notebook::is_notebook(&path.path) {
+        let shown = context.show(&path.path);
+        let text = format!("{shown} is a Jupyter notebook; change its cells with NotebookEdit");
+        return Err(Refusal::new("is_notebook", text).with(json!({ "path": path.path })));
+    }
+    decode_any(context, path, before)
+}
+
+/// As [`decode`], notebooks included.
+pub(super) fn decode_any(
+    context: &Context,
+    path: &ResolvedPath,
+    before: &Content,
+) -> Result<(Charset, String), Refusal> {
+    refuse_binary(&path.path, &before.bytes)?;
+    let charset = text::detect(&before.bytes, true);
+    match charset.decode(&before.bytes) {
+        Some(text) => Ok((charset, text)),
+        None => Err(Refusal::new(
+            "encoding_not_safe",
+            format!(
+                "{} looks like {}, but would not come back byte for byte",
+                context.show(&path.path),
+                charset.name()
+            ),
+        )
+        .with(json!({ "path": path.path, "encoding": charset.name() }))),
+    }
+}
+
+/// The bytes of a changed text. `what` names the argument that may hold a character too many.
+pub(super) fn encode(
+    context: &Context,
+    path: &ResolvedPath,
+    charset: Charset,
+    text: &str,
+    what: &str,
+) -> Result<Vec<u8>, Refusal> {
+    charset.encode(text).ok_or_else(|| {
+        let lacking = text.chars().find(|c| charset.encode(c.encode_utf8(&mut [0; 4])).is_none());
+        let named = lacking.map_or("a character".to_owned(), |c| format!("{c:?} (U+{:04X})", u32::from(c)));
+        Refusal::new(
+            "cannot_encode",
+            format!(
+                "{} is kept in {}, which lacks {named} of {what}",
+                context.show(&path.path),
+                charset.name()
+            ),
+        )
+        .with(json!({ "path": path.path, "encoding": charset.name(), "character": lacking }))
+    })
 }
 
 /// A change that is ready to be made.
 pub(super) struct Change {
-    pub(super) path: ResolvedPath,
+    pub(super) path: Held,
     /// What is replaced; `None` for a new file.
     pub(super) before: Option<Content>,
     pub(super) after: Vec<u8>,
@@ -64,13 +131,15 @@ pub(super) struct Change {
     pub(super) diff: Diff,
     /// Whether the model knows the whole new content.
     pub(super) known_whole: bool,
+    /// The file that moves here, whose permission bits are kept.
+    pub(super) mode_of: Option<Content>,
 }
 
 impl Change {
     /// `old` and `new` are the texts in their original line endings.
     pub(super) fn new(
         context: &Context,
-        path: ResolvedPath,
+        path: Held,
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
@@ -79,15 +148,15 @@ impl Change {
         let diff = diff::unified(
             &context.show(&path.path),
             old.map(|old| Shown::new(old).text).as_deref(),
-            &Shown::new(new).text,
+            Some(&Shown::new(new).text),
         );
         let endings = Endings::of(new);
-        Self { path, before, after, charset, endings, diff, known_whole: true }
+        Self { path, before, after, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
     pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
         Prepared {
-            subject: Subject::Edit { path: self.path.clone() },
+            subject: Subject::Edit { path: self.path.resolved.clone() },
             summary: format!(
                 "{verb} {} (+{} −{})",
                 context.show(&self.path.path),
@@ -96,20 +165,23 @@ impl Change {
             ),
             diff: Some(self.diff.text.clone()),
             read_only: false,
-            change: Some(PlannedChange {
+            change: Some(PlannedChange::One(PlannedEdit {
                 sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
                 sha256_after: disk::sha256(&self.after),
                 added: self.diff.added,
                 removed: self.diff.removed,
                 whole: self.known_whole,
-            }),
+            })),
         }
     }
 
     /// Writes the file. `done` is the beginning of what the model is told.
     pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
         let path = &self.path.path;
-        let stamp = disk::replace(path, call_id, self.before.as_ref(), &self.after)?;
+        let stamp = match &self.mode_of {
+            Some(like) => self.path.create_like(call_id, like, &self.after)?,
+            None => self.path.replace(call_id, self.before.as_ref(), &self.after)?,
+        };
         let sha256 = disk::sha256(&self.after);
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
@@ -135,7 +207,7 @@ impl Change {
             path: path.clone(),
             mtime_ns: stamp.mtime_ns,
             size: stamp.size,
-            sha256,
+            sha256: sha256.clone(),
             whole: self.known_whole,
         };
         let change = FileChange {
@@ -143,6 +215,8 @@ impl Change {
             diff: self.diff.text,
             added: self.diff.added,
             removed: self.diff.removed,
+            sha256_before: self.before.map(|before| before.sha256),
+            sha256_after: Some(sha256),
         };
         Ok(ToolOutcome {
             detail: Some(detail),
@@ -154,10 +228,10 @@ impl Change {
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.
-pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepared {
+pub(super) fn bare(context: &Context, path: Held, verb: &str) -> Prepared {
     Prepared {
         summary: format!("{verb} {}", context.show(&path.path)),
-        subject: Subject::Edit { path },
+        subject: Subject::Edit { path: path.resolved },
         diff: None,
         read_only: false,
         change: None,
@@ -168,7 +242,7 @@ pub(super) fn bare(context: &Context, path: ResolvedPath, verb: &str) -> Prepare
 /// long as the answer tells nothing that the model may not see; protected files are judged first.
 pub(super) fn prepare(
     context: &Context,
-    path: ResolvedPath,
+    path: Held,
     verb: &str,
     plan: Result<Change, Refusal>,
 ) -> Result<Prepared, Refusal> {

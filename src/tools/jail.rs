@@ -1,233 +1,286 @@
-//! From the text of a path to the object it names (P4): links and `..` are followed as the
-//! kernel would, what does not exist yet is kept as written.
+//! From the text of a path to a judged object that is held, so that nothing that happens on the disk
+//! between judging and opening leads elsewhere (P4, S24).
 //!
-//! Resolving says *which* object is meant; `disk` opens exactly that and refuses if a link has
-//! come in between.
+//! Two phases: [`Jail::decide`] says what a path means and takes hold of it (of the folder it lies in
+//! and, if it exists, of the object itself); [`Held`] opens, replaces or removes just that, or fails.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
-use std::fs;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
 use serde_json::json;
 
-use super::care::{Access, Places, care};
+use super::aliases;
+use super::care::{Access, Places, care, is_directory, strictest};
+use super::disk::{self, Identity};
+use super::hardlink;
+use super::held::{Anchor, Found, Held};
 use super::refusal::Refusal;
-use crate::types::tool::ResolvedPath;
+use super::resolve;
+use crate::types::names;
+use crate::types::tool::{PathCare, ResolvedPath};
 
-/// More links than this in one path are a loop (the kernel's own limit).
-const MOST_LINKS: usize = 40;
-
-/// Resolves `text`, relative to `cwd`. `~` means the home folder only at the beginning.
-pub(super) fn resolve(
-    text: &str,
-    cwd: &Path,
-    workspace: &Path,
-    places: &Places,
-    access: Access,
-) -> Result<ResolvedPath, Refusal> {
-    refuse_hidden_characters(text)?;
-    let written = if text == "~" {
-        places.home.clone()
-    } else if let Some(rest) = text.strip_prefix("~/") {
-        places.home.join(rest.trim_start_matches('/'))
-    } else {
-        cwd.join(text)
-    };
-    let path = follow(&written)?;
-    let in_workspace = path.starts_with(workspace);
-    let care = care(&path, access, places);
-    Ok(ResolvedPath { path, in_workspace, care })
+/// The workspace folders of a session, held open since they were first used.
+#[derive(Debug)]
+pub struct Jail {
+    /// The first is the one that relative rules start at.
+    roots: Vec<Root>,
+    places: Arc<Places>,
 }
 
-fn refuse_hidden_characters(text: &str) -> Result<(), Refusal> {
-    if text.is_empty() {
-        return Err(Refusal::new("bad_path", "the path is empty"));
-    }
-    let hidden = text.chars().find(|c| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    });
-    match hidden {
-        None => Ok(()),
-        Some(c) => Err(Refusal::new(
-            "bad_path",
-            format!("the path holds the invisible character U+{:04X}; write it without", u32::from(c)),
-        )
-        .with(json!({ "character": u32::from(c) }))),
-    }
+/// One workspace folder.
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    /// Nothing, if it was missing or no folder.
+    anchor: Option<Arc<Anchor>>,
 }
 
-/// Follows every link of an absolute path. Parts that do not exist are kept; a `..` behind them
-/// takes the last of them away.
-pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
-    let mut out = PathBuf::from("/");
-    let mut rest: VecDeque<OsString> = names(path);
-    let mut missing = 0_usize;
-    let mut links = 0_usize;
-    while let Some(part) = rest.pop_front() {
-        if part == ".." {
-            out.pop();
-            missing = missing.saturating_sub(1);
-            continue;
-        }
-        out.push(&part);
-        if missing > 0 {
-            missing += 1;
-            continue;
-        }
-        if is_process_folder(&out) {
-            return Err(Refusal::new(
-                "magic_path",
-                format!("{} belongs to a process; tools do not open it", out.display()),
-            ));
-        }
-        match fs::symlink_metadata(&out) {
-            Ok(meta) if meta.is_symlink() => {
-                links += 1;
-                if links > MOST_LINKS {
-                    return Err(Refusal::new(
-                        "too_many_links",
-                        format!("{} leads through too many links", path.display()),
-                    ));
-                }
-                let target = fs::read_link(&out).map_err(|e| Refusal::io(&out, &e))?;
-                out.pop();
-                if target.is_absolute() {
-                    out = PathBuf::from("/");
-                }
-                for part in names(&target).into_iter().rev() {
-                    rest.push_front(part);
-                }
-            }
-            Ok(meta) if !meta.is_dir() && !rest.is_empty() => {
-                return Err(Refusal::io(&out, &io::Error::from(io::ErrorKind::NotADirectory)));
-            }
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => missing = 1,
-            Err(e) => return Err(Refusal::io(&out, &e)),
-        }
-    }
-    Ok(out)
-}
-
-fn names(path: &Path) -> VecDeque<OsString> {
-    path.components()
-        .filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some(OsString::from("..")),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-        })
-        .collect()
-}
-
-/// `/proc/PID` and its aliases: its links are not what they look like, its files hold the
-/// environment and the memory of a process, possibly the daemon's.
-fn is_process_folder(path: &Path) -> bool {
-    let Ok(below) = path.strip_prefix("/proc") else { return false };
-    let Some(Component::Normal(first)) = below.components().next() else { return false };
-    first == "self"
-        || first == "thread-self"
-        || first.to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-    use crate::types::tool::PathCare;
-
-    struct House {
-        _root: tempfile::TempDir,
-        root: PathBuf,
-    }
-
-    /// `ws/src/main.rs`, `ws/real/x.txt`, `home/.bashrc`, `out/secret.txt`, and links in `ws`.
-    fn house() -> House {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        for file in
-            ["ws/src/main.rs", "ws/real/x.txt", "home/.bashrc", "out/secret.txt", "ws/.agentd/policy.toml"]
-        {
-            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-            fs::write(root.join(file), "x").unwrap();
-        }
-        let ws = root.join("ws");
-        symlink("real", ws.join("lib")).unwrap();
-        symlink("b", ws.join("a")).unwrap();
-        symlink("c", ws.join("b")).unwrap();
-        symlink(root.join("out/secret.txt"), ws.join("c")).unwrap();
-        symlink(".agentd/policy.toml", ws.join("notes.txt")).unwrap();
-        symlink("loop", ws.join("loop")).unwrap();
-        symlink(root.join("out/new.txt"), ws.join("dangling")).unwrap();
-        symlink(root.join("out"), ws.join("outdir")).unwrap();
-        House { _root: dir, root }
-    }
-
-    fn check(house: &House, text: &str, expected: Result<(&str, bool, PathCare), &str>) {
-        let (ws, home) = (house.root.join("ws"), house.root.join("home"));
-        let places = Places { home, protected: vec![] };
-        let text = text.replace("{R}", house.root.to_str().unwrap());
-        let got = resolve(&text, &ws, &ws, &places, Access::Edit);
-        let got = match &got {
-            Ok(path) => Ok((path.path.clone(), path.in_workspace, path.care)),
-            Err(refusal) => Err(refusal.code),
-        };
-        let expected = expected.map(|(path, inside, care)| {
-            let path = if path.starts_with('/') { PathBuf::from(path) } else { house.root.join(path) };
-            (path, inside, care)
+impl Root {
+    fn hold(path: &Path) -> Self {
+        let anchor = Anchor::slash().ok().and_then(|slash| {
+            let below = path.strip_prefix("/").ok()?;
+            let folder = disk::hold_folder(slash.folder.as_fd(), below).ok()?;
+            Anchor::new(path.to_path_buf(), folder).ok().map(Arc::new)
         });
-        assert_eq!(got, expected, "{text}");
+        Self { path: path.to_path_buf(), anchor }
+    }
+}
+
+impl Jail {
+    /// Takes hold of `workspaces`: absolute paths, free of links. `home` is where `~` leads;
+    /// `protected` are the daemon's own folders. One that is missing is found again when it is there.
+    #[must_use]
+    pub fn open(workspaces: &[PathBuf], home: &Path, protected: &[PathBuf]) -> Self {
+        Self::hold(workspaces, Arc::new(Places::new(home, protected)))
     }
 
-    #[test]
-    fn paths_resolve_to_the_object_the_kernel_would_open() {
-        use PathCare::{AutoExecuted, Ordinary, Protected};
-        let house = house();
-        for (text, expected) in [
-            ("src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
-            ("./src/../src//main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
-            ("{R}/ws/src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
-            ("lib/x.txt", Ok(("ws/real/x.txt", true, Ordinary))),
-            ("new/deep/file", Ok(("ws/new/deep/file", true, Ordinary))),
-            ("new/../a", Ok(("out/secret.txt", false, PathCare::Secret))),
-            ("..", Ok(("", false, Ordinary))),
-            ("../out/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
-            ("src/../../out/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
-            ("a", Ok(("out/secret.txt", false, PathCare::Secret))),
-            ("dangling", Ok(("out/new.txt", false, Ordinary))),
-            ("outdir/../x", Ok(("x", false, Ordinary))),
-            ("outdir/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
-            ("notes.txt", Ok(("ws/.agentd/policy.toml", true, Protected))),
-            ("~/.bashrc", Ok(("home/.bashrc", false, AutoExecuted))),
-            ("$HOME/x", Ok(("ws/$HOME/x", true, Ordinary))),
-            ("a~/x", Ok(("ws/a~/x", true, Ordinary))),
-            ("...", Ok(("ws/...", true, Ordinary))),
-            ("/proc/cpuinfo", Ok(("/proc/cpuinfo", false, Ordinary))),
-            ("loop", Err("too_many_links")),
-            ("src/main.rs/x", Err("not_a_directory")),
-            ("src/main.rs\0.png", Err("bad_path")),
-            ("src/\u{202e}x", Err("bad_path")),
-            ("a\nb", Err("bad_path")),
-            ("", Err("bad_path")),
-            ("/proc/self/environ", Err("magic_path")),
-            ("/proc/1/environ", Err("magic_path")),
-            ("/proc/self/fd/3", Err("magic_path")),
-            ("/dev/fd/0", Err("magic_path")),
-            ("/dev/stdin", Err("magic_path")),
-        ] {
-            check(&house, text, expected);
+    pub(super) fn hold(workspaces: &[PathBuf], places: Arc<Places>) -> Self {
+        Self { roots: workspaces.iter().map(|path| Root::hold(path)).collect(), places }
+    }
+
+    /// Whether every folder is still the one that is held, as far as it matters: a folder that was
+    /// removed and made anew is another one, but nobody is led astray by taking that.
+    pub(super) fn is_current(&self) -> bool {
+        self.roots.iter().all(|root| match &root.anchor {
+            Some(anchor) => !anchor.is_removed(),
+            None => Root::hold(&root.path).anchor.is_none(),
+        })
+    }
+
+    /// What `text` means for `access`, relative to `cwd`, and a hold on it. Opens nothing for reading
+    /// or writing, and never waits.
+    ///
+    /// # Errors
+    /// The path cannot be meant (hidden characters, a process's folder, too many links), is neither
+    /// file nor folder, or changes while it is looked at.
+    pub fn decide(&self, text: &str, cwd: &Path, access: Access) -> Result<Held, Refusal> {
+        self.decide_with(text, cwd, access, &|_| false)
+    }
+
+    /// The same. `hidden` says of a path whether a rule keeps it from being read: that holds for the
+    /// other names of the file as well.
+    pub(super) fn decide_with(
+        &self,
+        text: &str,
+        cwd: &Path,
+        access: Access,
+        hidden: &dyn Fn(&Path) -> bool,
+    ) -> Result<Held, Refusal> {
+        let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
+        let mut held = self.decide_resolved(path, access, hidden)?;
+        if access == Access::Edit {
+            // `.git/config` stays what it is if `.git` is a link.
+            held.resolved.care = strictest(held.resolved.care, care(&written, access, &self.places));
+        }
+        // A slash at the end says that a folder is meant.
+        let means_folder = text.ends_with('/') || text.ends_with("/.");
+        if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {
+            let kind = if held.exists() { Errno::ENOTDIR } else { Errno::EISDIR };
+            return Err(Refusal::io(&held.path, &kind.into()));
+        }
+        Ok(held)
+    }
+
+    /// The same for a path that was resolved before.
+    pub(super) fn decide_resolved(
+        &self,
+        path: PathBuf,
+        access: Access,
+        hidden: &dyn Fn(&Path) -> bool,
+    ) -> Result<Held, Refusal> {
+        let (anchor, in_workspace) = self.anchor(&path)?;
+        let below = path.strip_prefix(&anchor.path).unwrap_or(&path).to_path_buf();
+        let (folder, missing) = hold_above(&anchor, &below, &path)?;
+        let name = below.file_name().map(ToOwned::to_owned);
+        let found = match &name {
+            None => Some(Arc::new(
+                Found::new(anchor.folder.try_clone().map_err(|e| Refusal::io(&path, &e))?)
+                    .map_err(|e| Refusal::io(&path, &e))?,
+            )),
+            Some(name) if missing.is_empty() => find(&folder, Path::new(name), &path)?,
+            Some(_) => None,
+        };
+        let nearest = found.as_ref().map_or(&folder, |found| &found.handle);
+        if disk::is_of_processes(nearest) && !path.starts_with("/proc") {
+            return Err(resolve::magic(&path));
+        }
+        let mut care = care(&path, access, &self.places);
+        if let Some(found) = &found {
+            disk::refuse_special(&path, found.meta.file_type())?;
+            if found.meta.is_file() {
+                care = self.care_of_names(&path, found, access, care, hidden);
+            }
+        }
+        if access == Access::Edit {
+            care = strictest(care, self.care_by_surroundings(&path, &folder, &missing));
+        }
+        let resolved = ResolvedPath { path, in_workspace, care };
+        Ok(Held { resolved, anchor, folder: Arc::new(folder), missing, name, found })
+    }
+
+    /// A file with several names is as delicate as the most delicate of them.
+    fn care_of_names(
+        &self,
+        path: &Path,
+        found: &Found,
+        access: Access,
+        by_name: PathCare,
+        hidden: &dyn Fn(&Path) -> bool,
+    ) -> PathCare {
+        use std::os::unix::fs::MetadataExt as _;
+        if found.meta.nlink() < 2 || by_name == PathCare::Protected {
+            return by_name;
+        }
+        let roots = self.roots.iter().map(|root| root.path.as_path());
+        hardlink::care(path, &found.meta, access, by_name, roots, &self.places, hidden)
+    }
+
+    /// What other paths make of this one: links that stand where something is obeyed, and repositories
+    /// that are not called `.git`.
+    fn care_by_surroundings(&self, path: &Path, folder: &File, missing: &[std::ffi::OsString]) -> PathCare {
+        let roots = self.roots.iter().map(|root| root.path.as_path());
+        let aliases = roots.flat_map(aliases::of).filter_map(|alias| {
+            let below = path.strip_prefix(&alias.target).ok()?;
+            Some(care(&alias.name.join(below), Access::Edit, &self.places))
+        });
+        let by_alias = aliases.fold(PathCare::Ordinary, strictest);
+        // Git takes for a repository whatever looks like one.
+        let name = path.file_name().map(|name| names::fold(&name.to_string_lossy())).unwrap_or_default();
+        let is_control = missing.is_empty()
+            && matches!(name.as_str(), "config" | "config.worktree" | "head" | "hooks")
+            && is_directory(folder.as_fd());
+        let repository =
+            path.ancestors().skip(1).find(|at| at.file_name().is_some_and(|name| name == "hooks"));
+        let repository = repository.and_then(|hooks| hooks.parent()?.strip_prefix("/").ok());
+        let is_hook = repository.is_some_and(|at| {
+            let held = disk::open_root().and_then(|slash| disk::hold_folder(slash.as_fd(), at));
+            held.is_ok_and(|held| is_directory(held.as_fd()))
+        });
+        if is_control || is_hook { PathCare::Protected } else { by_alias }
+    }
+
+    /// What `path` is opened below, and whether that is a workspace.
+    fn anchor(&self, path: &Path) -> Result<(Arc<Anchor>, bool), Refusal> {
+        let slash = || Anchor::slash().map(Arc::new).map_err(|e| disk::refused(Path::new("/"), e));
+        let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path)) else {
+            return Ok((slash()?, false));
+        };
+        match &root.anchor {
+            Some(anchor) if anchor.is_in_place() => Ok((Arc::clone(anchor), true)),
+            Some(_) => Err(replaced(&root.path)),
+            None => Ok((slash()?, true)),
         }
     }
 
-    #[test]
-    fn a_workspace_that_was_replaced_by_a_link_is_not_the_workspace() {
-        let house = house();
-        fs::rename(house.root.join("ws"), house.root.join("ws.old")).unwrap();
-        symlink(house.root.join("out"), house.root.join("ws")).unwrap();
-        check(&house, "secret.txt", Ok(("out/secret.txt", false, PathCare::Secret)));
+    /// Whether its first folder is this one.
+    pub(super) fn begins_at(&self, workspace: &Path) -> bool {
+        self.roots.first().is_some_and(|root| root.path == workspace)
+    }
+}
+
+/// The deepest folder above `below` that exists, and the names of those that do not.
+fn hold_above(
+    anchor: &Anchor,
+    below: &Path,
+    path: &Path,
+) -> Result<(File, Vec<std::ffi::OsString>), Refusal> {
+    let mut missing = Vec::new();
+    let mut at = below.parent().unwrap_or(Path::new(""));
+    loop {
+        match disk::hold_folder(anchor.folder.as_fd(), at) {
+            Ok(folder) => {
+                missing.reverse();
+                return Ok((folder, missing));
+            }
+            Err(Errno::ENOENT) => {
+                let (Some(name), Some(parent)) = (at.file_name(), at.parent()) else {
+                    return Err(disk::refused(path, Errno::ENOENT));
+                };
+                missing.push(name.to_owned());
+                at = parent;
+            }
+            // A link where a folder was wanted is reported like a file there.
+            Err(Errno::ENOTDIR) if anchor.path.join(at).is_symlink() => {
+                return Err(disk::changed_underway(path));
+            }
+            Err(errno) => return Err(disk::refused(path, errno)),
+        }
+    }
+}
+
+fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<Found>>, Refusal> {
+    match disk::open_below(folder.as_fd(), name, OFlag::O_PATH, Mode::empty()) {
+        Ok(fd) => {
+            Found::new(File::from(fd)).map(|found| Some(Arc::new(found))).map_err(|e| Refusal::io(path, &e))
+        }
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(disk::refused(path, errno)),
+    }
+}
+
+/// Something else stands where the workspace was.
+fn replaced(root: &Path) -> Refusal {
+    Refusal::new(
+        "workspace_replaced",
+        format!(
+            "{} is not the folder that this session works in any more: it was moved away, and something else was \
+             put in its place",
+            root.display()
+        ),
+    )
+    .with(json!({ "workspace": root }))
+}
+
+impl Anchor {
+    /// The root of all paths.
+    pub(super) fn slash() -> Result<Self, Errno> {
+        let folder = disk::open_root()?;
+        Self::new(PathBuf::from("/"), folder).map_err(|_| Errno::EIO)
+    }
+
+    pub(super) fn new(path: PathBuf, folder: File) -> std::io::Result<Self> {
+        let identity = Identity::of(&folder.metadata()?);
+        Ok(Self { path, folder, identity })
+    }
+
+    /// Whether its path leads to it, and not by a link.
+    pub(super) fn is_in_place(&self) -> bool {
+        if self.path == Path::new("/") {
+            return true;
+        }
+        let Ok(slash) = disk::open_root() else { return false };
+        let Ok(below) = self.path.strip_prefix("/") else { return false };
+        disk::hold_folder(slash.as_fd(), below)
+            .is_ok_and(|now| now.metadata().is_ok_and(|meta| Identity::of(&meta) == self.identity))
+    }
+
+    fn is_removed(&self) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        self.folder.metadata().is_ok_and(|meta| meta.nlink() == 0)
     }
 }

@@ -1,15 +1,15 @@
 //! LS (T9): what is in a folder.
 
-use std::fs;
+use std::os::fd::AsFd as _;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::context::Context;
+use super::context::{Context, spelled_out};
 use super::refusal::{Refusal, cancelled};
-use super::{toolbox, walk};
+use super::{disk, toolbox, walk};
 use crate::types::tool::{Prepared, Subject, ToolOutcome};
 
 /// Names in one answer.
@@ -31,7 +31,13 @@ pub(super) const DESCRIPTION: &str = "Lists a folder, hidden files included. Fol
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     let path = walk::root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path: path.resolved },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+    })
 }
 
 pub(super) fn run(
@@ -41,43 +47,54 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
     let root = walk::root(context, input.path.as_deref())?;
-    toolbox::same_target(prepared, &Subject::Read { path: root.clone() })?;
+    toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     let io = |e: std::io::Error| Refusal::io(&root.path, &e);
-    if !walk::require_existing(&root.path)?.is_dir() {
+    walk::require_existing(&root)?;
+    if !root.is_folder() {
         return Err(Refusal::new(
             "not_a_directory",
             format!("{} is a file; use Read to see it", context.show(&root.path)),
         ));
     }
     let mut names = Vec::new();
-    let mut total = 0_usize;
-    for entry in fs::read_dir(&root.path).map_err(io)? {
+    let (mut total, mut hidden) = (0_usize, 0_usize);
+    let folder = root.folder_handle()?;
+    for entry in disk::list(folder, &root.path)? {
         if stop.is_cancelled() {
             return Ok(cancelled());
         }
         let entry = entry.map_err(io)?;
+        if context.scene.unreadable.covers("LS", &root.path.join(entry.file_name())) {
+            hidden += 1;
+            continue;
+        }
         total += 1;
         if names.len() >= MOST_SORTED {
             continue;
         }
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = spelled_out(&entry.file_name().to_string_lossy());
         names.push(match entry.file_type() {
             Ok(kind) if kind.is_dir() => format!("{name}/"),
-            Ok(kind) if kind.is_symlink() => match fs::read_link(entry.path()) {
-                Ok(target) => format!("{name} -> {}", target.display()),
-                Err(_) => name,
-            },
+            Ok(kind) if kind.is_symlink() => {
+                match nix::fcntl::readlinkat(folder.as_fd(), entry.file_name().as_os_str()) {
+                    Ok(target) => format!("{name} -> {}", spelled_out(&target.to_string_lossy())),
+                    Err(_) => name,
+                }
+            }
             _ => name,
         });
     }
     names.sort();
     names.truncate(MOST);
     let shown = names.len();
-    if total == 0 {
+    if total == 0 && hidden == 0 {
         names.push("(the folder is empty)".into());
     } else if total > shown {
         names.push(format!("({shown} of {total} entries; use Glob to find others)"));
     }
-    let detail = json!({ "count": total, "shown": shown });
+    if hidden > 0 {
+        names.push(format!("({hidden} entries are not shown: a permission rule keeps them from being read)"));
+    }
+    let detail = json!({ "count": total, "shown": shown, "hidden_by_rules": hidden });
     Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(names.join("\n")) })
 }

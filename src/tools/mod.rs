@@ -2,31 +2,42 @@
 //! rules, which judge elsewhere), and running them so that nothing is left behind.
 //!
 //! - `toolbox`: the front door and the life of a call; `context`: what a call is given.
-//! - `jail`, `care`: from the text of a path to the object and how careful to be with it.
-//! - `disk`: opening and replacing files without races; `text`: encodings and line endings.
-//! - `read`, `write`, `edit`, `glob`, `grep`, `ls`: one tool each; `guard`, `diff`, `near`, `walk`
-//!   are shared by some of them.
+//! - `jail`: from the text of a path (`resolve`) to a judged object (`care`, `hardlink`) that is `held`, and
+//!   opened or replaced without races; `disk`: how the kernel is asked. `text`: encodings and line endings.
+//! - `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`, `ls`: one tool each; `guard`,
+//!   `exact`, `diff`, `near`, `walk` are shared by some of them.
+//! - `search`: the engine of Grep.
 //! - `inspect`: what became of a change that a crash interrupted.
 //! - `shell`: Bash.
 
+mod aliases;
 mod care;
 mod context;
 mod diff;
 mod disk;
 mod edit;
+mod exact;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod glob;
 mod grep;
 mod guard;
+mod hardlink;
+mod held;
 mod input;
 mod inspect;
 mod jail;
+mod jails;
 mod ls;
+mod multi_edit;
 mod near;
+mod notebook;
+mod patch;
 mod read;
 mod refusal;
+mod resolve;
+mod search;
 mod shell;
 mod text;
 mod toolbox;
@@ -36,6 +47,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use context::{Scene, Settings};
+pub use care::Access;
+pub use context::{Scene, Settings, Unreadable};
+pub use held::Held;
+pub use jail::Jail;
+pub use refusal::Refusal;
 pub use shell::{Birth, CgroupSetting, Limits, Swept};
 pub use toolbox::Toolbox;

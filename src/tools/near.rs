@@ -12,8 +12,8 @@ const MOST_LETTERS: usize = 200;
 const ALIKE: f64 = 0.6;
 
 /// The existing path most like `path` (resolved, missing): a neighbour of a similar name, else a
-/// file of the same name elsewhere in the workspace.
-pub(super) fn similar_path(path: &Path, workspace: &Path) -> Option<PathBuf> {
+/// file of the same name elsewhere in the workspace; none that is `hidden`.
+pub(super) fn similar_path(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     if !path.starts_with(workspace) {
         return None;
     }
@@ -44,11 +44,11 @@ pub(super) fn similar_path(path: &Path, workspace: &Path) -> Option<PathBuf> {
             Ok(rest) => found.join(rest),
             Err(_) => found,
         })
-        .filter(|found| found.exists());
-    neighbour.or_else(|| same_name_elsewhere(path, workspace))
+        .filter(|found| found.exists() && !hidden(found));
+    neighbour.or_else(|| same_name_elsewhere(path, workspace, hidden))
 }
 
-fn same_name_elsewhere(path: &Path, workspace: &Path) -> Option<PathBuf> {
+fn same_name_elsewhere(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     let name = path.file_name()?;
     ignore::WalkBuilder::new(workspace)
         .require_git(false)
@@ -56,7 +56,11 @@ fn same_name_elsewhere(path: &Path, workspace: &Path) -> Option<PathBuf> {
         .build()
         .take(MOST_ENTRIES)
         .filter_map(Result::ok)
-        .find(|entry| entry.file_name() == name && entry.file_type().is_some_and(|kind| kind.is_file()))
+        .find(|entry| {
+            entry.file_name() == name
+                && entry.file_type().is_some_and(|kind| kind.is_file())
+                && !hidden(entry.path())
+        })
         .map(ignore::DirEntry::into_path)
 }
 
@@ -145,7 +149,7 @@ mod tests {
     fn a_missing_path_is_answered_with_the_most_similar_one() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        for file in ["src/main.rs", "src/config.ts", "lib/deep/only_here.py", "README.md"] {
+        for file in ["src/main.rs", "src/config.ts", "lib/deep/only_here.py", "README.md", "lib/hidden.md"] {
             fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
             fs::write(root.join(file), "").unwrap();
         }
@@ -155,11 +159,13 @@ mod tests {
             ("srcs/main.rs", Some("src/main.rs")),
             ("only_here.py", Some("lib/deep/only_here.py")),
             ("readme.md", Some("README.md")),
+            ("hidden.md", None),
+            ("lib/hiden.md", None),
             ("nothing/like/it.zzz", None),
         ] {
-            let got = similar_path(&root.join(missing), root);
+            let got = similar_path(&root.join(missing), root, &|path| path.ends_with("hidden.md"));
             assert_eq!(got, expected.map(|path| root.join(path)), "{missing}");
         }
-        assert_eq!(similar_path(Path::new("/etc/hostz"), root), None);
+        assert_eq!(similar_path(Path::new("/etc/hostz"), root, &|_| false), None);
     }
 }

@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 use super::care::Access;
 use super::context::Context;
 use super::disk::{self, Stamp};
+use super::held::Held;
 use super::near::similar_path;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset};
-use super::{input, toolbox};
-use crate::types::tool::{PathCare, Prepared, ReadRecord, ResolvedPath, Subject, ToolOutcome};
+use super::{input, notebook, toolbox};
+use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Letters of one line.
@@ -31,6 +32,8 @@ const LARGEST_HASHED: u64 = 64 << 20;
 /// So many bytes are looked at to tell the encoding.
 const DETECT: usize = 1 << 20;
 const CHUNK: usize = 64 << 10;
+/// A notebook is read whole.
+const LARGEST_NOTEBOOK: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -48,16 +51,23 @@ pub(super) struct Input {
 
 pub(super) const DESCRIPTION: &str = "Reads a text file and shows it with line numbers (number, tab, text). \
     Shows up to 2000 lines from the beginning unless offset and limit say otherwise; the total number of lines \
-    is always told. Read a file before you edit or overwrite it.";
+    is always told. A Jupyter notebook is shown by its cells, which offset and limit then count. \
+    Read a file before you edit or overwrite it.";
 
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     let path = context.resolve(&input.file_path, Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
     if path.in_workspace && path.care == PathCare::Ordinary {
-        disk::open(&path.path).map_err(|refusal| helpful(context, &path.path, refusal))?;
+        path.open().map_err(|refusal| helpful(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));
-    Ok(Prepared { subject: Subject::Read { path }, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared {
+        subject: Subject::Read { path: path.resolved },
+        summary,
+        diff: None,
+        read_only: true,
+        change: None,
+    })
 }
 
 /// A missing file is answered with the name that was probably meant.
@@ -65,7 +75,8 @@ pub(super) fn helpful(context: &Context, path: &Path, refusal: Refusal) -> Refus
     if refusal.code != "file_not_found" {
         return refusal;
     }
-    match similar_path(path, &context.scene.workspace) {
+    let hidden = |path: &Path| context.scene.unreadable.covers("Read", path);
+    match similar_path(path, &context.scene.workspace, &hidden) {
         None => refusal,
         Some(similar) => Refusal {
             text: format!("{}. Did you mean {}?", refusal.text, context.show(&similar)),
@@ -81,26 +92,29 @@ pub(super) fn run(
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
     let path = context.resolve(&input.file_path, Access::Read)?;
-    toolbox::same_target(prepared, &Subject::Read { path: path.clone() })?;
+    toolbox::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
     read(context, input, &path, stop)
 }
 
 fn read(
     context: &Context,
     input: &Input,
-    path: &ResolvedPath,
+    held: &Held,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
-    let path = &path.path;
+    let path = &held.path;
     let io = |e: std::io::Error| Refusal::io(path, &e);
-    let (mut file, meta) = disk::open(path).map_err(|refusal| helpful(context, path, refusal))?;
+    let (mut file, meta) = held.open().map_err(|refusal| helpful(context, path, refusal))?;
     let stamp = Stamp::of(&meta);
-    let charset = sniff(&mut file, path)?;
+    if notebook::is_notebook(path) {
+        return read_notebook(context, input, path, (file, stamp));
+    }
+    let (charset, feed) = sniff(&mut file, path)?;
     file.seek(SeekFrom::Start(0)).map_err(io)?;
 
     let first = input.offset.unwrap_or(1).max(1);
     let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
-    let mut window = Window::new(first, limit);
+    let mut window = Window::new(first, limit, feed);
     let mut decoder = charset.encoding.new_decoder_without_bom_handling();
     let mut hash = Sha256::new();
     let mut bytes = 0_u64;
@@ -163,34 +177,94 @@ fn read(
     })
 }
 
-/// Tells the encoding, or refuses what is not text.
-fn sniff(file: &mut File, path: &Path) -> Result<Charset, Refusal> {
+/// Tells the encoding and what ends a line, or refuses what is not text.
+fn sniff(file: &mut File, path: &Path) -> Result<(Charset, char), Refusal> {
     let mut head = Vec::new();
     file.take(DETECT as u64).read_to_end(&mut head).map_err(|e| Refusal::io(path, &e))?;
     refuse_binary(path, &head)?;
-    Ok(text::detect(&head, head.len() < DETECT))
+    let charset = text::detect(&head, head.len() < DETECT);
+    let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
+    Ok((charset, if is_cr { '\r' } else { '\n' }))
 }
 
-/// Images, documents and the like are not shown (yet); notebooks are no plain text either.
+/// Refuses what is no text.
 pub(super) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), Refusal> {
-    if let Some(kind) = text::binary_kind(head) {
+    let Some(kind) = text::binary_kind(head) else { return Ok(()) };
+    Err(Refusal::new(
+        "binary_file",
+        format!("{} is {kind}; only text files can be opened with this tool", path.display()),
+    )
+    .with(json!({ "path": path, "kind": kind })))
+}
+
+/// A notebook is shown by its cells; `offset` and `limit` count these.
+fn read_notebook(
+    context: &Context,
+    input: &Input,
+    path: &Path,
+    (mut file, stamp): (File, Stamp),
+) -> Result<ToolOutcome, Refusal> {
+    let shown = context.show(path);
+    let mut bytes = Vec::new();
+    let largest = LARGEST_NOTEBOOK + 1;
+    (&mut file).take(largest).read_to_end(&mut bytes).map_err(|e| Refusal::io(path, &e))?;
+    if bytes.len() as u64 == largest {
         return Err(Refusal::new(
-            "binary_file",
-            format!("{} is {kind}; only text files can be opened with this tool", path.display()),
+            "file_too_large",
+            format!("{shown} is larger than {} MiB; look at it with Bash", LARGEST_NOTEBOOK >> 20),
         )
-        .with(json!({ "path": path, "kind": kind })));
+        .with(json!({ "path": path, "size": stamp.size, "largest": LARGEST_NOTEBOOK })));
     }
-    if path.extension().is_some_and(|ending| ending == "ipynb") {
+    refuse_binary(path, &bytes)?;
+    let bad = |why: String| {
+        Refusal::new(
+            "bad_notebook",
+            format!("{shown} cannot be read as a notebook: {why}. Look at it with Bash"),
+        )
+        .with(json!({ "path": path, "problem": why }))
+    };
+    let charset = text::detect(&bytes, true);
+    let text = charset.decode(&bytes).ok_or_else(|| bad("it is no valid text".into()))?;
+    let window = notebook::Window {
+        first: input.offset.unwrap_or(1).max(1),
+        limit: input.limit.unwrap_or(u64::MAX).max(1),
+        largest: LARGEST_ANSWER,
+    };
+    let cells = notebook::read(&text, &window).map_err(bad)?;
+    if window.first > cells.total.max(1) {
         return Err(Refusal::new(
-            "unsupported_file",
-            format!(
-                "{} is a notebook; notebooks are not supported yet, use Bash to look at it",
-                path.display()
-            ),
+            "offset_past_end",
+            format!("{shown} has only {} cells; offset {} is past its end", cells.total, window.first),
         )
-        .with(json!({ "path": path })));
+        .with(json!({ "total_cells": cells.total, "offset": window.first })));
     }
-    Ok(())
+    let mut answer = cells.text;
+    let whole = window.first == 1 && cells.last == cells.total;
+    if whole {
+        answer.push_str(&format!("({} cells in total)", cells.total));
+    } else {
+        answer.push_str(&format!("(cells {} to {} of {})", window.first, cells.last, cells.total));
+        if cells.last < cells.total {
+            answer.push_str(&format!(" Go on with offset {}.", cells.last + 1));
+        }
+    }
+    let sha256 = disk::sha256(&bytes);
+    let known_whole = context.record(path).is_some_and(|known| known.whole && known.sha256 == sha256);
+    let record = ReadRecord {
+        path: path.to_path_buf(),
+        mtime_ns: stamp.mtime_ns,
+        size: bytes.len() as u64,
+        sha256,
+        whole: whole && !cells.cut || known_whole,
+    };
+    let detail = json!({
+        "total_cells": cells.total,
+        "last_cell": cells.last,
+        "encoding": charset.name(),
+        "size": bytes.len(),
+        "whole": record.whole,
+    });
+    Ok(ToolOutcome { detail: Some(detail), reads: vec![record], ..ToolOutcome::completed(answer) })
 }
 
 fn decode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, window: &mut Window) {
@@ -212,6 +286,8 @@ struct Window {
     first: u64,
     /// The last wanted line.
     until: u64,
+    /// What ends a line.
+    feed: char,
     /// The line being read, from 1.
     line: u64,
     text: String,
@@ -237,10 +313,11 @@ struct Shown {
 }
 
 impl Window {
-    fn new(first: u64, limit: u64) -> Self {
+    fn new(first: u64, limit: u64, feed: char) -> Self {
         Self {
             first,
             until: first.saturating_add(limit - 1),
+            feed,
             line: 1,
             text: String::new(),
             kept: 0,
@@ -264,15 +341,17 @@ impl Window {
 
     /// Goes on in bytes of which only the line feeds matter.
     fn count_only(&mut self, bytes: &[u8]) {
-        self.line += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        // Both are ASCII.
+        let feed = self.feed as u8;
+        self.line += bytes.iter().filter(|byte| **byte == feed).count() as u64;
         if let Some(byte) = bytes.last() {
-            self.begun = *byte != b'\n';
+            self.begun = *byte != feed;
         }
     }
 
     fn take(&mut self, piece: &str) {
-        for part in piece.split_inclusive('\n') {
-            let (line, ends) = match part.strip_suffix('\n') {
+        for part in piece.split_inclusive(self.feed) {
+            let (line, ends) = match part.strip_suffix(self.feed) {
                 Some(line) => (line, true),
                 None => (part, false),
             };
@@ -367,7 +446,7 @@ mod tests {
     use super::*;
 
     fn window(first: u64, limit: u64, pieces: &[&str]) -> (String, u64, u64) {
-        let mut window = Window::new(first, limit);
+        let mut window = Window::new(first, limit, '\n');
         pieces.iter().for_each(|piece| window.take(piece));
         let shown = window.finish();
         (shown.text, shown.last, shown.total)

@@ -9,10 +9,13 @@ use crate::types::tool::{ToolOutcome, ToolStatus};
 
 /// A reason that goes back to the model as an error result.
 #[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) code: &'static str,
-    pub(super) text: String,
-    pub(super) meta: Value,
+pub struct Refusal {
+    /// A stable word.
+    pub code: &'static str,
+    /// What to fix.
+    pub text: String,
+    /// Data for clients, an object.
+    pub meta: Value,
 }
 
 impl Refusal {

@@ -3,6 +3,8 @@
 //! The model sees `\n` and UTF-8. An edit is made in the original text, so everything outside
 //! the edited range keeps its bytes.
 
+use std::ops::Range;
+
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
@@ -123,6 +125,8 @@ pub(super) enum Endings {
     None,
     Lf,
     CrLf,
+    /// Carriage returns alone, and at least one.
+    Cr,
     Mixed,
 }
 
@@ -131,6 +135,7 @@ impl Endings {
         let all = text.bytes().filter(|b| *b == b'\n').count();
         let crlf = text.as_bytes().windows(2).filter(|pair| pair == b"\r\n").count();
         match (all, crlf) {
+            (0, _) if text.contains('\r') => Self::Cr,
             (0, _) => Self::None,
             (_, 0) => Self::Lf,
             (all, crlf) if all == crlf => Self::CrLf,
@@ -143,6 +148,7 @@ impl Endings {
             Self::None => "no line endings",
             Self::Lf => "LF",
             Self::CrLf => "CRLF",
+            Self::Cr => "CR",
             Self::Mixed => "mixed line endings",
         }
     }
@@ -154,10 +160,15 @@ pub(super) struct Shown<'t> {
     pub(super) text: String,
     /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
     crlf: Vec<usize>,
+    /// Every line feed of `text` is a `\r` in the original.
+    cr: bool,
 }
 
 impl<'t> Shown<'t> {
     pub(super) fn new(original: &'t str) -> Self {
+        if Endings::of(original) == Endings::Cr {
+            return Self { original, text: original.replace('\r', "\n"), crlf: Vec::new(), cr: true };
+        }
         let mut text = String::with_capacity(original.len());
         let mut crlf = Vec::new();
         let mut rest = original;
@@ -168,7 +179,7 @@ impl<'t> Shown<'t> {
             rest = &rest[at + 2..];
         }
         text.push_str(rest);
-        Self { original, text, crlf }
+        Self { original, text, crlf, cr: false }
     }
 
     /// Where the character at `at` of `text` begins in the original.
@@ -180,12 +191,26 @@ impl<'t> Shown<'t> {
         self.crlf.binary_search(&feed).is_ok()
     }
 
+    /// A text of a model in the line endings that are compared: `\n` only.
+    pub(super) fn unify(&self, text: &str) -> String {
+        let text = text.replace("\r\n", "\n");
+        if self.cr { text.replace('\r', "\n") } else { text }
+    }
+
     /// The original with each range of `ranges` (ascending, apart, in `text`) replaced by `new`.
     /// Line feeds of `new` take the form of those they replace, else of their neighbours.
-    pub(super) fn replace(&self, ranges: &[std::ops::Range<usize>], new: &str) -> String {
-        let mut out = String::with_capacity(self.original.len() + new.len() * ranges.len());
+    pub(super) fn replace(&self, ranges: &[Range<usize>], new: &str) -> String {
+        self.replace_each(ranges.iter().map(|range| (range.clone(), new)))
+    }
+
+    /// As [`Self::replace`], each range by a text of its own.
+    pub(super) fn replace_each<'n>(
+        &self,
+        parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
+    ) -> String {
+        let mut out = String::with_capacity(self.original.len());
         let mut done = 0;
-        for range in ranges {
+        for (range, new) in parts {
             out.push_str(&self.original[done..self.origin(range.start)]);
             let mut old_feeds = self.text[range.clone()].match_indices('\n').map(|(at, _)| range.start + at);
             let mut form = self.form_near(range.start);
@@ -197,7 +222,11 @@ impl<'t> Shown<'t> {
                             form = self.is_crlf(feed);
                         }
                         out.push_str(line);
-                        out.push_str(if form { "\r\n" } else { "\n" });
+                        out.push_str(match (self.cr, form) {
+                            (true, _) => "\r",
+                            (false, true) => "\r\n",
+                            (false, false) => "\n",
+                        });
                     }
                 }
             }
@@ -286,6 +315,8 @@ mod tests {
             ("a\r\nb\nc\r\n", "\nb", "\nB", "a\r\nB\nc\r\n"),
             ("x\ny\r\nx\r\n", "x", "1\n2", "1\n2\ny\r\n1\r\n2\r\n"),
             ("lone\rcr\n", "cr", "CR", "lone\rCR\n"),
+            ("a\rb\rc", "b\n", "x\ny\n", "a\rx\ry\rc"),
+            ("a\r", "a", "b", "b\r"),
             ("one", "one", "1\n2", "1\n2"),
         ] {
             check(original, old, new, expected);

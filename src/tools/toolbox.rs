@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::care::Places;
 use super::context::{Context, Scene, Settings};
 use super::guard::Change;
+use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
 use super::shell::{Birth, Cells, Swept, Wires};
-use super::{edit, glob, grep, input, inspect, jail, ls, read, shell, write};
+use super::{edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, write};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::tool::{Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
@@ -25,6 +26,7 @@ pub struct Toolbox {
     settings: Arc<Settings>,
     places: Arc<Places>,
     cells: Arc<Cells>,
+    jails: Arc<Jails>,
     cards: Arc<[ToolCard]>,
 }
 
@@ -34,6 +36,9 @@ enum Call {
     Read(read::Input),
     Write(write::Input),
     Edit(edit::Input),
+    MultiEdit(multi_edit::Input),
+    ApplyPatch(patch::Input),
+    NotebookEdit(notebook::Input),
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
@@ -44,12 +49,13 @@ impl Toolbox {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut protected = settings.protected.clone();
-        protected.extend(settings.protected.iter().filter_map(|folder| jail::follow(folder).ok()));
+        protected.extend(settings.protected.iter().filter_map(|folder| resolve::follow(folder).ok()));
         protected.dedup();
-        let home = jail::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
-        let places = Arc::new(Places { home, protected });
+        let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
+        let places = Arc::new(Places::new(&home, &protected));
+        let jails = Arc::new(Jails::new(Arc::clone(&places)));
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
-        Self { settings: Arc::new(settings), places, cells, cards: cards() }
+        Self { settings: Arc::new(settings), places, cells, jails, cards: cards() }
     }
 
     /// For people: how commands are held to their limits here.
@@ -82,6 +88,9 @@ impl Toolbox {
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
             Call::Edit(input) => edit::prepare(&context, input),
+            Call::MultiEdit(input) => multi_edit::prepare(&context, input),
+            Call::ApplyPatch(input) => patch::prepare(&context, input),
+            Call::NotebookEdit(input) => notebook::prepare(&context, input),
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
@@ -150,6 +159,9 @@ impl Toolbox {
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
             Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
+            Call::MultiEdit(input) => multi_edit::run(&context, call_id, input, &prepared, &stop),
+            Call::ApplyPatch(input) => patch::run(&context, call_id, input, &prepared, &stop),
+            Call::NotebookEdit(input) => notebook::run(&context, call_id, input, &prepared, &stop),
             Call::Glob(input) => glob::run(&context, input, &prepared, &stop),
             Call::Grep(input) => grep::run(&context, input, &prepared, &stop),
             Call::Ls(input) => ls::run(&context, input, &prepared, &stop),
@@ -162,6 +174,7 @@ impl Toolbox {
             settings: self.settings.clone(),
             places: self.places.clone(),
             cells: self.cells.clone(),
+            jails: self.jails.clone(),
             scene: scene.clone(),
         }
     }
@@ -172,6 +185,9 @@ impl Toolbox {
             "Read" => Call::Read(input::parse(call)?),
             "Write" => Call::Write(input::parse(call)?),
             "Edit" => Call::Edit(input::parse(call)?),
+            "MultiEdit" => Call::MultiEdit(input::parse(call)?),
+            "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
+            "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
@@ -210,6 +226,9 @@ fn cards() -> Arc<[ToolCard]> {
         card("Read", read::DESCRIPTION, input::schema::<read::Input>(), true),
         card("Write", write::DESCRIPTION, input::schema::<write::Input>(), false),
         card("Edit", edit::DESCRIPTION, input::schema::<edit::Input>(), false),
+        card("MultiEdit", multi_edit::DESCRIPTION, input::schema::<multi_edit::Input>(), false),
+        card("ApplyPatch", patch::DESCRIPTION, input::schema::<patch::Input>(), false),
+        card("NotebookEdit", notebook::DESCRIPTION, input::schema::<notebook::Input>(), false),
         card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
@@ -243,7 +262,7 @@ pub(super) fn same_target(prepared: &Prepared, now: &Subject) -> Result<(), Refu
 
 /// Refuses if the change is not the one that was judged.
 pub(super) fn same_change(prepared: &Prepared, change: &Change) -> Result<(), Refusal> {
-    same_target(prepared, &Subject::Edit { path: change.path.clone() })?;
+    same_target(prepared, &Subject::Edit { path: change.path.resolved.clone() })?;
     if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {
         return Err(super::disk::changed_content(&change.path.path));
     }

@@ -1,47 +1,79 @@
 //! Walking a folder as ripgrep does: `.gitignore` respected (also without git), hidden files
-//! left out, links not followed.
+//! left out, links not followed. Walking goes by paths; what is found is opened below the held folder.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use ignore::{DirEntry, WalkBuilder};
 
 use super::care::Access;
 use super::context::Context;
-use super::disk;
+use super::held::Held;
 use super::refusal::Refusal;
-use crate::types::tool::{PathCare, ResolvedPath};
+use crate::types::tool::PathCare;
 
 /// The folder (or file) a search starts at; the current folder if none is given.
-pub(super) fn root(context: &Context, path: Option<&str>) -> Result<ResolvedPath, Refusal> {
-    let path = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
+pub(super) fn root(context: &Context, path: Option<&str>) -> Result<Held, Refusal> {
+    let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
-    if path.in_workspace && path.care == PathCare::Ordinary {
-        require_existing(&path.path)?;
+    if held.in_workspace && held.care == PathCare::Ordinary {
+        require_existing(&held)?;
     }
-    Ok(path)
+    Ok(held)
 }
 
-pub(super) fn require_existing(path: &Path) -> Result<std::fs::Metadata, Refusal> {
-    let meta = std::fs::symlink_metadata(path).map_err(|e| Refusal::io(path, &e))?;
-    if meta.is_symlink() {
-        return Err(disk::changed_underway(path));
-    }
-    Ok(meta)
+pub(super) fn require_existing(held: &Held) -> Result<(), Refusal> {
+    if held.exists() { Ok(()) } else { Err(Refusal::io(&held.path, &std::io::ErrorKind::NotFound.into())) }
 }
 
-pub(super) fn builder(root: &Path) -> WalkBuilder {
+/// A walk that leaves out what rules hide, and counts it (a folder as one).
+pub(super) struct Walk {
+    pub(super) builder: WalkBuilder,
+    hidden: Arc<AtomicUsize>,
+}
+
+impl Walk {
+    pub(super) fn hidden(&self) -> usize {
+        self.hidden.load(Relaxed)
+    }
+
+    /// What the model is told of that.
+    pub(super) fn hidden_note(&self) -> Option<String> {
+        Some(self.hidden()).filter(|n| *n > 0).map(|n| {
+            format!("({n} files or folders are left out: a permission rule keeps them from being read)")
+        })
+    }
+}
+
+/// Walks below `root` for `tool`.
+pub(super) fn below(context: &Context, tool: &'static str, root: &Path) -> Walk {
     let mut builder = WalkBuilder::new(root);
-    builder.require_git(false).follow_links(false).filter_entry(|entry| !is_kernel_folder(entry));
-    builder
+    let unreadable = context.scene.unreadable.clone();
+    let hidden = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&hidden);
+    builder.require_git(false).follow_links(false).filter_entry(move |entry| {
+        if entry.depth() == 0 {
+            return true;
+        }
+        if unreadable.covers(tool, entry.path()) {
+            count.fetch_add(1, Relaxed);
+            return false;
+        }
+        !is_kernel_folder(entry)
+    });
+    Walk { builder, hidden }
 }
 
 /// File systems in which reading has effects, never ends, or shows other processes.
 fn is_kernel_folder(entry: &DirEntry) -> bool {
-    ["/proc", "/sys", "/dev"].iter().any(|folder| entry.path() == Path::new(folder))
+    ["proc", "sys", "dev"].iter().any(|name| entry.file_name() == OsStr::new(name))
+        && ["/proc", "/sys", "/dev"].iter().any(|folder| entry.path() == Path::new(folder))
 }
 
-/// The regular file of an entry.
-pub(super) fn file(entry: Result<DirEntry, ignore::Error>) -> Option<PathBuf> {
-    let entry = entry.ok()?;
-    entry.file_type().is_some_and(|kind| kind.is_file()).then(|| entry.into_path())
+/// Whether the entry is a regular file.
+pub(super) fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_file())
 }

@@ -1,7 +1,7 @@
 //! Write (T2): new files, and overwriting of files that were read whole.
 //!
-//! An existing file keeps its encoding and, if it has CRLF throughout and the new content has
-//! none, its line endings: the model never saw them and should not flip them by accident.
+//! An existing file keeps its encoding and, if it has CRLF (or CR) throughout and the new
+//! content has none, its line endings: the model never saw them and should not flip them by accident.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Access;
 use super::context::Context;
-use super::disk;
 use super::guard::{self, Change, Needs};
+use super::held::Held;
 use super::read::refuse_binary;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset, Endings};
 use super::toolbox;
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ResolvedPath, ToolOutcome};
+use crate::types::tool::{Prepared, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -55,8 +55,8 @@ pub(super) fn run(
     change.make(call_id, &done, json!({}))
 }
 
-fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<Change, Refusal> {
-    let Some(before) = disk::load(&path.path)? else {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, Refusal> {
+    let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
         return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
     };
@@ -68,6 +68,7 @@ fn plan(context: &Context, input: &Input, path: &ResolvedPath) -> Result<Change,
     let old = detected.decode(&before.bytes);
     let endings = old.as_deref().map_or(Endings::None, Endings::of);
     let content = match endings {
+        Endings::Cr if !input.content.contains('\r') => input.content.replace('\n', "\r"),
         Endings::CrLf if !input.content.contains("\r\n") => input.content.replace('\n', "\r\n"),
         _ => input.content.clone(),
     };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::descent::Descent;
 use super::outbox::Outbox;
 use super::outlet::Outlet;
 use super::turns::{Ticket, Turns};
@@ -70,6 +72,17 @@ impl Connection {
     /// Process id of the peer when it connected; to be shown, never to be trusted.
     pub fn pid(&self) -> Option<i32> {
         self.shared.peer.pid
+    }
+
+    /// The program that the peer ran when it connected, as far as the kernel tells; for people.
+    pub fn exe(&self) -> Option<&Path> {
+        self.shared.peer.descent.exe.as_deref()
+    }
+
+    /// Why the peer counts as a process that a tool has started; `None` if it does not. Judged once, when
+    /// it connected. Such a peer must not be given anything to decide (S21).
+    pub fn tool(&self) -> Option<&str> {
+        self.shared.peer.descent.tool.as_deref()
     }
 
     /// What the peer is called: `client-N` until it is given a name.
@@ -221,11 +234,12 @@ struct Staged {
 }
 
 /// Who is on the other side.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub id: u64,
     pub uid: u32,
     pub pid: Option<i32>,
+    pub descent: Descent,
 }
 
 /// What all tasks of one connection share.
@@ -256,12 +270,13 @@ struct Subscriptions {
 
 impl Shared {
     pub(super) fn new(peer: Peer, outbox_bytes: usize, max_subscriptions: usize) -> Self {
+        let name = format!("client-{}", peer.id);
         Self {
             peer,
             outbox: Outbox::new(outbox_bytes),
             closed: CancellationToken::new(),
             fewer: Notify::new(),
-            name: Mutex::new(format!("client-{}", peer.id)),
+            name: Mutex::new(name),
             read_only: AtomicBool::new(false),
             turns: Turns::new(),
             subscriptions: Mutex::default(),

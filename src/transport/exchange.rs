@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::connection::{Peer, Shared};
+use super::descent;
 use super::dispatch::Caller;
 use super::envelope::NO_ID;
 use super::framing::{self, Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
@@ -42,11 +43,12 @@ pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<House>) {
         return;
     }
     let open = house.count();
+    let descent = descent::of_peer(&socket, who.pid(), house.mark.clone()).await;
     let (mut read, mut write) = socket.into_split();
     let mut buffer = BytesMut::new();
     let Some(way) = meet(&mut read, &mut write, &mut buffer, &house).await else { return };
 
-    let peer = Peer { id, uid: who.uid(), pid: who.pid() };
+    let peer = Peer { id, uid: who.uid(), pid: who.pid(), descent };
     let limits = &house.limits;
     let shared = Arc::new(Shared::new(peer, limits.outbox_bytes, limits.max_subscriptions));
     let ending = Ending(Arc::clone(&shared));

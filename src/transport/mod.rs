@@ -12,6 +12,7 @@
 //! A method handler finds its [`Connection`] in jsonrpsee's `Extensions`.
 
 mod connection;
+mod descent;
 mod dispatch;
 mod envelope;
 mod error;
@@ -40,6 +41,6 @@ pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;
 pub use limits::Limits;
 pub use lock::StateLock;
-pub use outlet::{Closed, Outlet, Text};
+pub use outlet::{Closed, Outlet, Room, Text};
 pub use serve::{Serving, serve};
 pub use socket::{Bound, bind};

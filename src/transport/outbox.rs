@@ -8,7 +8,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::outlet::Text;
 
@@ -35,6 +35,27 @@ pub(super) struct Outbox {
     written: Notify,
     credit: Semaphore,
     capacity: usize,
+}
+
+/// Credit that was taken and not spent yet; it goes back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Credit<'a> {
+    outbox: &'a Outbox,
+    permit: SemaphorePermit<'a>,
+}
+
+impl Credit<'_> {
+    /// Queues what `make` makes of as much of the credit as `bytes` need; the rest goes back. False if
+    /// nothing is taken any more.
+    pub(super) fn spend(mut self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
+        let spent = bytes.clamp(1, self.permit.num_permits());
+        let Some(spent) = self.permit.split(spent) else { return false };
+        let queued = self.outbox.push(make(spent.num_permits()), 0);
+        if queued {
+            spent.forget();
+        }
+        queued
+    }
 }
 
 #[derive(Debug, Default)]
@@ -85,14 +106,17 @@ impl Outbox {
     /// Waits for credit for `bytes` and queues what `make` makes of the credit taken. False if
     /// nothing is taken any more. Cancel-safe: either all is queued or nothing.
     pub(super) async fn with_credit(&self, bytes: usize, make: impl FnOnce(usize) -> Out) -> bool {
+        let Some(credit) = self.credit(bytes).await else { return false };
+        credit.spend(bytes, make)
+    }
+
+    /// Waits for credit for `bytes`: for those who read what they send only when it can be sent.
+    /// `None` if nothing is taken any more. Cancel-safe: what was not returned was not taken.
+    pub(super) async fn credit(&self, bytes: usize) -> Option<Credit<'_>> {
         // More than the whole is never there; one long message passes alone.
         let credit = bytes.clamp(1, self.capacity);
-        let Ok(permit) = self.credit.acquire_many(credit as u32).await else { return false };
-        if !self.push(make(credit), 0) {
-            return false;
-        }
-        permit.forget();
-        true
+        let permit = self.credit.acquire_many(credit as u32).await.ok()?;
+        Some(Credit { outbox: self, permit })
     }
 
     /// Waits until replies may be queued again.
@@ -209,6 +233,18 @@ mod tests {
         let mut batch = vec![];
         assert!(outbox.take(&mut batch).await);
         assert_eq!(batch.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_spent_of_a_credit_goes_back() {
+        let outbox = Outbox::new(100);
+        let credit = outbox.credit(80).await.unwrap();
+        assert!(outbox.credit(80).now_or_never().is_none());
+        assert!(credit.spend(30, |credit| Out::Notifications { messages: vec![], credit }));
+        let Some(Some(unspent)) = outbox.credit(70).now_or_never() else { panic!("50 of the 80 are back") };
+        drop(unspent);
+        assert!(outbox.credit(70).now_or_never().is_some());
+        assert!(outbox.credit(71).now_or_never().is_none(), "and 30 are spent until they are written");
     }
 
     #[tokio::test]

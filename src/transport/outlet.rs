@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Shared;
-use super::outbox::Out;
+use super::outbox::{Credit, Out};
 
 /// One serialised JSON text, without a newline; shared or not.
 #[derive(Clone, Debug)]
@@ -94,24 +94,20 @@ impl Outlet {
         self.queue(bytes, |credit| Out::Notifications { messages, credit }).await
     }
 
-    /// Like [`Outlet::send`], for events that were serialised once for all subscribers: each goes out
-    /// as a notification `method` with `{"subscription": ID, "result": EVENT}`, and is copied only
-    /// into the socket's buffer.
+    /// Waits until `bytes` may be queued, before they are even read: a subscription whose peer does not
+    /// read holds nothing while it waits. Cancel-safe.
     ///
     /// # Errors
-    /// As [`Outlet::send`].
-    pub async fn publish<M: Into<Text>>(&self, method: &str, events: Vec<M>) -> Result<(), Closed> {
-        let events: Vec<Text> = events.into_iter().map(Into::into).collect();
-        if events.is_empty() {
-            return self.open();
+    /// [`Closed`] when the connection is gone or the subscription was ended.
+    pub async fn room(&self, bytes: usize) -> Result<Room<'_>, Closed> {
+        self.open()?;
+        tokio::select! {
+            biased;
+            credit = self.shared.outbox.credit(bytes) => {
+                credit.map(|credit| Room { outlet: self, credit }).ok_or(Closed)
+            }
+            () = self.ended.cancelled() => Err(Closed),
         }
-        let (method, id) = (serde_json::Value::from(method), serde_json::Value::from(&*self.id));
-        let start: Arc<str> =
-            format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{{"subscription":{id},"result":"#).into();
-        let end = "}}";
-        let wrapping = start.len() + end.len();
-        let bytes = events.iter().map(|event| event.as_bytes().len() + wrapping).sum();
-        self.queue(bytes, |credit| Out::Events { start, end, events, credit }).await
     }
 
     /// Waits until the subscription has ended.
@@ -119,6 +115,7 @@ impl Outlet {
         self.ended.cancelled().await;
     }
 
+    /// Whether it can still be sent to.
     fn open(&self) -> Result<(), Closed> {
         if self.ended.is_cancelled() { Err(Closed) } else { Ok(()) }
     }
@@ -132,5 +129,36 @@ impl Outlet {
             }
             () = self.ended.cancelled() => Err(Closed),
         }
+    }
+}
+
+/// Room in the queue of a peer; what is not used of it goes back.
+#[derive(Debug)]
+pub struct Room<'a> {
+    outlet: &'a Outlet,
+    credit: Credit<'a>,
+}
+
+impl Room<'_> {
+    /// Queues events that were serialised once for all subscribers: each goes out as a notification
+    /// `method` with `{"subscription": ID, "result": EVENT}`, and is copied only into the socket's
+    /// buffer. What needs more than the room there is passes all the same.
+    ///
+    /// # Errors
+    /// [`Closed`] when the connection is gone or the subscription was ended; nothing was queued then.
+    pub fn publish<M: Into<Text>>(self, method: &str, events: Vec<M>) -> Result<(), Closed> {
+        self.outlet.open()?;
+        let events: Vec<Text> = events.into_iter().map(Into::into).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let (method, id) = (serde_json::Value::from(method), serde_json::Value::from(&*self.outlet.id));
+        let start: Arc<str> =
+            format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{{"subscription":{id},"result":"#).into();
+        let end = "}}";
+        let wrapping = start.len() + end.len();
+        let bytes = events.iter().map(|event| event.as_bytes().len() + wrapping).sum();
+        let queued = self.credit.spend(bytes, |credit| Out::Events { start, end, events, credit });
+        if queued { Ok(()) } else { Err(Closed) }
     }
 }

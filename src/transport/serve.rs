@@ -34,6 +34,8 @@ pub(super) struct House {
     pub stop: CancellationToken,
     /// Whom we run as.
     pub uid: u32,
+    /// What processes of our tools carry in their environment.
+    pub mark: Option<Arc<[u8]>>,
     open: Arc<AtomicUsize>,
 }
 
@@ -51,7 +53,7 @@ impl House {
     /// One without a socket.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
-        Self { methods, limits, stop: CancellationToken::new(), uid: 0, open: Arc::default() }
+        Self { methods, limits, stop: CancellationToken::new(), uid: 0, mark: None, open: Arc::default() }
     }
 
     /// Counts one more open connection, until the guard is dropped.
@@ -106,11 +108,11 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
         }
     }
     let path = bound.path().map(Path::to_owned);
-    let (listener, file) = bound.into_parts();
+    let (listener, file, mark) = bound.into_parts();
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
     let limits = within_descriptors(limits);
-    let house = Arc::new(House { methods, limits, stop, uid, open: Arc::default() });
+    let house = Arc::new(House { methods, limits, stop, uid, mark, open: Arc::default() });
     let current = Current(Arc::new(RwLock::new(house)));
     let mut task = JoinSet::new();
     task.spawn(accept_all(listener, current.clone(), accepting.clone()));
@@ -134,7 +136,8 @@ impl Serving {
         let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
         let old = &**current;
         let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
-        *current = Arc::new(House { methods, limits, stop, uid: old.uid, open });
+        let mark = old.mark.clone();
+        *current = Arc::new(House { methods, limits, stop, uid: old.uid, mark, open });
     }
 
     /// Takes in no further connection; those that are open are served on.

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
@@ -27,6 +28,7 @@ const LONGEST_PATH: usize = 107;
 pub struct Bound {
     listener: UnixListener,
     file: Option<SocketFile>,
+    mark: Option<Arc<[u8]>>,
 }
 
 impl Bound {
@@ -38,7 +40,7 @@ impl Bound {
     pub fn adopt(listener: StdListener) -> Result<Self, TransportError> {
         let told = |e| TransportError::io("watch", "the inherited socket", e);
         listener.set_nonblocking(true).map_err(told)?;
-        Ok(Self { listener: UnixListener::from_std(listener).map_err(told)?, file: None })
+        Ok(Self { listener: UnixListener::from_std(listener).map_err(told)?, file: None, mark: None })
     }
 
     /// Where it listens, unless it was inherited.
@@ -46,8 +48,15 @@ impl Bound {
         self.file.as_ref().map(|file| file.path.as_path())
     }
 
-    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>) {
-        (self.listener, self.file)
+    /// The same, knowing the `NAME=VALUE` that processes of this daemon's tools have in their
+    /// environment: whoever carries it is taken for one of them.
+    #[must_use]
+    pub fn with_mark(self, mark: &str) -> Self {
+        Self { mark: Some(mark.as_bytes().into()), ..self }
+    }
+
+    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, Option<Arc<[u8]>>) {
+        (self.listener, self.file, self.mark)
     }
 }
 
@@ -99,7 +108,7 @@ pub fn bind(path: &Path) -> Result<Bound, TransportError> {
     let listener =
         UnixListener::from_std(StdListener::from(fd)).map_err(|e| TransportError::io("watch", path, e))?;
     drop(turn);
-    Ok(Bound { listener, file: Some(file) })
+    Ok(Bound { listener, file: Some(file), mark: None })
 }
 
 /// Refuses what can never be a socket's path; returns its folder.
@@ -215,7 +224,7 @@ mod tests {
         // The listener keeps the old inode alive, so the new file cannot get the same number.
         fs::remove_file(&path).unwrap();
         let _other = StdListener::bind(&path).unwrap();
-        let (_listener, file) = bound.into_parts();
+        let (_listener, file, _) = bound.into_parts();
         drop(file);
         assert!(path.exists());
     }

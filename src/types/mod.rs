@@ -1,9 +1,11 @@
 //! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
 
+pub mod audit;
 pub mod event;
 pub mod ids;
 pub mod message;
 pub mod model;
+pub mod names;
 pub mod permission;
 pub mod question;
 pub mod session;

@@ -53,6 +53,9 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolCard]>,
     /// Upper limit of the answer, if the session sets one; else the adapter takes the model's.
     pub max_output_tokens: Option<u32>,
+    /// The provider's id of the last answer in `messages`, if this very model gave it. Providers that
+    /// keep conversations continue from there (M3).
+    pub previous_response_id: Option<String>,
 }
 
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.
@@ -175,13 +178,15 @@ pub struct ModelFault {
     pub message: String,
     /// The provider asked to wait this long.
     pub retry_after_ms: Option<u64>,
+    /// The provider's own word for it, for example `context_length_exceeded`.
+    pub word: Option<String>,
 }
 
 impl ModelFault {
     /// A fault without a wish to wait.
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after_ms: None }
+        Self { kind, message: message.into(), retry_after_ms: None, word: None }
     }
 }
 

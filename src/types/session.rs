@@ -384,6 +384,9 @@ pub struct PermissionRequest {
     pub diff: Option<String>,
     /// Grants that could be given, narrowest first.
     pub suggestions: Vec<String>,
+    /// For commands: what becomes of each simple command in the line.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<super::permission::CommandPart>,
     /// Until when an answer counts; absent in attended sessions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_ms: Option<Timestamp>,

@@ -38,9 +38,41 @@ pub struct Prepared {
     pub change: Option<PlannedChange>,
 }
 
-/// What a change of a file would come to. The path is that of [`Subject::Edit`].
+/// What a call on files would come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlannedChange {
+#[serde(untagged)]
+pub enum PlannedChange {
+    /// Of calls that touch several files: what becomes of each, in the order in which it is done.
+    Several {
+        /// The files.
+        files: Vec<PlannedFile>,
+    },
+    /// Of calls that change one file: that of [`Subject::Edit`].
+    One(PlannedEdit),
+}
+
+/// What becomes of one of several files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedFile {
+    /// The file, resolved.
+    pub path: PathBuf,
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after; absent if the file is removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_after: Option<String>,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Whether the model then knows the whole file.
+    pub whole: bool,
+}
+
+/// What a change of one file would come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedEdit {
     /// SHA-256 of the content before, in hexadecimal; absent for a new file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_before: Option<String>,
@@ -54,17 +86,26 @@ pub struct PlannedChange {
     pub whole: bool,
 }
 
-/// What became of a change of a file that a crash interrupted, as the file itself tells.
+/// What became of a change of files that a crash interrupted, as the files themselves tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// The file holds the new content; this is how it looks now.
+    /// Every file holds the new content; this is how they look now.
     Done {
-        /// The file.
-        record: ReadRecord,
-        /// What changed, without the diff.
-        change: FileChange,
+        /// The files that are there.
+        records: Vec<ReadRecord>,
+        /// What changed, without the diffs.
+        changes: Vec<FileChange>,
     },
-    /// The file holds the old content.
+    /// Of several files the first ones hold the new content, the others still the old.
+    Partly {
+        /// Those that were changed and are there.
+        records: Vec<ReadRecord>,
+        /// What changed, without the diffs.
+        changes: Vec<FileChange>,
+        /// Which were changed and which not, for the model.
+        text: String,
+    },
+    /// Every file holds the old content.
     NotDone,
     /// Neither, or it could not be looked at: why, for people.
     Conflict(String),
@@ -84,6 +125,23 @@ pub enum Subject {
         /// The object that will be written.
         path: ResolvedPath,
     },
+    /// Removes a file.
+    Delete {
+        /// The object that will be removed.
+        path: ResolvedPath,
+    },
+    /// Fetches a page.
+    Web {
+        /// The whole address.
+        url: String,
+        /// Its host, lower case, without a port.
+        host: String,
+    },
+    /// Does several of these: each is judged, and the strictest verdict counts.
+    Several {
+        /// None of them is again several.
+        parts: Vec<Subject>,
+    },
     /// Runs a command.
     Bash {
         /// The exact text.
@@ -94,6 +152,19 @@ pub enum Subject {
         /// Its name.
         name: String,
     },
+}
+
+impl Subject {
+    /// Whether the call does nothing but change files, so that after a crash the files themselves
+    /// say what became of it.
+    #[must_use]
+    pub fn changes_files(&self) -> bool {
+        match self {
+            Subject::Edit { .. } | Subject::Delete { .. } => true,
+            Subject::Several { parts } => !parts.is_empty() && parts.iter().all(Subject::changes_files),
+            Subject::Read { .. } | Subject::Web { .. } | Subject::Bash { .. } | Subject::Tool { .. } => false,
+        }
+    }
 }
 
 /// A path after links, `..` and `~` were resolved (P4).
@@ -116,6 +187,8 @@ pub enum PathCare {
     Ordinary,
     /// Likely holds secrets: reading asks.
     Secret,
+    /// Has other names (hard links), not all of which were found: judged as if it lay elsewhere.
+    HardLinked,
     /// Run or obeyed automatically: writing asks, whatever the mode.
     AutoExecuted,
     /// Belongs to the daemon or to git's hooks: writing is denied, whatever is granted.
@@ -190,6 +263,12 @@ pub struct FileChange {
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
+    /// SHA-256 of the content before, in hexadecimal; absent for a new file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_before: Option<String>,
+    /// SHA-256 of the content after; absent for a removed file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sha256_after: Option<String>,
 }
 
 /// What the model has seen of a file: the guard against editing what it does not know (T3).

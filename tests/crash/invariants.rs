@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
@@ -16,15 +17,7 @@ pub type Journals = BTreeMap<String, BTreeMap<u64, Value>>;
 
 /// Checks I1 to I4 and returns the journals.
 pub async fn check(database: &Path, notes: &Notes) -> Journals {
-    let folder = tempfile::tempdir().expect("a folder");
-    let copy = folder.path().join("copy.db");
-    for ending in ["", "-wal"] {
-        let part = |path: &Path| format!("{}{ending}", path.display());
-        if Path::new(&part(database)).exists() {
-            std::fs::copy(part(database), part(&copy)).expect("copied");
-        }
-    }
-    let mut connection = SqliteConnectOptions::new().filename(&copy).connect().await.expect("it opens");
+    let (_folder, mut connection) = copy_of(database).await;
     is_sound(&mut connection).await;
     let journals = read(&mut connection).await;
     for (session, journal) in &journals {
@@ -38,8 +31,102 @@ pub async fn check(database: &Path, notes: &Notes) -> Journals {
         assert!(journals.contains_key(session), "I2: {session} is gone");
     }
     summaries_agree(&mut connection, &journals).await;
+    audit_agrees(&audit(&mut connection).await, &journals);
     connection.close().await.expect("closed");
     journals
+}
+
+/// The files as they are now, copied and opened. A living daemon may go on with them.
+async fn copy_of(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("copy.db");
+    for ending in ["", "-wal"] {
+        let part = |path: &Path| format!("{}{ending}", path.display());
+        if Path::new(&part(database)).exists() {
+            std::fs::copy(part(database), part(&copy)).expect("copied");
+        }
+    }
+    let connection = SqliteConnectOptions::new().filename(&copy).connect().await.expect("it opens");
+    (folder, connection)
+}
+
+/// The rows of the audit log, checked to be a chain.
+pub async fn decisions(database: &Path) -> Vec<Value> {
+    let (_folder, mut connection) = copy_of(database).await;
+    audit(&mut connection).await
+}
+
+/// Columns of the audit log whose values its hashes are made of, after that of the row before.
+const AUDIT: [&str; 16] = [
+    "id",
+    "at_ms",
+    "kind",
+    "session_id",
+    "seq",
+    "call_id",
+    "tool",
+    "digest",
+    "verdict",
+    "rule",
+    "reason",
+    "client",
+    "uid",
+    "pid",
+    "exe",
+    "sandbox",
+];
+
+/// I9: the audit log is a chain. The hashes are computed here as the reference says, not as the daemon
+/// does.
+async fn audit(connection: &mut SqliteConnection) -> Vec<Value> {
+    let rows = sqlx::query("select * from audit order by id").fetch_all(connection).await.expect("read");
+    let mut before = String::new();
+    let mut all = Vec::new();
+    for (row, id) in rows.iter().zip(1..) {
+        let value = |name: &&str| match row.try_get::<Option<i64>, _>(*name) {
+            Ok(number) => json!(number),
+            Err(_) => json!(row.get::<Option<String>, _>(*name)),
+        };
+        let values: Vec<Value> = std::iter::once(json!(before)).chain(AUDIT.iter().map(value)).collect();
+        assert_eq!(values[1], id, "I9: the audit log has a gap");
+        let text = serde_json::to_string(&values).expect("JSON");
+        let hash: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            row.get::<String, _>("prev"),
+            before,
+            "I9: row {id} of the audit log does not follow the last"
+        );
+        assert_eq!(row.get::<String, _>("hash"), hash, "I9: row {id} of the audit log has another hash");
+        before = hash;
+        all.push(
+            AUDIT.iter().zip(&values[1..]).map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        );
+    }
+    all
+}
+
+/// I9: each decision of the journals has exactly one row, and each row its event.
+fn audit_agrees(rows: &[Value], journals: &Journals) {
+    let mut told: BTreeMap<(&str, u64), u32> = BTreeMap::new();
+    for row in rows {
+        if let (Some(session), Some(seq)) = (row["session_id"].as_str(), row["seq"].as_u64()) {
+            *told.entry((session, seq)).or_default() += 1;
+        }
+    }
+    for (session, journal) in journals {
+        for (seq, event) in journal {
+            let is_decision = matches!(
+                event["type"].as_str(),
+                Some("tool.status" | "permission.resolved" | "question.resolved")
+            ) || event["code"] == "denied_by_rule";
+            let times = told.remove(&(session.as_str(), *seq)).unwrap_or_default();
+            assert!(!is_decision || times == 1, "I9: {times} rows of the audit log for {event}");
+            let may_be = is_decision || event["mode"].is_string();
+            assert!(may_be || times == 0, "I9: a row of the audit log for {event}");
+        }
+    }
+    let strays: Vec<_> = told.keys().filter(|(session, _)| journals.contains_key(*session)).collect();
+    assert!(strays.is_empty(), "I9: rows of the audit log without their event: {strays:?}");
 }
 
 /// I1.

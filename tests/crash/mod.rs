@@ -6,6 +6,7 @@ mod invariants;
 pub mod kill_loop;
 mod matrix;
 mod pilot;
+mod rows_audit;
 mod rows_calls;
 mod rows_daemon;
 mod rows_model;

@@ -19,6 +19,8 @@ matrix_ways! {
     c15_of_calls_beside_each_other_results_are_kept => c15_beside,
     c15_of_calls_after_each_other_results_are_kept => c15_after,
     c16_a_file_is_changed_whole_or_not_at_all => c16,
+    c16_of_several_files_it_is_said_which_were_changed => c16_several,
+    c16_several_edits_and_a_cell_are_found_by_their_hash => c16_others,
 }
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\", \"Edit\"]\n[tools]\nedit_requires_read = false";
@@ -214,6 +216,67 @@ async fn c16(way: Way) {
             let journals = story.ends_well().await;
             let outcome = &outcomes(&journals, &pilot)[0];
             assert_eq!(outcome["status"], if is_done { "completed" } else { "failed" }, "{point}: {outcome}");
+        }
+    }
+}
+
+/// A file is updated, one is removed, one is made.
+async fn c16_several(way: Way) {
+    let config = "[permissions]\nallow = [\"Edit\", \"Delete\"]\n[tools]\nedit_requires_read = false";
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** Delete File: b.txt\n\
+                 *** Add File: c.txt\n+made\n*** End Patch";
+    for (point, removed) in [("C16.between", false), ("C16.removed", true)] {
+        let mut story = Story::begin(House::plan().config(config), point, way).await;
+        story.house.write("a.txt", "old\n");
+        story.house.write("b.txt", "gone\n");
+        let (pilot, _) = dies(&mut story, Step::calls([("ApplyPatch", json!({"input": patch}))])).await;
+        goes_on(&mut story, &pilot).await;
+        let is_there = |name: &str| story.house.workspace().join(name).exists();
+        assert_eq!(story.house.read("a.txt"), "new\n", "{point}");
+        assert_eq!((is_there("b.txt"), is_there("c.txt")), (!removed, false), "{point}");
+        let told = &results(&story)[0];
+        let words = if removed {
+            "Changed: a.txt, b.txt. Not changed: c.txt."
+        } else {
+            "Changed: a.txt. Not changed: b.txt, c.txt."
+        };
+        assert!(told.contains(words), "{point}: {told}");
+        let journals = story.ends_well().await;
+        let outcome = &outcomes(&journals, &pilot)[0];
+        assert_eq!(
+            (&outcome["status"], &outcome["code"]),
+            (&json!("failed"), &json!("partly_done")),
+            "{point}"
+        );
+        let changed =
+            journals[&pilot.session].values().filter(|event| event["type"] == "file.changed").count();
+        assert_eq!(changed, if removed { 2 } else { 1 }, "{point}: each changed file is told");
+    }
+}
+
+async fn c16_others(way: Way) {
+    let notebook = "{\n \"cells\": [\n  {\n   \"cell_type\": \"raw\",\n   \"source\": \"old\"\n  }\n ]\n}\n";
+    let edits = json!({"file_path": "f", "edits": [
+        {"old_string": "old", "new_string": "middle"}, {"old_string": "middle", "new_string": "new"},
+    ]});
+    let cell = json!({"notebook_path": "n.ipynb", "cell_number": 0, "new_source": "new"});
+    for (tool, file, old, input) in
+        [("MultiEdit", "f", "old\n", edits), ("NotebookEdit", "n.ipynb", notebook, cell)]
+    {
+        for (point, is_done) in [("C16.synced", false), ("C16.replaced", true)] {
+            let mut story = Story::begin(plan(), point, way).await;
+            story.house.write(file, old);
+            let (pilot, _) = dies(&mut story, Step::calls([(tool, input.clone())])).await;
+            goes_on(&mut story, &pilot).await;
+            let expected = if is_done { old.replace("old", "new") } else { old.to_owned() };
+            assert_eq!(story.house.read(file), expected, "{tool} {point}");
+            let journals = story.ends_well().await;
+            let outcome = &outcomes(&journals, &pilot)[0];
+            assert_eq!(
+                outcome["status"],
+                if is_done { "completed" } else { "failed" },
+                "{tool} {point}: {outcome}"
+            );
         }
     }
 }

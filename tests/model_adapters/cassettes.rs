@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_recording_plays_back_what_was_answered() {
-    for kind in BOTH {
+    for kind in ALL {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape.jsonl");
         let server = ModelServer::start().await;

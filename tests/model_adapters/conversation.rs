@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_conversation_with_tools_is_held_with_either_api() {
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         server.push(
             Step::calls([("Read", json!({"file_path":"a"})), ("Read", json!({"file_path":"ß"}))])
@@ -55,7 +55,7 @@ async fn connections_are_used_again() {
 
 #[tokio::test]
 async fn an_answer_in_one_piece_reads_like_a_stream() {
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         let step = Step::calls([("Read", json!({"file_path":"a"}))]).say("I read.").usage(7, 3);
         server.push(step.clone());
@@ -111,7 +111,7 @@ async fn the_test_server_refuses_what_a_strict_provider_refuses() {
     let said = Message { role: Role::Assistant, content: vec![unanswered] };
     let open = request(vec![Message::user("one"), said, Message::user("two")]);
     let mut breaches = 0;
-    for kind in BOTH {
+    for kind in ALL {
         let models = models(kind, &server);
         for (asked, words) in [(&open, "c1"), (&hello(), "no step left")] {
             let fault = fault(&models, asked).await;
@@ -123,4 +123,73 @@ async fn the_test_server_refuses_what_a_strict_provider_refuses() {
     }
     let fault = fault(&models(Kind::Anthropic, &server), &twice).await;
     assert!(fault.message.contains("expected role assistant"), "{fault:?}");
+}
+
+/// A provider that keeps the conversation, and the request of a later call.
+fn stateful(server: &ModelServer) -> Models {
+    models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, server) }, |_| {})
+}
+
+fn after(asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
+    ModelRequest { previous_response_id: reply.response_id.clone(), ..continued(asked, reply) }
+}
+
+#[tokio::test]
+async fn what_the_provider_keeps_is_not_sent_again() {
+    let server = ModelServer::start().await;
+    server.push(Step::calls([("Read", json!({"file_path":"a"}))]).thinking("Hm.").say("I read."));
+    server.push(Step::text("All done."));
+    let models = stateful(&server);
+    let first = call(&models, &hello()).await.1.unwrap();
+    let later = after(hello(), &first);
+    assert_eq!(call(&models, &later).await.1.unwrap().content, [ReplyBlock::Text("All done.".into())]);
+    server.assert_no_breach();
+    let requests = server.requests();
+    assert_eq!(requests[0].body["store"], true);
+    assert_eq!(requests[1].body["previous_response_id"], "resp_0");
+    let input = requests[1].body["input"].as_array().expect("a list");
+    assert_eq!(input.len(), 1, "only the result: {input:?}");
+    assert_eq!(requests[1].tool_results()[0].1, "result of Read");
+}
+
+#[tokio::test]
+async fn a_conversation_that_the_provider_has_lost_is_sent_again() {
+    let server = ModelServer::start().await;
+    server.push(Step::calls([("Read", json!({"file_path":"a"}))]).say("I read."));
+    server.push(Step::text("All done."));
+    let models = stateful(&server);
+    let first = call(&models, &hello()).await.1.unwrap();
+    server.forget();
+    let reply = call(&models, &after(hello(), &first)).await.1.unwrap();
+    assert_eq!(reply.content, [ReplyBlock::Text("All done.".into())]);
+    assert!(reply.notices[0].contains("lost the conversation"), "{:?}", reply.notices);
+    server.assert_no_breach();
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[2].body.get("previous_response_id").is_none());
+    assert_eq!(requests[2].body["input"].as_array().expect("a list").len(), 4);
+}
+
+#[tokio::test]
+async fn sealed_reasoning_goes_back_to_the_one_who_sealed_it() {
+    let server = ModelServer::start().await;
+    server.push(Step::calls([("Read", json!({"file_path":"a"}))]).thinking("Let me see."));
+    server.push(Step::text("All done."));
+    server.push(Step::text("And by another."));
+    let thinks = |settings: &mut Settings| {
+        let model = ModelSettings { thinking: true, ..ModelSettings::default() };
+        settings.models.insert("test/scripted".into(), model);
+    };
+    let models = models_with(provider(Kind::OpenAiResponses, &server), thinks);
+    let first = call(&models, &hello()).await.1.unwrap();
+    let later = continued(hello(), &first);
+    call(&models, &later).await.1.unwrap();
+    let other = models_with(provider(Kind::Anthropic, &server), thinks);
+    call(&other, &later).await.1.unwrap();
+    server.assert_no_breach();
+    let requests = server.requests();
+    let reasoning = &requests[1].body["input"][1];
+    assert_eq!(reasoning["encrypted_content"], "sealed_0", "{}", requests[1].body);
+    assert_eq!(reasoning["summary"][0]["text"], "Let me see.");
+    assert!(!requests[2].body.to_string().contains("sealed_0"), "{}", requests[2].body);
 }

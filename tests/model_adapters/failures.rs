@@ -42,7 +42,7 @@ async fn refusals_of_the_server_become_faults() {
         ),
         (Step::text("some words here").cut_after(350), FaultKind::Interrupted, "broke", None),
     ];
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         let models = models(kind, &server);
         for (step, expected, words, retry_after_ms) in &cases {
@@ -58,7 +58,7 @@ async fn refusals_of_the_server_become_faults() {
 
 #[tokio::test]
 async fn a_key_that_the_server_repeats_is_not_shown() {
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         server.push(Step::error(401, "authentication_error", &format!("bad key {KEY}")));
         let fault = fault(&models(kind, &server), &hello()).await;

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use crate::support::model_server::{Gate, ModelServer, Step};
 
 const DEADLINE: Duration = Duration::from_secs(20);
-const BOTH: [Kind; 2] = [Kind::Anthropic, Kind::OpenAiChat];
+const ALL: [Kind; 3] = [Kind::Anthropic, Kind::OpenAiChat, Kind::OpenAiResponses];
 /// Set by cargo for every test and without spaces: stands in for a key.
 const KEY_VARIABLE: &str = "CARGO_MANIFEST_DIR";
 const KEY: &str = env!("CARGO_MANIFEST_DIR");
@@ -61,6 +61,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        previous_response_id: None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_slow_drip_is_an_answer_too() {
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         server.push(Step::pieces(["Grü", "ße ", "🦀"]).drip(1));
         let (deltas, reply) = call(&models(kind, &server), &hello()).await;
@@ -15,7 +15,7 @@ async fn a_slow_drip_is_an_answer_too() {
 
 #[tokio::test]
 async fn silence_ends_a_call_before_and_inside_the_answer() {
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         let never = Gate::new();
         server.push(Step::text("too late").hold(&never));
@@ -32,7 +32,7 @@ async fn silence_ends_a_call_before_and_inside_the_answer() {
 
 #[tokio::test]
 async fn deltas_come_while_the_answer_is_still_being_made() {
-    for kind in BOTH {
+    for kind in ALL {
         let server = ModelServer::start().await;
         let gate = Gate::new();
         server.push(Step::text("one two").hold_after(1, &gate));

@@ -4,6 +4,7 @@ pub mod client;
 pub mod daemon;
 mod laws;
 pub mod log;
+mod model_responses;
 mod model_rules;
 mod model_script;
 pub mod model_server;

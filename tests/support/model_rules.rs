@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-type Verdict = Result<(), String>;
+pub type Verdict = Result<(), String>;
 
 /// Rules of Anthropic Messages.
 pub fn check_anthropic(body: &Value) -> Verdict {
@@ -194,25 +194,25 @@ pub fn check_openai(body: &Value) -> Verdict {
     rule(matches!(before, "user" | "tool"), "the last message must be the user's or a tool's")
 }
 
-fn rule(is_kept: bool, text: impl Into<String>) -> Verdict {
+pub fn rule(is_kept: bool, text: impl Into<String>) -> Verdict {
     if is_kept { Ok(()) } else { Err(text.into()) }
 }
 
-fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, String> {
+pub fn object<'a>(value: &'a Value, place: &str) -> Result<&'a Map<String, Value>, String> {
     value.as_object().ok_or_else(|| format!("{place} must be an object"))
 }
 
-fn list<'a>(value: &'a Value, place: &str) -> Result<&'a [Value], String> {
+pub fn list<'a>(value: &'a Value, place: &str) -> Result<&'a [Value], String> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| format!("{place} must be a list"))
 }
 
 /// The field, a text that is not blank.
-fn filled<'a>(fields: &'a Map<String, Value>, name: &str, place: &str) -> Result<&'a str, String> {
+pub fn filled<'a>(fields: &'a Map<String, Value>, name: &str, place: &str) -> Result<&'a str, String> {
     let text = fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     text.ok_or_else(|| format!("{place}: {name} must be a text that is not empty"))
 }
 
-fn only(fields: &Map<String, Value>, place: &str, known: &[&str]) -> Verdict {
+pub fn only(fields: &Map<String, Value>, place: &str, known: &[&str]) -> Verdict {
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(format!("{place}: unknown key {key}")),
         None => Ok(()),

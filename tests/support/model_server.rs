@@ -1,5 +1,5 @@
-//! A model provider for tests, on a port of this machine. It speaks Anthropic Messages and OpenAI
-//! Chat Completions (the path decides), answers from a script, remembers what it was asked, and
+//! A model provider for tests, on a port of this machine. It speaks Anthropic Messages, OpenAI
+//! Chat Completions and OpenAI Responses (the path decides), answers from a script, remembers what it was asked, and
 //! refuses requests that a strict provider would refuse (`model_rules`).
 //!
 //! ```ignore
@@ -23,6 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::model_responses::{self, Kept};
 use super::model_rules::{check_anthropic, check_openai};
 pub use super::model_script::{Gate, Step};
 use super::model_script::{expect_within, reaches};
@@ -56,6 +57,14 @@ impl Request {
             let results = last.into_iter().flatten().filter(|block| block["type"] == "tool_result");
             return results.map(|block| pair(&block["tool_use_id"], &block["content"])).collect();
         }
+        if self.is_responses() {
+            let items = self.body["input"].as_array().map_or(&[][..], Vec::as_slice);
+            let tail = items.iter().rev().skip_while(|item| item["role"] == "user");
+            let outputs = tail.take_while(|item| item["type"] == "function_call_output");
+            let mut results: Vec<_> = outputs.map(|item| pair(&item["call_id"], &item["output"])).collect();
+            results.reverse();
+            return results;
+        }
         let tail = self.messages().iter().rev().skip_while(|m| m["role"] == "user");
         let mut results: Vec<_> = tail
             .take_while(|message| message["role"] == "tool")
@@ -63,6 +72,10 @@ impl Request {
             .collect();
         results.reverse();
         results
+    }
+
+    pub(super) fn is_responses(&self) -> bool {
+        self.path.ends_with("/responses")
     }
 
     pub(super) fn is_anthropic(&self) -> bool {
@@ -78,6 +91,8 @@ struct State {
     fallback: Mutex<Option<Fallback>>,
     requests: Mutex<Vec<Request>>,
     breaches: Mutex<Vec<String>>,
+    /// Answers that a request of Responses may continue.
+    kept: Mutex<Kept>,
     asked: watch::Sender<usize>,
     hangups: watch::Sender<usize>,
     connections: watch::Sender<usize>,
@@ -123,6 +138,11 @@ impl ModelServer {
     /// `base_url` of an openai_chat provider.
     pub fn openai_url(&self) -> String {
         format!("{}/v1", self.url)
+    }
+
+    /// Forgets all conversations that it keeps (Responses).
+    pub fn forget(&self) {
+        self.state.kept.lock().expect("no panic").clear();
     }
 
     /// Appends to the script.
@@ -172,6 +192,10 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     while let Some(request) = read_request(&mut socket).await? {
         let number = state.requests.lock().expect("no panic").len();
         let step = choose(&request, state);
+        if request.is_responses() && request.body["store"] == true {
+            let calls = model_responses::calls_of(&step, number);
+            state.kept.lock().expect("no panic").insert(model_responses::response_id(number), calls);
+        }
         state.requests.lock().expect("no panic").push(request.clone());
         state.asked.send_modify(|count| *count += 1);
         if !answer(&mut socket, &request, &step, number, state).await? {
@@ -184,6 +208,12 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
 fn choose(request: &Request, state: &State) -> Step {
     let verdict = if request.is_anthropic() {
         check_anthropic(&request.body)
+    } else if request.is_responses() {
+        match model_responses::check(&request.body, &state.kept.lock().expect("no panic")) {
+            // Told by every server that keeps no conversation for ever: no breach.
+            Err((word, text)) if word == model_responses::LOST => return Step::error(400, word, &text),
+            verdict => verdict.map_err(|(_, text)| text),
+        }
     } else if request.path.ends_with("/chat/completions") {
         check_openai(&request.body)
     } else {

@@ -1,7 +1,8 @@
-//! Turns a step of the script into the bytes of either API.
+//! Turns a step of the script into the bytes of any of the APIs.
 
 use serde_json::{Value, json};
 
+use super::model_responses;
 use super::model_server::{Request, Step};
 
 /// Bytes that are written together.
@@ -18,28 +19,36 @@ pub fn render(request: &Request, step: &Step, number: usize) -> (u16, String, Ve
         return (*status, content_type.clone(), one(body.clone()));
     }
     if let Some((status, kind, message)) = &step.error {
-        let body = json!({"type":"error","error":{"type":kind,"message":message}});
+        let body = json!({"type":"error","error":{"type":kind,"code":kind,"message":message}});
         return (*status, "application/json".into(), one(body.to_string().into_bytes()));
     }
     let is_anthropic = request.is_anthropic();
     if request.body["stream"] != true {
-        let body = if is_anthropic { anthropic_body(step, number) } else { openai_body(step, number) };
+        let body = match request.is_responses() {
+            true => model_responses::body(step, number, &request.body),
+            false if is_anthropic => anthropic_body(step, number),
+            false => openai_body(step, number),
+        };
         return (200, "application/json".into(), one(body.to_string().into_bytes()));
     }
-    let events = if is_anthropic { anthropic(step, number) } else { openai(step, number) };
+    let events = match request.is_responses() {
+        true => model_responses::stream(step, number, &request.body),
+        false if is_anthropic => anthropic(step, number),
+        false => openai(step, number),
+    };
     (200, "text/event-stream".into(), events)
 }
 
-fn usage(step: &Step) -> (u64, u64) {
+pub fn usage(step: &Step) -> (u64, u64) {
     step.usage.unwrap_or((10, 5))
 }
 
-fn call_id(number: usize, n: usize) -> String {
+pub fn call_id(number: usize, n: usize) -> String {
     format!("call_{number}_{n}")
 }
 
 /// The arguments in two pieces, as providers send them.
-fn halves(input: &Value) -> [String; 2] {
+pub fn halves(input: &Value) -> [String; 2] {
     let text = input.to_string();
     let (head, tail) = text.split_at(text.floor_char_boundary(text.len() / 2));
     [head.to_owned(), tail.to_owned()]

@@ -22,7 +22,6 @@ const WITHOUT_EFFECT: [&str; 18] = [
     "models.reasoning",
     "models.task",
     "models.vision",
-    "permissions.safe_commands",
     "permissions.unattended",
     "sandbox",
     "session.budgets.session_usd",

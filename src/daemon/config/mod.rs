@@ -114,6 +114,7 @@ impl Config {
             headers: BTreeMap::new(),
             cassette: None,
             record: None,
+            store: false,
         };
         let mut main = None;
         if let Some(host) = set("OLLAMA_HOST") {

@@ -162,6 +162,9 @@ pub struct Provider {
     /// File to record every answer into.
     #[serde(default)]
     pub record: Option<PathBuf>,
+    /// For `openai_responses`: the provider keeps the conversation.
+    #[serde(default)]
+    pub store: bool,
 }
 
 /// Kinds of providers.
@@ -170,7 +173,7 @@ pub struct Provider {
 pub enum ProviderKind {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Responses; known, not built yet.
+    /// OpenAI Responses.
     OpenaiResponses,
     /// OpenAI Chat Completions.
     OpenaiChat,

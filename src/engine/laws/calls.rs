@@ -7,7 +7,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
 use crate::types::permission::Decision;
 use crate::types::session::{ItemKind, ItemStatus};
-use crate::types::tool::{Subject, ToolStatus};
+use crate::types::tool::ToolStatus;
 
 impl Watch {
     pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
@@ -27,14 +27,14 @@ impl Watch {
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 law!(!allowed_by.is_empty(), "whoever may run knows why");
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
-                call.is_edit = matches!(prepared.subject, Subject::Edit { .. });
+                call.is_edit = prepared.subject.changes_files();
             }
             Event::PermissionRequested { request, read_only, .. } => {
                 law!(!self.asked_before, "all requests of a message are raised together");
                 let call = self.open_call(request.call_id)?;
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
-                call.is_edit = matches!(request.subject, Subject::Edit { .. });
+                call.is_edit = request.subject.changes_files();
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
                 law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
                 self.asks_now = true;

@@ -11,8 +11,8 @@ use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Verdict, VerdictKind};
 use crate::types::tool::{
-    FileChange, Inspection, PathCare, PlannedChange, Prepared, ReadRecord, ResolvedPath, Subject,
-    ToolOutcome, ToolStatus,
+    FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
+    Subject, ToolOutcome, ToolStatus,
 };
 
 /// What a model is about to say.
@@ -79,7 +79,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
 }
 
 pub fn someone() -> Option<Origin> {
-    Some(Origin { client: "a client".into(), uid: 1, pid: None })
+    Some(Origin { client: "a client".into(), uid: 1, pid: None, exe: None })
 }
 
 pub fn context() -> Input {
@@ -116,8 +116,13 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         }
     };
     let path = ResolvedPath { path: "/w/f".into(), in_workspace: true, care: PathCare::Ordinary };
-    let change =
-        PlannedChange { sha256_before: None, sha256_after: "aa".into(), added: 1, removed: 0, whole: true };
+    let change = PlannedChange::One(PlannedEdit {
+        sha256_before: None,
+        sha256_after: "aa".into(),
+        added: 1,
+        removed: 0,
+        whole: true,
+    });
     let (subject, change) = match fate {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
         _ => (Subject::Bash { command: "ls".into() }, None),
@@ -125,15 +130,40 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
     let prepared =
         Prepared { subject, change, summary: "list".into(), diff: Some("-a\n+b".into()), read_only };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
-    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
+    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
 }
 
 pub fn inspected(call_id: CallId, found: Found) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
     let inspection = match found {
         Found::New => Inspection::Done {
-            record: ReadRecord { path: path.clone(), mtime_ns: 1, size: 2, sha256: "aa".into(), whole: true },
-            change: FileChange { path, diff: String::new(), added: 1, removed: 0 },
+            records: vec![ReadRecord {
+                path: path.clone(),
+                mtime_ns: 1,
+                size: 2,
+                sha256: "aa".into(),
+                whole: true,
+            }],
+            changes: vec![FileChange {
+                path,
+                diff: String::new(),
+                added: 1,
+                removed: 0,
+                sha256_before: None,
+                sha256_after: None,
+            }],
+        },
+        Found::Part => Inspection::Partly {
+            records: Vec::new(),
+            changes: vec![FileChange {
+                path,
+                diff: String::new(),
+                added: 1,
+                removed: 0,
+                sha256_before: None,
+                sha256_after: None,
+            }],
+            text: "Changed: f. Not changed: g.".into(),
         },
         Found::Old => Inspection::NotDone,
         Found::Neither => Inspection::Conflict("it holds something else".into()),
@@ -143,7 +173,14 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
 
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
     let path: std::path::PathBuf = format!("/w/{call_id}").into();
-    let change = FileChange { path: path.clone(), diff: "+x".into(), added: 1, removed: 0 };
+    let change = FileChange {
+        path: path.clone(),
+        diff: "+x".into(),
+        added: 1,
+        removed: 0,
+        sha256_before: None,
+        sha256_after: None,
+    };
     let read = ReadRecord { path, mtime_ns: 1, size: 2, sha256: "00".into(), whole: true };
     let outcome = ToolOutcome {
         status,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::law;
 use super::world::World;
-use crate::engine::{Effect, Engine, Input, Now, Plan, Recovery};
-use crate::types::event::Event;
-use crate::types::ids::{CallId, Seed};
+use crate::engine::{Effect, Engine, Input, Now, PASSING, Plan, REPLACED, Recovery};
+use crate::types::event::{Envelope, Event};
+use crate::types::ids::{CallId, Seed, Seq};
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::Price;
@@ -151,14 +151,30 @@ impl World {
         Ok(engine)
     }
 
+    fn last_of(&self, kind: &str, upto: Seq) -> Seq {
+        let facts = self.journal.iter().map(|entry| &entry.envelope);
+        let found = facts.rev().find(|fact| fact.seq <= upto && fact.event.kind() == kind);
+        found.map_or(0, |fact| fact.seq)
+    }
+
     pub fn replayed(&self) -> Result<(), String> {
         let again = Engine::replay(
             self.id,
             Arc::clone(&self.settings),
             self.journal.iter().map(|entry| &entry.envelope),
         );
+        // What is read of a long journal: nothing that is passing, behind which a turn was completed.
+        let upto = self.last_of("turn.completed", Seq::MAX);
+        let newest: Vec<Seq> = REPLACED.iter().map(|kind| self.last_of(kind, upto)).collect();
+        let lasts = |fact: &&Envelope| {
+            let kind = fact.event.kind();
+            let leaves_something = !PASSING.contains(&kind) && !REPLACED.contains(&kind);
+            fact.seq > upto || leaves_something || newest.contains(&fact.seq)
+        };
+        let lasting = self.journal.iter().map(|entry| &entry.envelope).filter(lasts);
+        let lasting = Engine::replay(self.id, Arc::clone(&self.settings), lasting);
         let read = self.reload()?;
-        for engine in [&again, &read] {
+        for engine in [&again, &read, &lasting] {
             let mut engine = engine.clone();
             engine.skip_to(self.engine.next_seq());
             law!(engine.same_as(&self.engine), "replaying the journal gives the living state");

@@ -99,6 +99,8 @@ pub struct Chance {
 #[derive(Clone, Copy, Debug)]
 pub enum Found {
     New,
+    /// Of several files.
+    Part,
     Old,
     Neither,
 }
@@ -262,7 +264,7 @@ fn chance() -> impl Strategy<Value = Chance> {
         6 => status().prop_map(ToolStep::Done),
     ];
     let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
-    let found = prop_oneof![Just(Found::New), Just(Found::Old), Just(Found::Neither)];
+    let found = prop_oneof![Just(Found::New), Just(Found::Part), Just(Found::Old), Just(Found::Neither)];
     (model, vec(part(), 0..5), stop, usage, cost, vec(fate(), 5), tool, found, 0..400u16).prop_map(
         |(model, reply, stop, usage, cost, fates, tool, inspection, wait_ms)| Chance {
             model,

@@ -2,6 +2,7 @@
 //! parser that must agree before anything is allowed.
 
 mod collect;
+mod follow;
 mod hatch;
 mod lex;
 mod pattern;
@@ -14,6 +15,9 @@ mod special;
 mod weigh;
 mod word;
 mod wrappers;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 
 pub(super) use pattern::{CommandPattern, Found};
 pub(super) use weigh::{Grant, Outcome, Reading};

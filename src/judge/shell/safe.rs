@@ -17,8 +17,6 @@ enum Shows {
 const PROGRAMS: &[(&str, Shows)] = &[
     ("ls", Shows::Names),
     ("pwd", Shows::Names),
-    ("echo", Shows::Names),
-    ("printf", Shows::Names),
     ("basename", Shows::Names),
     ("dirname", Shows::Names),
     ("realpath", Shows::Names),
@@ -34,7 +32,6 @@ const PROGRAMS: &[(&str, Shows)] = &[
     ("which", Shows::Names),
     ("type", Shows::Names),
     ("seq", Shows::Names),
-    ("sleep", Shows::Names),
     ("test", Shows::Names),
     ("[", Shows::Names),
     ("file", Shows::Content),
@@ -102,7 +99,6 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
         "diff" => rest
             .iter()
             .any(|w| letter(w, &['r', 'l']) || w.text.starts_with("--r") || w.text.starts_with("--p")),
-        "sleep" => rest.len() != 1 || rest[0].text.len() > 2,
         "git" => {
             rest.iter().any(|w| w.text == "--no-index" || w.text.starts_with("--no-i") || letter(w, &['O']))
         }

@@ -1,13 +1,12 @@
 //! The judgement of a command line: what is denied whatever is granted, and what grants allow.
 
-use std::collections::HashMap;
-
 use super::collect::{Collected, View, collect};
+use super::follow::{MOST_FOLDERS, changes_folder, folder, follow};
 use super::hatch::{Call, Kind, may_become_an_option, rows, stem};
 use super::pattern::{CommandPattern, Found, name};
 use super::places::{self, Care, Folders};
 use super::safe;
-use super::script::{After, Beyond, Redir, RedirKind, Script, Simple};
+use super::script::{Beyond, Redir, RedirKind, Simple};
 use super::second;
 use super::word::{Marks, Word};
 use super::wrappers::{Through, inside, through};
@@ -601,88 +600,6 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
             Through::Odd => return Err(format!("what {} is told is not understood", rest[0].text)),
         }
     }
-}
-
-/// The folder that `cd` names, if it is spelled out.
-fn folder(words: &[Word]) -> Option<&str> {
-    let mut rest = &words[1..];
-    while let Some(first) =
-        rest.first().filter(|first| matches!(first.text.as_str(), "-P" | "-L" | "--" | "-e"))
-    {
-        let ended = first.text == "--";
-        rest = &rest[1..];
-        if ended {
-            break;
-        }
-    }
-    match rest {
-        [target]
-            if target.is_literal()
-                && !target.marks.has(Marks::DOLLAR_QUOTE)
-                && !target.text.is_empty()
-                && !target.text.starts_with('-') =>
-        {
-            Some(&target.text)
-        }
-        _ => None,
-    }
-}
-
-/// `cd`, also behind `command`.
-fn changes_folder(words: &[Word]) -> bool {
-    let rest = behind_command(words);
-    rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
-}
-
-fn behind_command(words: &[Word]) -> &[Word] {
-    let mut rest = words;
-    while let Some(first) = rest.first() {
-        let skip = matches!(first.text.as_str(), "command" | "builtin")
-            || rest.len() < words.len() && first.text.starts_with('-');
-        if !skip {
-            break;
-        }
-        rest = &rest[1..];
-    }
-    rest
-}
-
-/// So many folders a line may possibly be in.
-const MOST_FOLDERS: usize = 12;
-
-/// The folders in which each command may run. A `cd` that `&&` follows has happened; any other may
-/// have failed, or have happened in a shell of its own.
-fn follow(script: &Script, folders: Folders<'_>) -> Vec<Vec<String>> {
-    let root = folders.workspace.to_owned();
-    let has_cd = script.commands.iter().any(|command| changes_folder(&command.words));
-    if !has_cd {
-        return vec![vec![root]; script.commands.len()];
-    }
-    let mut scopes: HashMap<usize, Vec<String>> = HashMap::from([(0, vec![root.clone()])]);
-    let mut all = Vec::with_capacity(script.commands.len());
-    for command in &script.commands {
-        let mut scope = command.scope;
-        let here = loop {
-            if let Some(found) = scopes.get(&scope) {
-                break found.clone();
-            }
-            scope = script.scopes.get(scope).copied().unwrap_or(0);
-        };
-        let mut next = here.clone();
-        if changes_folder(&command.words)
-            && let Some(target) = folder(behind_command(&command.words))
-        {
-            let reached: Vec<String> =
-                here.iter().map(|cwd| places::resolve(target, false, cwd, folders)).collect();
-            next = if command.then == Some(After::And) { reached } else { [here.clone(), reached].concat() };
-            next.sort();
-            next.dedup();
-            next.truncate(MOST_FOLDERS);
-        }
-        scopes.insert(command.scope, next);
-        all.push(here);
-    }
-    all
 }
 
 /// Whether a text can have to do with a protected place at all.

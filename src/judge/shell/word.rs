@@ -137,14 +137,14 @@ impl Draft {
     pub(super) fn finish(self, end: usize) -> Word {
         let Self { bytes, bare, mut marks, start } = self;
         let at = |index: usize, wanted: u8| bare.get(index) == Some(&true) && bytes[index] == wanted;
-        let last_closing = bytes.iter().rposition(|byte| *byte == b']').unwrap_or(0);
+        let last_closing = bytes.iter().rposition(|byte| *byte == b']');
         let mut open = None;
         let mut parts = false;
         let mut equals = None;
         for (index, byte) in bytes.iter().enumerate().filter(|(index, _)| bare[*index]) {
             match byte {
                 // A `[` that nothing closes means itself.
-                b'[' if last_closing < index => {}
+                b'[' if last_closing.is_none_or(|at| at < index) => {}
                 b'*' | b'?' | b'[' => {
                     marks.add(Marks::GLOB);
                     if index == 0 {

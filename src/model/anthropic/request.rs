@@ -12,6 +12,7 @@ use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
 use super::super::settings::ModelSettings;
+use super::super::signature::is_sealed;
 
 /// The provider demands a limit; this one every model of it can do.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
@@ -160,11 +161,11 @@ fn part(block: &Block) -> Option<Part<'_>> {
     let content = match block {
         Block::Text { text } if text.trim().is_empty() => return None,
         Block::Text { text } => Content::Text { text },
-        Block::Thinking { text, signature: Some(signature) } => {
+        Block::Thinking { text, signature: Some(signature) } if !is_sealed(signature) => {
             Content::Thinking { thinking: text, signature }
         }
         // Reasoning of another provider.
-        Block::Thinking { signature: None, .. } => return None,
+        Block::Thinking { .. } => return None,
         Block::RedactedThinking { data } => Content::RedactedThinking { data },
         Block::ToolCall(call) => Content::ToolUse {
             id: wire_id(&call.provider_id, &call.call_id),

@@ -260,6 +260,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        previous_response_id: None,
     }
 }
 

@@ -348,6 +348,7 @@ fn request() -> ModelRequest {
         }]
         .into(),
         max_output_tokens: Some(50),
+        previous_response_id: None,
     }
 }
 

@@ -4,17 +4,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
+
 use super::*;
 use crate::engine::{self, Busy};
 use crate::judge::Rules;
 use crate::model::{self, Models};
+use crate::session::journal;
 use crate::session::{House, NewSessionRequest, Settings, Setup, Submission};
-use crate::store::{Store, StoreOwner};
+use crate::store::{Append, Store, StoreError, StoreOwner};
 use crate::tools::{self, Toolbox};
 use crate::types::event::{Event, Origin};
+use crate::types::ids::{Mint, Seed};
 use crate::types::message::InputBlock;
 use crate::types::permission::Mode;
 use crate::types::time::{Clock, Timestamp};
+use crate::types::tool::ProcessRecord;
 use crate::types::usage::Budgets;
 
 struct StoppedClock;
@@ -45,6 +51,7 @@ impl Place {
             main_model: None,
             mode: Mode::Default,
             safe_mode: false,
+            safe_commands: false,
             bypass: Err("not here".into()),
             budgets: Budgets::default(),
             idle_unload,
@@ -101,7 +108,7 @@ impl Place {
     async fn panic(&self, id: SessionId) {
         let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
         let resident = slot.get().unwrap();
-        assert!(resident.mailbox.send(Command::Panic).await.is_ok());
+        assert!(resident.mailbox.send(Box::new(Command::Panic)).await.is_ok());
         soon(resident.gone()).await;
         assert!(resident.has_crashed());
     }
@@ -227,4 +234,76 @@ async fn a_session_that_fails_is_loaded_anew_and_no_other_notices() {
     place.loaded_are(2).await;
     let events = place.events(broken).await;
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+}
+
+/// Journal rows that are written past the session, so that it is long.
+async fn lengthen(place: &Place, id: SessionId, rows: u64) {
+    let (key, last_seq) = place.registry.journal(id).await.unwrap();
+    let notice = |seq| {
+        let event = Event::Notice { kind: "test".into(), text: "long ago".into() };
+        let envelope = Envelope {
+            seq,
+            session_id: id,
+            turn_id: None,
+            item_id: None,
+            at_ms: Timestamp(1),
+            origin: None,
+            event,
+        };
+        journal::write(&envelope, None).0
+    };
+    let rows = (last_seq + 1..=last_seq + rows).map(notice).collect();
+    let birth =
+        ProcessRecord { call_id: Mint::new(0, Seed(1)).call(), pid: 1, started: 1, boot_id: "b".into() };
+    let append = Append { rows, processes: Vec::new(), ..journal::birth(key, birth, Timestamp(1)) };
+    place.registry.house().store.append(append).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_journal_is_followed_while_its_session_is_loaded() {
+    let place = Place::new(Duration::from_millis(1), 1_000).await;
+    let id = place.create().await;
+    soon(place.submit(id)).await.unwrap();
+    place.loaded_are(0).await;
+    lengthen(&place, id, 20_000).await;
+    let (_, last) = place.registry.journal(id).await.unwrap();
+    let handle = soon(place.registry.open_soon(id)).await.unwrap();
+    let (mut follower, attached) = soon(handle.attach(0, Origin::default())).await.unwrap();
+    // Everything comes once, and behind the journal's end that somebody is there.
+    let mut seen = Vec::new();
+    while seen.len() as u64 <= last {
+        seen.extend(soon(follower.next()).await.unwrap().expect("it is there"));
+    }
+    let seen: Vec<Envelope> = seen.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
+    assert!(seen.iter().zip(1..).all(|(event, seq)| event.seq == seq), "the numbers have a gap");
+    assert_eq!(seen.last().map(|event| event.event.kind()), Some("session.attached"));
+    assert_eq!(handle.clients(), 1);
+    // Who leaves before it is loaded is not counted for long.
+    drop((attached, follower, handle));
+    place.loaded_are(0).await;
+    let handle = soon(place.registry.open_soon(id)).await.unwrap();
+    drop(soon(handle.attach(0, Origin::default())).await.unwrap());
+    drop(handle);
+    place.loaded_are(0).await;
+    assert_eq!(place.registry.view(id).await.unwrap().clients, 0);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_loaded_says_why_each_time() {
+    let place = Place::new(Duration::from_millis(1), 1_000).await;
+    let id = place.create().await;
+    place.loaded_are(0).await;
+    let options = SqliteConnectOptions::new().filename(place.folder.path().join("journal.db"));
+    let mut other = options.connect().await.unwrap();
+    sqlx::query("delete from event").execute(&mut other).await.unwrap();
+    for _ in 0..3 {
+        let error = soon(place.registry.open(id)).await.err();
+        assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
+        place.loaded_are(0).await;
+    }
+    let handle = soon(place.registry.open_soon(id)).await.unwrap();
+    let error = soon(handle.attach(0, Origin::default())).await.err();
+    assert!(matches!(error, Some(SessionError::Store(StoreError::Corrupt(_)))), "{error:?}");
+    let healthy = place.create().await;
+    assert!(soon(place.submit(healthy)).await.is_ok());
 }

@@ -10,7 +10,7 @@ use crate::types::tool::ProcessRecord;
 #[derive(Debug)]
 pub struct Birth {
     /// Who it is.
-    pub record: ProcessRecord,
+    pub record: Box<ProcessRecord>,
     /// To be answered when the record is committed; the error says why it is not.
     pub stored: oneshot::Sender<Result<(), String>>,
 }
@@ -19,7 +19,7 @@ pub struct Birth {
 pub(super) async fn register(births: &mpsc::Sender<Birth>, record: ProcessRecord) -> Result<(), Refusal> {
     let (stored, answer) = oneshot::channel();
     let lost = || Err("the session is gone".to_owned());
-    let result = match births.send(Birth { record, stored }).await {
+    let result = match births.send(Birth { record: Box::new(record), stored }).await {
         Ok(()) => answer.await.unwrap_or_else(|_| lost()),
         Err(_) => lost(),
     };

@@ -55,6 +55,7 @@ async fn read_decodes_what_is_not_utf8() {
         (gbk, "     1\t你好，世界。这是一个文件。\n", "GBK"),
         (utf16, "     1\théllo\n     2\tw\n", "UTF-16LE"),
         (b"\xEF\xBB\xBFx\n".to_vec(), "     1\tx\n", "UTF-8 with BOM"),
+        (b"old\rmac\r".to_vec(), "     1\told\n     2\tmac\n(2 lines", "UTF-8"),
     ] {
         room.put("t", bytes);
         let outcome = room.run("Read", json!({"file_path": "t"})).await;
@@ -74,7 +75,7 @@ async fn read_refuses_what_is_no_text_file() {
     for (path, code, words) in [
         ("b.bin", "binary_file", "binary data"),
         ("i.png", "binary_file", "an image (PNG)"),
-        ("n.ipynb", "unsupported_file", "notebook"),
+        ("n.ipynb", "bad_notebook", "it has no cells"),
         ("pipe", "not_a_regular_file", "named pipe"),
         ("/dev/zero", "not_a_regular_file", "device"),
         ("src", "is_a_directory", "LS"),
@@ -231,6 +232,7 @@ async fn edit_keeps_every_byte_outside_the_edit() {
         (b"a\r\nb\nc\r\n".to_vec(), "a\nb", "A\nB", b"A\r\nB\nc\r\n".to_vec(), "UTF-8, mixed line endings"),
         (b"a\r\nb\r\n".to_vec(), "b\n", "b\nc\n", b"a\r\nb\r\nc\r\n".to_vec(), "UTF-8, CRLF"),
         (b"\xEF\xBB\xBFa\n".to_vec(), "a", "é", "\u{feff}é\n".as_bytes().to_vec(), "UTF-8 with BOM, LF"),
+        (b"a\rb\rc\r".to_vec(), "a\nb", "A\nB\nx", b"A\rB\rx\rc\r".to_vec(), "UTF-8, CR)"),
         (
             gbk("你好，世界。这是测试。\r\n第二行\n"),
             "第二行",

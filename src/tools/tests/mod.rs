@@ -1,7 +1,10 @@
 //! The tools through their front door, on real folders and processes.
 
 mod bash;
+mod cases;
+mod edits;
 mod files;
+mod paths;
 mod search;
 
 use std::collections::HashMap;
@@ -52,6 +55,7 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unreadable: Default::default(),
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
@@ -176,6 +180,9 @@ fn cards_are_complete_and_always_the_same() {
             ("Read", true),
             ("Write", false),
             ("Edit", false),
+            ("MultiEdit", false),
+            ("ApplyPatch", false),
+            ("NotebookEdit", false),
             ("Glob", true),
             ("Grep", true),
             ("LS", true)
@@ -189,7 +196,7 @@ fn cards_are_complete_and_always_the_same() {
         assert!(described.values().all(|field| field["description"].is_string()), "{text}");
     }
     assert_eq!(*cards, *Toolbox::new(Settings::new("/home/u".into())).cards());
-    let grep = &cards[5].input_schema["properties"];
+    let grep = &cards[8].input_schema["properties"];
     assert_eq!(grep["output_mode"]["enum"], json!(["content", "files_with_matches", "count"]));
     assert!(grep["-A"]["type"] == "integer" && grep["type"]["type"] == "string");
 }

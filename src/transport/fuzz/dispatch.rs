@@ -80,7 +80,7 @@ fn replies(message: &[u8], limits: Limits) -> Vec<String> {
         });
         runtime.block_on(async {
             let shared = Arc::new(Shared::new(
-                Peer { id: 1, uid: 0, pid: None },
+                Peer { id: 1, uid: 0, pid: None, descent: Default::default() },
                 limits.outbox_bytes,
                 limits.max_subscriptions,
             ));

@@ -250,7 +250,8 @@ fn subscriptions(module: &mut RpcModule<Record>) {
             let pump = move |outlet: Outlet| async move {
                 let _alive = Alive::new(&record);
                 for n in 0..count {
-                    if outlet.publish("event", vec![n.to_string()]).await.is_err() {
+                    let Ok(room) = outlet.room(64).await else { return };
+                    if room.publish("event", vec![n.to_string()]).is_err() {
                         return;
                     }
                 }

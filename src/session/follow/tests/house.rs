@@ -127,12 +127,20 @@ impl House {
             mode: Mode::Default,
             background: false,
             safe_mode: false,
+            safe_commands: false,
             budgets: Budgets::default(),
             system_prompt: None,
             append_system_prompt: None,
             on_restart: None,
         };
-        let new = NewSession { session_id: id, spec, at: Timestamp(0), rows: Vec::new(), idempotency: None };
+        let new = NewSession {
+            session_id: id,
+            spec,
+            at: Timestamp(0),
+            rows: Vec::new(),
+            audit: Vec::new(),
+            idempotency: None,
+        };
         let key = store.create(new).await.unwrap();
         Self {
             _folder: folder,
@@ -284,6 +292,7 @@ impl House {
             summary: None,
             idempotency: None,
             processes: Vec::new(),
+            audit: Vec::new(),
             sync: Sync::Normal,
         };
         let mut lines = Vec::new();

@@ -1,0 +1,35 @@
+//! What a settled turn leaves behind. Most rows of a journal say how a turn went, and nothing of that
+//! is state any more once the turn is completed: whoever loads a session may pass over them. A law
+//! holds that it makes no difference; a kind that begins to matter later must leave these lists.
+
+/// Kinds whose rows at or before the last `turn.completed` change nothing.
+pub const PASSING: &[&str] = &[
+    "session.attached",
+    "session.detached",
+    "config.reloaded",
+    "workspace.trust_required",
+    "turn.phase",
+    "turn.parked",
+    "turn.resumed",
+    "turn.steered",
+    "turn.aborting",
+    "message.started",
+    "message.block_started",
+    "message.block_completed",
+    "message.text_delta",
+    "message.thinking_delta",
+    "message.tool_input_delta",
+    "tool.status",
+    "tool.started",
+    "tool.progress",
+    "file.changed",
+    "permission.requested",
+    "question.requested",
+    "question.resolved",
+    "retry",
+    "notice",
+    "error",
+];
+
+/// Kinds of which only the newest row at or before the last `turn.completed` counts.
+pub const REPLACED: &[&str] = &["session.status", "session.context"];

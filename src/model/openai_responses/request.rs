@@ -1,0 +1,176 @@
+//! A request in the words of Responses.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::types::model::ModelRequest;
+
+use super::super::settings::ModelSettings;
+use super::super::signature::{self, Sealed};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    /// Whether the server keeps the answer, so that it can be continued.
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_response_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    /// Reasoning comes encrypted, to be sent back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    input: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// Strict schemas need every property to be required, which ours are not.
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message { role: &'static str, content: Vec<Part<'a>> },
+    Reasoning { id: String, summary: Vec<Part<'a>>, encrypted_content: String },
+    FunctionCall { call_id: &'a str, name: &'a str, arguments: String },
+    FunctionCallOutput { call_id: &'a str, output: &'a str },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type")]
+enum Part<'a> {
+    #[serde(rename = "input_text")]
+    Input { text: &'a str },
+    #[serde(rename = "output_text")]
+    Output { text: &'a str },
+    #[serde(rename = "summary_text")]
+    Summary { text: &'a str },
+}
+
+/// The body of a request as JSON. `store`: the server keeps the conversation; what it has said then is
+/// named by `previous` and left out.
+pub(in super::super) fn body(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+    store: bool,
+    previous: Option<&str>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    // The server knows all up to its last answer.
+    let known = match previous {
+        Some(_) => request.messages.iter().rposition(|m| m.role == Role::Assistant).map_or(0, |at| at + 1),
+        None => 0,
+    };
+    let mut input = Vec::with_capacity(request.messages.len() - known);
+    for message in &request.messages[known..] {
+        match message.role {
+            Role::User => user(message, &mut input),
+            Role::Assistant => assistant(message, store, &mut input)?,
+        }
+    }
+    let mut instructions = (!request.system.trim().is_empty()).then_some(&*request.system);
+    if !settings.system_role
+        && let Some(text) = instructions.take()
+        && previous.is_none()
+    {
+        input.insert(0, Item::Message { role: "user", content: vec![Part::Input { text }] });
+    }
+    let mut tools = Vec::new();
+    if settings.tools {
+        tools.extend(request.tools.iter().map(|card| Tool {
+            kind: "function",
+            name: &card.name,
+            description: &card.description,
+            parameters: &card.input_schema,
+            strict: false,
+        }));
+    }
+    serde_json::to_vec(&Body {
+        model: &request.model.model,
+        stream: settings.streaming,
+        store,
+        previous_response_id: previous,
+        instructions,
+        max_output_tokens: request.max_output_tokens.or(settings.max_output_tokens),
+        include: if settings.thinking && !store { vec!["reasoning.encrypted_content"] } else { Vec::new() },
+        tools,
+        input,
+    })
+}
+
+fn user<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
+    let mut texts = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::ToolResult { provider_id, content, .. } => input.push(Item::FunctionCallOutput {
+                call_id: provider_id,
+                output: if content.is_empty() { "(no output)" } else { content },
+            }),
+            Block::Text { text } if !text.is_empty() => texts.push(Part::Input { text }),
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolCall(_) => {}
+        }
+    }
+    if !texts.is_empty() {
+        input.push(Item::Message { role: "user", content: texts });
+    }
+}
+
+fn assistant<'a>(
+    message: &'a Message,
+    store: bool,
+    input: &mut Vec<Item<'a>>,
+) -> Result<(), serde_json::Error> {
+    let before = input.len();
+    for (at, block) in message.content.iter().enumerate() {
+        match block {
+            Block::Text { text } if !text.is_empty() => {
+                input.push(Item::Message { role: "assistant", content: vec![Part::Output { text }] });
+            }
+            // The API wants reasoning to be followed by what it led to, of the same answer.
+            Block::Thinking { text, signature: Some(seal) } if !store && at + 1 < message.content.len() => {
+                if let Some(Sealed { id, encrypted_content }) = signature::open(seal) {
+                    let summary = if text.is_empty() { Vec::new() } else { vec![Part::Summary { text }] };
+                    input.push(Item::Reasoning { id, summary, encrypted_content });
+                }
+            }
+            Block::ToolCall(call) => input.push(Item::FunctionCall {
+                call_id: &call.provider_id,
+                name: &call.tool,
+                arguments: arguments(call)?,
+            }),
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolResult { .. } => {}
+        }
+    }
+    if input.len() == before {
+        let content = vec![Part::Output { text: "(no content)" }];
+        input.push(Item::Message { role: "assistant", content });
+    }
+    Ok(())
+}
+
+/// The arguments as the text of an object.
+fn arguments(call: &ToolCall) -> Result<String, serde_json::Error> {
+    if call.input.is_object() {
+        serde_json::to_string(&call.input)
+    } else {
+        serde_json::to_string(&serde_json::json!({ "unreadable_input": call.input }))
+    }
+}

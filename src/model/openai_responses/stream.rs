@@ -1,0 +1,323 @@
+//! What the events of Responses mean. Each carries its kind as `type`; kinds we do not know are passed
+//! over, as the API demands of its readers.
+
+use serde::Deserialize;
+
+use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
+use crate::types::usage::Usage;
+
+use super::super::api::Decode;
+use super::super::assembly::{Assembly, CallIds};
+use super::super::fault::{WireError, garbage};
+use super::super::signature::Sealed;
+use super::super::text::Text;
+use super::items::{Items, Step, Whole};
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    output_index: Option<u64>,
+    summary_index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Text<'a>,
+    #[serde(borrow)]
+    item: Option<Item<'a>>,
+    #[serde(borrow)]
+    response: Option<Response<'a>>,
+    error: Option<WireError>,
+    /// An `error` event carries these at its top.
+    #[serde(borrow, default)]
+    message: Text<'a>,
+    #[serde(borrow, default)]
+    code: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    #[serde(borrow, default)]
+    object: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    status: Text<'a>,
+    #[serde(borrow)]
+    output: Option<Vec<Item<'a>>>,
+    #[serde(borrow)]
+    incomplete_details: Option<Incomplete<'a>>,
+    usage: Option<Counts>,
+    error: Option<WireError>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete<'a> {
+    #[serde(borrow, default)]
+    reason: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    call_id: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: Text<'a>,
+    #[serde(borrow, default)]
+    encrypted_content: Text<'a>,
+    #[serde(borrow)]
+    content: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    summary: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    refusal: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    input_tokens_details: Option<InputCounts>,
+    output_tokens_details: Option<OutputCounts>,
+}
+
+#[derive(Deserialize)]
+struct InputCounts {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct OutputCounts {
+    reasoning_tokens: Option<u64>,
+}
+
+impl From<Counts> for Usage {
+    fn from(counts: Counts) -> Self {
+        let cached = counts.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
+        Usage {
+            // The API counts cached tokens among the input.
+            input_tokens: counts.input_tokens.unwrap_or(0).saturating_sub(cached),
+            output_tokens: counts.output_tokens.unwrap_or(0),
+            cache_read_tokens: cached,
+            cache_write_tokens: 0,
+            reasoning_tokens: counts.output_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+        }
+    }
+}
+
+/// Reads the events of one answer.
+pub(in super::super) struct Decoder {
+    answer: Assembly,
+    items: Items,
+    usage: Usage,
+    response_id: Option<String>,
+    incomplete: Option<String>,
+    has_refused: bool,
+    is_done: bool,
+}
+
+impl Decoder {
+    pub(in super::super) fn new(ids: CallIds) -> Self {
+        Self {
+            answer: Assembly::new(ids),
+            items: Items::default(),
+            usage: Usage::default(),
+            response_id: None,
+            incomplete: None,
+            has_refused: false,
+            is_done: false,
+        }
+    }
+
+    fn name(&mut self, response: &Response<'_>) {
+        if !response.id.is_empty() {
+            self.response_id = Some(response.id.to_string());
+        }
+    }
+
+    /// The end of the answer, with the whole of it.
+    fn close(&mut self, response: Response<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        self.name(&response);
+        if let Some(counts) = response.usage {
+            self.usage = counts.into();
+        }
+        if let Some(error) = response.error {
+            return Err(error.in_stream());
+        }
+        match &*response.status {
+            "failed" => return Err(WireError::Text("no reason given".into()).in_stream()),
+            "cancelled" => return Err(WireError::Text("the answer was cancelled".into()).in_stream()),
+            _ => {}
+        }
+        if let Some(details) = &response.incomplete_details {
+            self.incomplete = Some(details.reason.to_string());
+        } else if &*response.status == "incomplete" {
+            self.incomplete = Some("no reason given".into());
+        }
+        for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
+            self.complete(index, &item, out);
+        }
+        self.items.finish(&mut self.answer, out);
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn begin(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
+        if &*item.kind == "function_call" {
+            let call = Step::Call { id: item.call_id.to_string(), tool: item.name.to_string() };
+            self.items.step(index, call, &mut self.answer, out);
+        }
+    }
+
+    fn complete(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
+        let join = |parts: &Option<Vec<Part<'_>>>, gap: &str| {
+            let texts: Vec<&str> = parts.iter().flatten().map(|part| &*part.text).collect();
+            texts.join(gap)
+        };
+        let mut whole = Whole::default();
+        match &*item.kind {
+            "message" => {
+                for part in item.content.iter().flatten() {
+                    self.has_refused |= !part.refusal.is_empty();
+                    whole.text.push_str(&part.text);
+                    whole.text.push_str(&part.refusal);
+                }
+            }
+            "reasoning" => {
+                whole.thinking = join(&item.summary, "\n\n");
+                if whole.thinking.is_empty() {
+                    whole.thinking = join(&item.content, "");
+                }
+                if !item.encrypted_content.is_empty() {
+                    let encrypted_content = item.encrypted_content.to_string();
+                    whole.sealed = Some(Sealed { id: item.id.to_string(), encrypted_content });
+                }
+            }
+            "function_call" => {
+                let call = (item.call_id.to_string(), item.name.to_string(), item.arguments.to_string());
+                whole.call = Some(call);
+            }
+            // Calls of the provider's own tools: we offer none.
+            _ => {}
+        }
+        self.items.step(index, Step::Done(whole), &mut self.answer, out);
+    }
+
+    fn stop(&mut self) -> StopReason {
+        match self.incomplete.take().as_deref() {
+            _ if self.has_refused => StopReason::Refusal,
+            None if self.answer.has_calls() => StopReason::ToolUse,
+            None => StopReason::EndTurn,
+            Some("max_output_tokens") => StopReason::MaxTokens,
+            Some("content_filter") => StopReason::Refusal,
+            Some(other) => {
+                self.answer.notice(format!("the answer ended for the unknown reason {other:?}"));
+                StopReason::EndTurn
+            }
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        // Some servers of the family close like those of Chat Completions.
+        if data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let event: Event<'_> = serde_json::from_str(data)
+            .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
+        let index = event.output_index.unwrap_or(0);
+        let step = match &*event.kind {
+            "response.output_text.delta" => Step::Text(event.delta.to_string()),
+            "response.refusal.delta" => {
+                self.has_refused = true;
+                Step::Text(event.delta.to_string())
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                Step::Thinking(event.delta.to_string())
+            }
+            // Parts of a summary are paragraphs.
+            "response.reasoning_summary_part.added" => {
+                if event.summary_index.unwrap_or(0) == 0 {
+                    return Ok(());
+                }
+                Step::Thinking("\n\n".into())
+            }
+            "response.function_call_arguments.delta" => Step::Input(event.delta.to_string()),
+            "response.output_item.added" => {
+                if let Some(item) = &event.item {
+                    self.begin(index, item, out);
+                }
+                return Ok(());
+            }
+            "response.output_item.done" => {
+                if let Some(item) = &event.item {
+                    self.complete(index, item, out);
+                }
+                return Ok(());
+            }
+            "response.created" | "response.in_progress" | "response.queued" => {
+                if let Some(response) = &event.response {
+                    self.name(response);
+                }
+                return Ok(());
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                let Some(response) = event.response else {
+                    return Err(garbage("an answer ended without saying how"));
+                };
+                let failed = &*event.kind == "response.failed";
+                self.close(response, out)?;
+                if failed {
+                    return Err(WireError::Text("no reason given".into()).in_stream());
+                }
+                return Ok(());
+            }
+            "error" => return Err(in_stream(event)),
+            _ => return Ok(()),
+        };
+        self.items.step(index, step, &mut self.answer, out);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn may_end(&self) -> bool {
+        self.is_done
+    }
+
+    fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+        let response: Response<'_> = serde_json::from_str(body)
+            .map_err(|error| garbage(format_args!("the body is not the JSON it should be ({error})")))?;
+        if response.error.is_none() && &*response.object != "response" && response.output.is_none() {
+            return Err(garbage("the body holds no response"));
+        }
+        self.close(response, out)
+    }
+
+    fn reply(mut self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply {
+        let stop = self.stop();
+        self.answer.reply(stop, self.usage, self.response_id, out)
+    }
+}
+
+fn in_stream(event: Event<'_>) -> ModelFault {
+    let error = event.error.unwrap_or_else(|| WireError::Full {
+        message: Some(event.message.to_string()),
+        kind: None,
+        code: (!event.code.is_empty()).then(|| serde_json::Value::String(event.code.to_string())),
+    });
+    error.in_stream()
+}

@@ -1,0 +1,223 @@
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::types::model::{FaultKind, ReplyBlock, StopReason};
+use crate::types::usage::Usage;
+
+use super::super::api::Api;
+use super::super::signature::{Sealed, seal};
+use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+
+const API: Api = Api::OpenAiResponses;
+
+fn sse(events: &[Value]) -> String {
+    events.iter().fold(String::new(), |mut stream, event| {
+        let kind = event["type"].as_str().expect("a type");
+        write!(stream, "event: {kind}\ndata: {event}\n\n").unwrap();
+        stream
+    })
+}
+
+fn created() -> Value {
+    json!({"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}})
+}
+
+fn completed(output: Value) -> Value {
+    json!({"type":"response.completed","response":{"id":"resp_1","object":"response","status":"completed",
+        "error":null,"incomplete_details":null,"output":output,
+        "usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":64},"output_tokens":20,
+            "output_tokens_details":{"reasoning_tokens":8},"total_tokens":120}}})
+}
+
+fn text_delta(index: u64, text: &str) -> Value {
+    json!({"type":"response.output_text.delta","item_id":"msg_1","output_index":index,"content_index":0,"delta":text})
+}
+
+fn added(index: u64, item: Value) -> Value {
+    json!({"type":"response.output_item.added","output_index":index,"item":item})
+}
+
+fn done(index: u64, item: Value) -> Value {
+    json!({"type":"response.output_item.done","output_index":index,"item":item})
+}
+
+fn message(text: &str) -> Value {
+    json!({"type":"message","id":"msg_1","status":"completed","role":"assistant",
+        "content":[{"type":"output_text","text":text,"annotations":[]}]})
+}
+
+fn call(id: &str, tool: &str, arguments: &str) -> Value {
+    json!({"type":"function_call","id":"fc_1","call_id":id,"name":tool,"arguments":arguments,"status":"completed"})
+}
+
+fn arguments(index: u64, json: &str) -> Value {
+    json!({"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":index,"delta":json})
+}
+
+fn reasoning() -> Value {
+    json!({"type":"reasoning","id":"rs_1","encrypted_content":"gAAA",
+        "summary":[{"type":"summary_text","text":"First."},{"type":"summary_text","text":"Then."}]})
+}
+
+fn whole_story() -> Vec<Value> {
+    vec![
+        created(),
+        json!({"type":"response.in_progress","response":{"id":"resp_1"}}),
+        added(0, json!({"type":"reasoning","id":"rs_1","summary":[]})),
+        json!({"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":0}),
+        json!({"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"First."}),
+        json!({"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":1}),
+        json!({"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"Then."}),
+        done(0, reasoning()),
+        added(1, json!({"type":"message","id":"msg_1","role":"assistant","content":[]})),
+        text_delta(1, "Grü"),
+        text_delta(1, "ße 🦀"),
+        json!({"type":"response.output_text.done","output_index":1,"text":"Grüße 🦀"}),
+        done(1, message("Grüße 🦀")),
+        added(2, call("call_a", "Read", "")),
+        arguments(2, "{\"a\":"),
+        arguments(2, "1}"),
+        done(2, call("call_a", "Read", "{\"a\":1}")),
+        json!({"type":"response.invented.later","output_index":9,"delta":"?"}),
+        completed(json!([reasoning(), message("Grüße 🦀"), call("call_a", "Read", "{\"a\":1}")])),
+    ]
+}
+
+fn whole_reply() -> Vec<ReplyBlock> {
+    let sealed = Sealed { id: "rs_1".into(), encrypted_content: "gAAA".into() };
+    vec![
+        ReplyBlock::Thinking { text: "First.\n\nThen.".into(), signature: Some(seal(&sealed)) },
+        ReplyBlock::Text("Grüße 🦀".into()),
+        ReplyBlock::ToolCall { provider_id: "call_a".into(), tool: "Read".into(), input: Ok(json!({"a":1})) },
+    ]
+}
+
+#[test]
+fn an_answer_with_everything_in_it_is_read() {
+    let (deltas, reply) = read(API, &sse(&whole_story()));
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    assert_eq!(reply.content, whole_reply());
+    assert_eq!(reply.stop_reason, StopReason::ToolUse);
+    assert_eq!(reply.response_id.as_deref(), Some("resp_1"));
+    let usage = Usage {
+        input_tokens: 36,
+        output_tokens: 20,
+        cache_read_tokens: 64,
+        cache_write_tokens: 0,
+        reasoning_tokens: 8,
+    };
+    assert_eq!(reply.usage, usage);
+}
+
+#[test]
+fn what_was_not_told_in_pieces_is_taken_from_the_whole() {
+    let output = json!([reasoning(), message("Grüße 🦀"), call("call_a", "Read", "{\"a\":1}")]);
+    // Nothing but the end; and the same in one body.
+    let (deltas, reply) = read(API, &sse(&[created(), completed(output.clone())]));
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    assert_eq!(reply.content, whole_reply());
+    let body = completed(output)["response"].to_string();
+    let (deltas, whole) = read_whole(API, &body);
+    assert_eq!(whole.unwrap(), reply);
+    assert_deltas_tell_the_reply(&deltas, &reply);
+}
+
+#[test]
+fn items_that_are_told_at_once_come_one_after_another() {
+    let events = [
+        created(),
+        added(0, call("a", "Read", "")),
+        added(1, call("b", "Grep", "")),
+        arguments(1, "{\"y\":"),
+        arguments(0, "{\"x\":"),
+        arguments(1, "2}"),
+        done(1, call("b", "Grep", "{\"y\":2}")),
+        arguments(0, "1}"),
+        done(0, call("a", "Read", "{\"x\":1}")),
+        completed(json!([])),
+    ];
+    let (deltas, reply) = read(API, &sse(&events));
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    let call = |id: &str, tool: &str, input| ReplyBlock::ToolCall {
+        provider_id: id.into(),
+        tool: tool.into(),
+        input: Ok(input),
+    };
+    assert_eq!(reply.content, [call("a", "Read", json!({"x":1})), call("b", "Grep", json!({"y":2}))]);
+}
+
+#[test]
+fn the_end_says_why() {
+    let end = |kind: &str, response: Value| {
+        let event = json!({"type":kind,"response":response});
+        read(API, &sse(&[created(), text_delta(0, "half"), event])).1
+    };
+    let incomplete = |reason: &str| {
+        let response = json!({"id":"resp_1","object":"response","status":"incomplete",
+            "incomplete_details":{"reason":reason},"output":[]});
+        end("response.incomplete", response).unwrap()
+    };
+    assert_eq!(incomplete("max_output_tokens").stop_reason, StopReason::MaxTokens);
+    assert_eq!(incomplete("content_filter").stop_reason, StopReason::Refusal);
+    let odd = incomplete("the moon");
+    assert_eq!(odd.stop_reason, StopReason::EndTurn);
+    assert!(odd.notices[0].contains("the moon"), "{:?}", odd.notices);
+
+    let failed = json!({"id":"resp_1","object":"response","status":"failed",
+        "error":{"code":"rate_limit_exceeded","message":"slow down"}});
+    assert_eq!(end("response.failed", failed).unwrap_err().kind, FaultKind::RateLimited);
+    assert_eq!(end("response.failed", json!({"status":"failed"})).unwrap_err().kind, FaultKind::Server);
+    let refusal = [
+        created(),
+        json!({"type":"response.refusal.delta","output_index":0,"delta":"I will not."}),
+        completed(json!([])),
+    ];
+    let reply = read(API, &sse(&refusal)).1.unwrap();
+    assert_eq!(
+        (reply.stop_reason, reply.content),
+        (StopReason::Refusal, vec![ReplyBlock::Text("I will not.".into())])
+    );
+}
+
+#[test]
+fn an_error_in_the_middle_is_one() {
+    for (error, kind) in [
+        (json!({"type":"error","code":"server_error","message":"oops","param":null}), FaultKind::Server),
+        (json!({"type":"error","error":{"type":"overloaded_error","message":"busy"}}), FaultKind::Overloaded),
+        (json!({"type":"error"}), FaultKind::Server),
+    ] {
+        let fault = read(API, &sse(&[created(), text_delta(0, "half"), error])).1.unwrap_err();
+        assert_eq!(fault.kind, kind, "{fault:?}");
+    }
+}
+
+#[test]
+fn an_answer_without_its_end_is_cut() {
+    let stream = sse(&whole_story());
+    let end = stream.find("event: response.completed").unwrap();
+    for at in (0..end).step_by(7) {
+        if let Some(head) = stream.get(..at) {
+            let fault = read(API, head).1.unwrap_err();
+            assert!(matches!(fault.kind, FaultKind::Interrupted | FaultKind::Garbage), "{at}: {fault:?}");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_is_no_response_is_garbage() {
+    for body in ["{}", "[]", "nonsense", r#"{"object":"list"}"#] {
+        assert_eq!(read_whole(API, body).1.unwrap_err().kind, FaultKind::Garbage, "{body}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_split_reads_alike(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        assert_any_split_reads_alike(API, &sse(&whole_story()), &cuts);
+    }
+}

@@ -1,0 +1,76 @@
+//! Attempts of clients whose role does not reach go into the audit log: each, but for a flood of them,
+//! which is counted.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::session::Registry;
+use crate::types::audit::{AuditKind, AuditNote};
+use crate::types::event::Origin;
+
+/// Rows written of one minute at most. What is left out is told by the next row.
+const ROWS: u32 = 120;
+const MINUTE_MS: i64 = 60_000;
+
+/// Counts what was refused.
+#[derive(Debug, Default)]
+pub struct Refusals(Mutex<Window>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    since_ms: i64,
+    rows: u32,
+    left_out: u64,
+}
+
+impl Window {
+    /// Whether a row is written now, and how many were left out before it.
+    fn take(&mut self, now_ms: i64) -> Option<u64> {
+        // A clock that was set back begins anew, too.
+        if !(0..MINUTE_MS).contains(&(now_ms - self.since_ms)) {
+            (self.since_ms, self.rows) = (now_ms, 0);
+        }
+        if self.rows >= ROWS {
+            self.left_out += 1;
+            return None;
+        }
+        self.rows += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+impl Refusals {
+    /// Writes one down; when this returns it survives the daemon's death.
+    pub(super) async fn note(&self, registry: &Registry, origin: Origin, method: &'static str, why: &str) {
+        let now = registry.house().clock.now();
+        tracing::warn!(method, client = origin.client, pid = origin.pid, exe = origin.exe, "{why}");
+        let Some(left_out) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(now.0) else {
+            return;
+        };
+        let mut reason = why.to_owned();
+        if left_out > 0 {
+            reason.push_str(&format!("; {left_out} more were refused before this one and not written down"));
+        }
+        let note = AuditNote::new(now, AuditKind::Refused, "refused", reason).by(Some(&origin));
+        // It is refused in any case.
+        if let Err(error) = registry.note(AuditNote { tool: Some(method.into()), ..note }).await {
+            tracing::error!(%error, "a refusal could not be written to the audit log");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_counted_and_told_with_the_next_row() {
+        let mut window = Window::default();
+        for _ in 0..ROWS {
+            assert_eq!(window.take(1_000_000), Some(0));
+        }
+        assert_eq!((window.take(1_000_001), window.take(1_059_999)), (None, None));
+        assert_eq!(window.take(1_060_000), Some(2));
+        assert_eq!(window.take(1_060_000), Some(0));
+        assert_eq!(window.take(5), Some(0), "the clock was set back");
+    }
+}

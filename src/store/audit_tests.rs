@@ -1,0 +1,178 @@
+//! The audit log on real files: what it promises, and what somebody with a file in hand can do to it.
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+
+use super::tests::{append, id, new_session, row};
+use super::*;
+use crate::types::audit::{AuditHead, AuditKind, AuditNote};
+use crate::types::time::Timestamp;
+
+struct Place {
+    folder: tempfile::TempDir,
+    store: Store,
+    owner: StoreOwner,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, owner) = Store::open(&folder.path().join("j.db")).await.expect("a new database");
+        Self { folder, store, owner }
+    }
+
+    async fn ids(&self) -> Vec<u64> {
+        let query = AuditQuery { limit: 1_000, ..AuditQuery::default() };
+        self.store.audit(query).await.expect("rows").iter().map(|entry| entry.id).collect()
+    }
+
+    /// Closes, does something to the file with the guards taken away, opens, and checks.
+    async fn after(self, sql: &'static str) -> AuditCheck {
+        let path = self.folder.path().join("j.db");
+        self.owner.close().await;
+        let mut other = SqliteConnectOptions::new().filename(&path).connect().await.expect("opened");
+        for guard in ["drop trigger audit_stays", "drop trigger audit_is_fixed", sql] {
+            sqlx::query(guard).execute(&mut other).await.expect("done");
+        }
+        other.close().await.expect("closed");
+        let (store, owner) = Store::open(&path).await.expect("opened");
+        let check = store.check_audit(None).await.expect("read");
+        owner.close().await;
+        check
+    }
+}
+
+fn note(number: i64) -> AuditNote {
+    let note = AuditNote::new(Timestamp(number), AuditKind::Rule, "allow", format!("reason {number}"));
+    AuditNote { session_id: Some(id(u128::try_from(number).expect("positive") % 2)), ..note }
+}
+
+async fn full() -> Place {
+    let place = Place::new().await;
+    for number in 1..=6 {
+        place.store.record(vec![note(number)], Sync::Normal).await.expect("written");
+    }
+    place
+}
+
+#[tokio::test]
+async fn rows_are_written_with_what_they_tell_of_or_not_at_all() {
+    let place = Place::new().await;
+    let key = place.store.create(new_session(1, None)).await.expect("a session");
+    let good = Append { audit: vec![note(1), note(2)], ..append(key, vec![row(2, None)]) };
+    place.store.append(good).await.expect("written");
+    // The number is taken: nothing of it may stand there.
+    let bad = Append { audit: vec![note(3)], ..append(key, vec![row(5, None), row(2, None)]) };
+    assert_eq!(place.store.append(bad).await, Err(StoreError::Taken));
+    assert_eq!(place.ids().await, [1, 2]);
+    // Nobody notices that there was a failure.
+    let next = Append { audit: vec![note(4)], ..append(key, vec![row(3, None)]) };
+    place.store.append(next).await.expect("written");
+    assert_eq!(place.ids().await, [1, 2, 3]);
+    assert_eq!(place.store.check_audit(None).await.expect("read").faults, Vec::<String>::new());
+    // What is deleted is the session, not what was decided in it.
+    place.store.delete(key, None, Timestamp(9)).await.expect("deleted");
+    assert_eq!(place.ids().await, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn many_at_once_make_one_chain() {
+    let place = Place::new().await;
+    let all = (1..=50).map(|number| place.store.record(vec![note(number), note(number)], Sync::Normal));
+    for result in futures_util::future::join_all(all).await {
+        result.expect("written");
+    }
+    assert_eq!(place.ids().await, (1..=100).collect::<Vec<_>>());
+    let check = place.store.check_audit(None).await.expect("read");
+    assert_eq!((check.rows, check.faults), (100, Vec::new()));
+}
+
+#[tokio::test]
+async fn rows_can_be_asked_for_by_session_time_and_place() {
+    let place = full().await;
+    let ask = async |query: AuditQuery| {
+        let rows = place.store.audit(AuditQuery { limit: 9, ..query }).await.expect("rows");
+        rows.iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(AuditQuery { session_id: Some(id(1)), ..AuditQuery::default() }).await, [1, 3, 5]);
+    assert_eq!(ask(AuditQuery { since: Some(Timestamp(4)), ..AuditQuery::default() }).await, [4, 5, 6]);
+    assert_eq!(ask(AuditQuery { after: 4, ..AuditQuery::default() }).await, [5, 6]);
+    let first = &place.store.audit(AuditQuery { limit: 1, ..AuditQuery::default() }).await.expect("rows")[0];
+    assert_eq!((&first.note, first.prev.as_str()), (&note(1), ""));
+}
+
+#[tokio::test]
+async fn the_database_itself_refuses_to_change_or_remove_a_row() {
+    let place = full().await;
+    let path = place.folder.path().join("j.db");
+    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.expect("opened");
+    for sql in ["update audit set verdict = 'deny'", "delete from audit where id = 6", "delete from audit"] {
+        let refused = sqlx::query(sql).execute(&mut other).await.expect_err(sql).to_string();
+        assert!(refused.contains("only added to"), "{sql}: {refused}");
+    }
+    assert_eq!(place.ids().await.len(), 6);
+}
+
+#[tokio::test]
+async fn whatever_is_done_to_a_row_is_found() {
+    let check = async |sql: &'static str, expected: &str| {
+        let found = full().await.after(sql).await;
+        assert!(found.faults.iter().any(|fault| fault.contains(expected)), "{sql}: {found:?}");
+    };
+    check("update audit set verdict = 'deny' where id = 3", "row 3: it was changed").await;
+    check("update audit set rule = 'x' where id = 3", "row 3: it was changed").await;
+    check("update audit set at_ms = 4 where id = 3", "row 3: it was changed").await;
+    check("update audit set sandbox = 'none' where id = 6", "row 6: it was changed").await;
+    check("update audit set kind = 'strange' where id = 2", "row 2: it was changed").await;
+    check("delete from audit where id = 1", "rows 1 to 1 are missing").await;
+    check("delete from audit where id in (3, 4)", "rows 3 to 4 are missing").await;
+    check("delete from audit where id > 4", "rows 5 to 6 are missing").await;
+    check("delete from audit", "rows 1 to 6 are missing").await;
+    // Two rows change places.
+    let moved = "update audit set id = case id when 3 then 4003 when 4 then 3 else id end where id in (3, 4)";
+    check(moved, "row 3: it was changed").await;
+    // One is put in behind the end, made by hand.
+    let forged = "insert into audit (id, at_ms, kind, verdict, reason, sandbox, prev, hash) \
+                  values (7, 7, 'rule', 'allow', 'r', 'unknown', 'p', 'h')";
+    check(forged, "row 7: it does not follow the row before it").await;
+    let whole = full().await.after("select 1").await;
+    assert_eq!((whole.rows, whole.faults), (6, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_row_kept_elsewhere_shows_a_log_that_was_made_anew() {
+    let place = full().await;
+    let head = place.store.check_audit(None).await.expect("read").head.expect("rows");
+    assert_eq!(place.store.check_audit(Some(head.clone())).await.expect("read").faults, Vec::<String>::new());
+    let other = AuditHead { id: head.id, hash: "0".repeat(64) };
+    assert!(
+        place.store.check_audit(Some(other)).await.expect("read").faults[0].contains("knows another row")
+    );
+    let later = AuditHead { id: 9, ..head };
+    assert!(
+        place.store.check_audit(Some(later)).await.expect("read").faults[0]
+            .contains("rows 7 to 9 are missing")
+    );
+}
+
+#[tokio::test]
+async fn the_note_beside_the_database_stays_when_it_knows_more() {
+    let place = full().await;
+    let folder = place.folder;
+    place.owner.close().await;
+    let noted = std::fs::read_to_string(folder.path().join("audit.head")).expect("noted at the end");
+    assert!(noted.contains("\"id\":6"), "{noted}");
+    let mut other: SqliteConnection =
+        SqliteConnectOptions::new().filename(folder.path().join("j.db")).connect().await.expect("opened");
+    for sql in ["drop trigger audit_stays", "delete from audit where id > 4"] {
+        sqlx::query(sql).execute(&mut other).await.expect("done");
+    }
+    other.close().await.expect("closed");
+    // Life goes on and gives the numbers out again; the note still tells.
+    let (store, owner) = Store::open(&folder.path().join("j.db")).await.expect("opened");
+    store.record(vec![note(8), note(9), note(10)], Sync::Normal).await.expect("written");
+    owner.close().await;
+    let (store, _owner) = Store::open(&folder.path().join("j.db")).await.expect("opened");
+    let check = store.check_audit(None).await.expect("read");
+    assert!(check.faults.iter().any(|fault| fault.contains("row 6: the file audit.head")), "{check:?}");
+}

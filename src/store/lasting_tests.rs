@@ -1,0 +1,87 @@
+//! Reading what lasts of a journal, and rows of many sessions in one transaction.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::tests::{append, new_session};
+use super::*;
+use crate::types::ids::Seq;
+use crate::types::time::Timestamp;
+
+fn row(seq: Seq, kind: &'static str, length: usize) -> Row {
+    Row { seq, at: Timestamp(1), kind, fold: None, body: Arc::from("x".repeat(length)) }
+}
+
+async fn read(store: &Store, key: SessionKey, limit: u32, bytes: usize) -> Vec<Seq> {
+    let settled = store.settled(key, &["turn.phase", "notice"], &["session.status"]).await.unwrap();
+    let mut seqs = Vec::new();
+    loop {
+        let after = seqs.last().copied().unwrap_or(0);
+        let page = store.lasting_after(key, after, &settled, limit, bytes).await.unwrap();
+        seqs.extend(page.rows.iter().map(|row| row.seq));
+        if page.is_last {
+            return seqs;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_passing_is_left_out_up_to_the_last_completed_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, owner) = Store::open(&folder.path().join("a.db")).await.unwrap();
+    let key = store.create(new_session(1, None)).await.unwrap();
+    let kinds = [
+        "session.status",
+        "turn.phase",
+        "message.completed",
+        "session.status",
+        "turn.phase",
+        "turn.completed",
+        "session.status",
+        "turn.phase",
+        "notice",
+    ];
+    // The first row is a notice, too.
+    let before_any = read(&store, key, 10, 1_000).await;
+    assert_eq!(before_any, [1], "without a completed turn all is read");
+    let rows = kinds.iter().zip(2..).map(|(kind, seq)| row(seq, kind, 100)).collect();
+    store.append(append(key, rows)).await.unwrap();
+    for (limit, bytes) in [(100, 10_000), (2, 10_000), (100, 150), (3, 1)] {
+        assert_eq!(read(&store, key, limit, bytes).await, [4, 5, 7, 8, 9, 10], "{limit} {bytes}");
+    }
+    owner.close().await;
+}
+
+#[tokio::test]
+async fn many_sessions_write_at_once_and_every_row_is_there() {
+    const SESSIONS: u128 = 90;
+    let folder = tempfile::tempdir().unwrap();
+    let (store, owner) = Store::open(&folder.path().join("a.db")).await.unwrap();
+    let mut keys = Vec::new();
+    for number in 0..SESSIONS {
+        keys.push(store.create(new_session(number, None)).await.unwrap());
+    }
+    for round in 0..5 {
+        // All of these wait together; some have several rows.
+        let writes = keys.iter().enumerate().map(|(nth, key)| {
+            let from = 2 + round * 3;
+            let rows = (from..from + 1 + (nth as u64 % 3)).map(|seq| row(seq, "notice", 50)).collect();
+            store.append(append(*key, rows))
+        });
+        assert!(join_all(writes).await.into_iter().all(|written| written.is_ok()));
+    }
+    // A row that is there already fails alone, whoever waits beside it.
+    let writes = keys.iter().enumerate().map(|(nth, key)| {
+        let seq = if nth == 7 { 2 } else { 100 };
+        store.append(append(*key, vec![row(seq, "notice", 51)]))
+    });
+    let written = join_all(writes).await;
+    assert!(written.iter().enumerate().all(|(nth, written)| written.is_ok() == (nth != 7)));
+    for (nth, key) in keys.iter().enumerate() {
+        let page = store.events_after(*key, 0, 100, usize::MAX).await.unwrap();
+        let expected = 1 + 5 * (1 + nth % 3) + usize::from(nth != 7);
+        assert_eq!(page.rows.len(), expected, "of session {nth}");
+    }
+    owner.close().await;
+}

@@ -1,0 +1,45 @@
+//! The workspaces of the sessions that use the tools, each held since its first call.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::care::Places;
+use super::context::Scene;
+use super::jail::Jail;
+use crate::types::ids::SessionId;
+
+/// So many are held; of more, those that were used last.
+const MOST: usize = 128;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Jails {
+    places: Arc<Places>,
+    /// The one that was used last stands last.
+    held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
+}
+
+impl Jails {
+    pub(super) fn new(places: Arc<Places>) -> Self {
+        Self { places, held: Mutex::new(Vec::new()) }
+    }
+
+    /// The jail of a session. Waits for the disk.
+    pub(super) fn of(&self, scene: &Scene) -> Arc<Jail> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = held.iter().position(|(session_id, _)| *session_id == scene.session_id);
+        let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, &scene.workspace));
+        let jail = jail.unwrap_or_else(|| {
+            Arc::new(Jail::hold(std::slice::from_ref(&scene.workspace), Arc::clone(&self.places)))
+        });
+        held.push((scene.session_id, Arc::clone(&jail)));
+        if held.len() > MOST {
+            held.remove(0);
+        }
+        jail
+    }
+}
+
+fn is_usable(jail: &Jail, workspace: &Path) -> bool {
+    jail.begins_at(workspace) && jail.is_current()
+}

@@ -1,0 +1,144 @@
+//! A notebook's text as cells. Every value keeps its place in the text, so that what is not changed
+//! keeps its bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of an object in their order, with the text of their values.
+struct Members<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    members.push(entry);
+                }
+                Ok(Members(members))
+            }
+        }
+        d.deserialize_map(Each)
+    }
+}
+
+impl<'t> Members<'t> {
+    /// Of several members with one name the last one counts, as everywhere.
+    fn get(&self, name: &str) -> Option<&'t RawValue> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
+    }
+}
+
+/// A notebook.
+pub(super) struct Notebook<'t> {
+    pub(super) text: &'t str,
+    /// The list of cells with its brackets.
+    pub(super) list: Range<usize>,
+    pub(super) cells: Vec<Cell<'t>>,
+    /// The language of its code cells.
+    pub(super) language: String,
+    /// Whether its format gives every cell an id (4.5 and later).
+    pub(super) has_ids: bool,
+}
+
+/// One cell.
+pub(super) struct Cell<'t> {
+    pub(super) place: Range<usize>,
+    pub(super) id: Option<String>,
+    pub(super) kind: String,
+    pub(super) source: String,
+    /// Members in their order, with the places of their values.
+    pub(super) members: Vec<(Cow<'t, str>, Range<usize>)>,
+    pub(super) outputs: Option<&'t RawValue>,
+    pub(super) execution_count: Option<u64>,
+}
+
+impl Cell<'_> {
+    /// The place of a member's value.
+    pub(super) fn member(&self, name: &str) -> Option<Range<usize>> {
+        self.members.iter().rev().find(|(key, _)| key == name).map(|(_, place)| place.clone())
+    }
+}
+
+/// Text as nbformat keeps it: a string, or a list of lines.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Lines {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Lines {
+    pub(super) fn join(self) -> String {
+        match self {
+            Lines::One(text) => text,
+            Lines::Many(lines) => lines.concat(),
+        }
+    }
+}
+
+pub(super) fn lines(value: Option<&RawValue>) -> Option<String> {
+    Some(serde_json::from_str::<Lines>(value?.get()).ok()?.join())
+}
+
+/// Takes a notebook apart. The error says what is wrong, a fragment.
+pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
+    let wrong = |what: &str, error: serde_json::Error| format!("{what}: {error}");
+    let root: Members<'_> = serde_json::from_str(text).map_err(|e| wrong("it is not a JSON object", e))?;
+    let list = root.get("cells").ok_or("it has no cells")?;
+    let raw: Vec<&RawValue> =
+        serde_json::from_str(list.get()).map_err(|e| wrong("its cells are no list", e))?;
+    // A value is a part of the text that it was read from.
+    let place = |value: &RawValue| {
+        let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
+        start..start + value.get().len()
+    };
+    let mut cells = Vec::with_capacity(raw.len());
+    for (number, value) in raw.into_iter().enumerate() {
+        let members: Members<'_> = serde_json::from_str(value.get())
+            .map_err(|e| wrong(&format!("cell {number} is no object"), e))?;
+        let string =
+            |name: &str| members.get(name).and_then(|v| serde_json::from_str::<String>(v.get()).ok());
+        let source = match members.get("source") {
+            None => String::new(),
+            source => lines(source).ok_or_else(|| format!("the source of cell {number} is no text"))?,
+        };
+        cells.push(Cell {
+            place: place(value),
+            id: string("id"),
+            kind: string("cell_type").ok_or_else(|| format!("cell {number} has no cell_type"))?,
+            source,
+            outputs: members.get("outputs"),
+            execution_count: members.get("execution_count").and_then(|v| serde_json::from_str(v.get()).ok()),
+            members: members.0.iter().map(|(key, value)| (key.clone(), place(value))).collect(),
+        });
+    }
+    let number = |name: &str| root.get(name).and_then(|v| serde_json::from_str::<u64>(v.get()).ok());
+    let has_ids = (number("nbformat"), number("nbformat_minor")) >= (Some(4), Some(5));
+    Ok(Notebook { text, list: place(list), cells, language: language(&root), has_ids })
+}
+
+fn language(root: &Members<'_>) -> String {
+    let info = || {
+        let metadata: serde_json::Value = serde_json::from_str(root.get("metadata")?.get()).ok()?;
+        let info = metadata.pointer("/language_info/name").or(metadata.pointer("/kernelspec/language"))?;
+        Some(
+            info.as_str()?
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric() || "+#-_".contains(*c))
+                .take(40)
+                .collect(),
+        )
+    };
+    info().unwrap_or_else(|| "python".to_owned())
+}

@@ -1,0 +1,234 @@
+//! Path permissions as cases: what is there, what is asked for, what may come of it, and what must
+//! stay as it is. Judged and, where allowed, done, with changes on the disk in between.
+//!
+//! `cases/paths.jsonl` came with the contract, `cases/own.jsonl` is ours. A line has the fields of
+//! [`Case`]; `${WS}`, `${HOME}`, `${OUT}` and `${RUN}` stand for folders that the test makes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Room, within};
+use crate::judge::{Policy, Rules, is_unreadable, judge};
+use crate::tools::Unreadable;
+use crate::types::permission::{Mode, VerdictKind};
+use crate::types::tool::{Prepared, ToolOutcome, ToolStatus};
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    op: String,
+    path: String,
+    #[serde(default)]
+    setup: Vec<Step>,
+    #[serde(default)]
+    rules: Grants,
+    race: Option<Race>,
+    #[serde(default)]
+    untouched: Vec<String>,
+    expected: String,
+    #[serde(default)]
+    accept: Vec<String>,
+    why: String,
+}
+
+#[derive(Clone, Deserialize)]
+struct Step {
+    kind: String,
+    path: String,
+    to: Option<String>,
+    text: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Grants {
+    #[serde(default)]
+    read: Vec<String>,
+    #[serde(default)]
+    write: Vec<String>,
+    #[serde(default)]
+    deny_read: Vec<String>,
+    #[serde(default)]
+    deny_write: Vec<String>,
+    default_write: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Race {
+    after: String,
+    r#do: Vec<Step>,
+}
+
+struct Stage {
+    room: Room,
+    rules: Rules,
+}
+
+impl Stage {
+    fn new(grants: &Grants) -> Self {
+        let mut room = Room::with(|settings| {
+            settings.edit_requires_read = false;
+            let root = settings.home.parent().unwrap();
+            settings.protected.push(root.join("run/agentd"));
+        });
+        for folder in ["out", "run"] {
+            fs::create_dir(room.root.join(folder)).unwrap();
+        }
+        let fill = |text: &String| fill(text, &room.root);
+        let rule = |tool: &str, list: &[String]| -> Vec<String> {
+            list.iter().map(|pattern| format!("{tool}({})", fill(pattern))).collect()
+        };
+        let ws = ["${WS}/**".to_owned()];
+        let mut allow = rule("Read", &ws);
+        if grants.default_write.as_deref() != Some("ask") {
+            allow.extend(rule("Edit", &ws));
+        }
+        allow.extend(rule("Read", &grants.read));
+        allow.extend(rule("Edit", &grants.write));
+        let mut deny = rule("Read", &grants.deny_read);
+        deny.extend(rule("Edit", &grants.deny_write));
+        let rules = Rules::parse(&allow, &[], &deny).unwrap();
+        let (kept, workspace, home) = (rules.clone(), room.path(""), room.root.join("home"));
+        room.scene.unreadable =
+            Unreadable::new(move |tool, path| is_unreadable(&policy(&kept, &workspace, &home), tool, path));
+        Self { room, rules }
+    }
+
+    fn step(&self, step: &Step) {
+        let path = PathBuf::from(fill(&step.path, &self.room.root));
+        let to = || fill(step.to.as_ref().unwrap(), &self.room.root);
+        if step.kind != "rename" && step.kind != "remove" {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+        }
+        match step.kind.as_str() {
+            "file" => fs::write(&path, step.text.as_deref().unwrap_or("some text\n")).unwrap(),
+            "dir" => fs::create_dir_all(&path).unwrap(),
+            "symlink" => {
+                let _ = fs::remove_file(&path);
+                symlink(to(), &path).unwrap();
+            }
+            "hardlink" => {
+                let _ = fs::remove_file(&path);
+                fs::hard_link(to(), &path).unwrap();
+            }
+            "fifo" => {
+                let _ = fs::remove_file(&path);
+                nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            }
+            "rename" => fs::rename(&path, to()).unwrap(),
+            "remove" => fs::remove_file(&path).unwrap(),
+            other => panic!("no such step: {other}"),
+        }
+    }
+
+    fn judged(&self, tool: &str, prepared: &Prepared) -> VerdictKind {
+        let (workspace, home) = (&self.room.scene.workspace, self.room.root.join("home"));
+        judge(&policy(&self.rules, workspace, &home), tool, &prepared.subject).verdict
+    }
+}
+
+fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'a> {
+    Policy { mode: Mode::Default, rules, grants: &[], workspace, home, safe_mode: false }
+}
+
+fn fill(text: &str, root: &Path) -> String {
+    let mut text = text.to_owned();
+    for (name, folder) in [("WS", "ws"), ("HOME", "home"), ("OUT", "out"), ("RUN", "run")] {
+        text = text.replace(&format!("${{{name}}}"), root.join(folder).to_str().unwrap());
+    }
+    text
+}
+
+/// What is at a path, whatever it is.
+fn state(path: &Path) -> String {
+    match fs::symlink_metadata(path) {
+        Err(_) => "nothing".into(),
+        Ok(meta) if meta.is_symlink() => format!("link to {:?}", fs::read_link(path).unwrap()),
+        Ok(meta) if meta.is_file() => format!("file {:?}", fs::read(path).unwrap()),
+        Ok(meta) => format!("{:?}", meta.file_type()),
+    }
+}
+
+/// Plays a case: the verdict, and whatever was touched that should not have been.
+async fn play(case: &Case) -> (&'static str, Vec<String>) {
+    let mut stage = Stage::new(&case.rules);
+    let race = |stage: &Stage, after: &str| {
+        if let Some(race) = case.race.as_ref().filter(|race| race.after == after) {
+            race.r#do.iter().for_each(|step| stage.step(step));
+        }
+    };
+    case.setup.iter().for_each(|step| stage.step(step));
+    // The session has been at work: its folder is held.
+    let _ = stage.room.prepare("LS", json!({})).await;
+    race(&stage, "session_open");
+    let path = fill(&case.path, &stage.room.root);
+    let (tool, input) = match case.op.as_str() {
+        "read" => ("Read", json!({"file_path": path})),
+        "list" => ("LS", json!({"path": path})),
+        "write" => ("Write", json!({"file_path": path, "content": "written by the case\n"})),
+        "edit" => {
+            stage.room.run("Read", json!({"file_path": path})).await;
+            let resolved = stage.room.scene.workspace.join(&path);
+            let old = fs::read_to_string(resolved).unwrap_or_else(|_| "some text\n".into());
+            ("Edit", json!({"file_path": path, "old_string": old, "new_string": "edited by the case\n"}))
+        }
+        other => panic!("{}: no such operation: {other}", case.id),
+    };
+    race(&stage, "read");
+    let call = stage.room.call(tool, input);
+    let prepared = within(stage.room.tools.prepare(&call, &stage.room.scene)).await;
+    let verdict = prepared.as_ref().map_or(VerdictKind::Deny, |prepared| stage.judged(tool, prepared));
+    race(&stage, "decide");
+    let untouched: Vec<PathBuf> =
+        case.untouched.iter().map(|path| PathBuf::from(fill(path, &stage.room.root))).collect();
+    let before: Vec<String> = untouched.iter().map(|path| state(path)).collect();
+    let mut verdict = match verdict {
+        VerdictKind::Allow => "allow",
+        VerdictKind::Ask => "ask",
+        VerdictKind::Deny => "deny",
+    };
+    if let (Ok(prepared), "allow") = (&prepared, verdict) {
+        let outcome = stage.room.run_prepared(&call, prepared).await;
+        if outcome.status != ToolStatus::Completed {
+            verdict = if is_missing(&outcome) { "allow" } else { "deny" };
+        }
+    }
+    let touched = untouched
+        .iter()
+        .zip(before)
+        .filter(|(path, before)| state(path) != *before)
+        .map(|(path, _)| path.display().to_string());
+    (verdict, touched.collect())
+}
+
+/// What was allowed and is not there.
+fn is_missing(outcome: &ToolOutcome) -> bool {
+    outcome.code.as_deref() == Some("file_not_found")
+}
+
+#[tokio::test]
+async fn the_cases_get_their_verdict_and_nothing_else_is_touched() {
+    let texts = [include_str!("cases/paths.jsonl"), include_str!("cases/own.jsonl")];
+    let mut wrong = Vec::new();
+    let mut needless = 0;
+    let mut count = 0;
+    for line in texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()) {
+        let case: Case = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let (verdict, touched) = play(&case).await;
+        count += 1;
+        let accepted = if case.accept.is_empty() { vec![case.expected.clone()] } else { case.accept.clone() };
+        needless += usize::from(case.expected == "allow" && verdict != "allow");
+        if !accepted.iter().any(|word| word == verdict) || !touched.is_empty() {
+            wrong.push(format!(
+                "{} {} {:?}: {verdict}, not {accepted:?}; touched {touched:?} ({})",
+                case.id, case.op, case.path, case.why
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(needless, 0, "asked or denied where it could be allowed");
+    assert!(count > 80, "only {count} cases were found");
+}

@@ -1,0 +1,273 @@
+//! MultiEdit, ApplyPatch and NotebookEdit.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+use crate::types::tool::{Inspection, PathCare, PlannedChange};
+
+fn multi(path: &str, edits: &[(&str, &str)]) -> Value {
+    let edits: Vec<Value> =
+        edits.iter().map(|(old, new)| json!({"old_string": old, "new_string": new})).collect();
+    json!({"file_path": path, "edits": edits})
+}
+
+fn patch(body: &str) -> Value {
+    json!({"input": format!("*** Begin Patch\n{body}*** End Patch\n")})
+}
+
+#[tokio::test]
+async fn several_edits_are_made_one_in_what_the_other_left() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\r\ntwo\r\nthree\r\n");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    let input = multi("a.txt", &[("one\ntwo", "1\n2"), ("1\n2\nthree", "1\n2\n3\n4")]);
+    let prepared = room.prepare("MultiEdit", input.clone()).await.unwrap();
+    assert_eq!(prepared.summary, "MultiEdit a.txt (+4 −3)");
+    assert!(prepared.diff.unwrap().contains("-one\n-two\n-three\n+1\n+2\n+3\n+4\n"));
+    let outcome = room.run("MultiEdit", input).await;
+    assert_eq!(completed(&outcome), "Edited a.txt with 2 edits (+4 −3 lines; UTF-8, CRLF).");
+    assert_eq!(room.bytes("a.txt"), b"1\r\n2\r\n3\r\n4\r\n");
+    // Its own writing is known.
+    completed(&room.run("MultiEdit", multi("a.txt", &[("4", "5")])).await);
+    // With an empty first text the file is made.
+    completed(&room.run("MultiEdit", multi("new/b.txt", &[("", "x\ny\n"), ("y", "z")])).await);
+    assert_eq!(room.bytes("new/b.txt"), b"x\nz\n");
+}
+
+#[tokio::test]
+async fn if_one_edit_fails_none_is_made_and_its_number_is_told() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\ntwo\ntwo\n");
+    room.put("b.bin", b"a\0b");
+    let unread = room.run("MultiEdit", multi("a.txt", &[("one", "1")])).await;
+    failed(&unread, "not_read");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    for (edits, code, words) in [
+        (&[("one", "1"), ("zwei", "2")][..], "string_not_found", "edit 2: "),
+        (&[("one", "1"), ("two", "2")], "multiple_matches", "edit 2: "),
+        (&[("one", "1"), ("x", "x")], "same_strings", "edit 2: "),
+        (&[("one", "1"), ("", "x")], "invalid_input", "edit 2: "),
+        (&[("one", "two2"), ("one", "1")], "string_not_found", "edit 2: "),
+        (&[("", "x")], "file_exists", "not empty"),
+        (&[], "invalid_input", "0 entries"),
+    ] {
+        let outcome = room.run("MultiEdit", multi("a.txt", edits)).await;
+        failed(&outcome, code);
+        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert_eq!(room.bytes("a.txt"), b"one\ntwo\ntwo\n");
+    }
+    failed(&room.run("MultiEdit", multi("b.bin", &[("a", "b")])).await, "binary_file");
+    failed(&room.run("MultiEdit", multi("a.tx", &[("a", "b")])).await, "file_not_found");
+}
+
+#[tokio::test]
+async fn a_patch_changes_several_files_and_tells_each() {
+    let mut room = Room::new();
+    room.put("src/a.rs", "fn a() {\r\n    1\r\n}\r\n");
+    room.put("old.txt", "gone\n");
+    let tool = room.put("tool.sh", "#!/bin/sh\necho 1\n");
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for path in ["src/a.rs", "tool.sh"] {
+        room.run("Read", json!({"file_path": path})).await;
+    }
+    let input = patch(
+        "*** Add File: new/n.txt\n+x\n+y\n*** Update File: src/a.rs\n@@ fn a() {\n-    1\n+    2\n }\n\
+         *** Delete File: old.txt\n*** Update File: tool.sh\n*** Move to: bin/tool.sh\n@@\n-echo 1\n+echo 2\n",
+    );
+    let prepared = room.prepare("ApplyPatch", input.clone()).await.unwrap();
+    assert_eq!(prepared.summary, "Patch new/n.txt, src/a.rs, old.txt, tool.sh, bin/tool.sh (+5 −4)");
+    let diff = prepared.diff.as_deref().unwrap();
+    for part in ["+++ b/new/n.txt", "-    1\n+    2\n", "--- a/old.txt\n+++ /dev/null\n", "+++ b/bin/tool.sh"]
+    {
+        assert!(diff.contains(part), "{part:?} in {diff}");
+    }
+    let Subject::Several { parts } = &prepared.subject else { panic!("{prepared:?}") };
+    let kinds: Vec<bool> = parts.iter().map(|part| matches!(part, Subject::Delete { .. })).collect();
+    assert_eq!(kinds, [false, false, true, true, false]);
+    assert!(matches!(&prepared.change, Some(PlannedChange::Several { files }) if files.len() == 5));
+    assert!(!room.path("new").exists(), "preparing writes nothing");
+
+    let outcome = room.run("ApplyPatch", input).await;
+    assert_eq!(
+        completed(&outcome),
+        "Created new/n.txt (+2 −0 lines; UTF-8, LF).\nEdited src/a.rs (+1 −1 lines; UTF-8, CRLF).\n\
+         Removed old.txt (−1 lines).\nCreated bin/tool.sh (+2 −0 lines; UTF-8, LF).\nRemoved tool.sh (−2 lines)."
+    );
+    assert_eq!(room.bytes("src/a.rs"), b"fn a() {\r\n    2\r\n}\r\n");
+    assert_eq!(room.bytes("bin/tool.sh"), b"#!/bin/sh\necho 2\n");
+    let mode = std::fs::metadata(room.path("bin/tool.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755, "a file that moves keeps its bits");
+    assert!(!room.path("old.txt").exists() && !tool.exists());
+    assert_eq!(outcome.changes.len(), 5);
+    // What it wrote is known.
+    completed(&room.run("ApplyPatch", patch("*** Update File: bin/tool.sh\n@@\n-echo 2\n+echo 3\n")).await);
+}
+
+#[tokio::test]
+async fn a_patch_that_cannot_be_applied_whole_changes_nothing() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\ntwo\n");
+    room.put("b.txt", "here\n");
+    room.put("odd.txt", b"caf\xe9 cr\xe8me na\xefve\n");
+    room.put("unread.txt", "x\n");
+    for path in ["a.txt", "b.txt", "odd.txt"] {
+        room.run("Read", json!({"file_path": path})).await;
+    }
+    let good = "*** Update File: a.txt\n@@\n-one\n+1\n";
+    for (rest, code, words) in [
+        (
+            "*** Update File: b.txt\n@@\n-there\n+x\n",
+            "context_not_found",
+            "nearest text begins at line 1:\nhere",
+        ),
+        ("*** Add File: b.txt\n+x\n", "file_exists", "b.txt"),
+        ("*** Delete File: c.txt\n", "file_not_found", "c.txt"),
+        ("*** Update File: unread.txt\n@@\n-x\n+y\n", "not_read", "unread.txt"),
+        ("*** Update File: odd.txt\n@@\n café crème naïve\n+\u{4f60}\n", "cannot_encode", "U+4F60"),
+        ("*** Update File: b.txt\n*** Move to: a.txt\n@@\n-here\n+x\n", "duplicate_file", "twice"),
+        ("*** Update File: b.txt\n*** Move to: unread.txt\n@@\n-here\n+x\n", "file_exists", "unread.txt"),
+        ("*** Delete File: ./a.txt\n", "duplicate_file", "twice"),
+        ("*** Update File: a\0b\n@@\n-x\n+y\n", "bad_path", "U+0000"),
+        ("foo\n", "bad_patch", "line 6"),
+    ] {
+        let outcome = room.run("ApplyPatch", patch(&format!("{good}{rest}"))).await;
+        failed(&outcome, code);
+        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert_eq!(room.bytes("a.txt"), b"one\ntwo\n", "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn every_path_of_a_patch_is_judged_as_what_it_really_is() {
+    let mut room = Room::new();
+    std::fs::write(room.root.join("out.txt"), "theirs\n").unwrap();
+    symlink("../out.txt", room.path("link")).unwrap();
+    let input =
+        patch("*** Add File: ../up.txt\n+x\n*** Add File: /etc/agentd-test\n+x\n*** Delete File: link\n");
+    let prepared = room.prepare("ApplyPatch", input).await.unwrap();
+    let Subject::Several { parts } = prepared.subject else { panic!() };
+    for (part, path) in
+        parts.iter().zip([room.root.join("up.txt"), "/etc/agentd-test".into(), room.root.join("out.txt")])
+    {
+        let (Subject::Edit { path: found } | Subject::Delete { path: found }) = part else {
+            panic!("{part:?}")
+        };
+        assert_eq!((&found.path, found.in_workspace), (&path, false));
+    }
+    let hooks = patch("*** Add File: a.txt\n+x\n*** Add File: .git/hooks/pre-commit\n+x\n");
+    let prepared = room.prepare("ApplyPatch", hooks).await.unwrap();
+    let Subject::Several { parts } = prepared.subject else { panic!() };
+    assert!(matches!(&parts[1], Subject::Edit { path } if path.care == PathCare::Protected));
+    assert_eq!(prepared.diff, None, "protected files are judged before they are looked at");
+}
+
+#[tokio::test]
+async fn a_patch_that_fails_in_the_middle_says_what_was_done() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\n");
+    room.put("z.txt", "x\n");
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    // Nobody can make a file there, which shows only when it is tried.
+    let input = patch(
+        "*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: /proc/none/b.txt\n+x\n*** Delete File: z.txt\n",
+    );
+    let outcome = room.run("ApplyPatch", input).await;
+    failed(&outcome, "partly_done");
+    assert!(outcome.output.contains("Only 1 of 3"), "{}", outcome.output);
+    assert!(outcome.output.contains("Not done: /proc/none/b.txt, z.txt."));
+    assert_eq!((outcome.changes.len(), room.bytes("a.txt")), (1, b"1\n".to_vec()));
+    assert!(room.path("z.txt").exists());
+}
+
+#[tokio::test]
+async fn after_a_crash_the_files_say_how_far_a_patch_came() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\n");
+    room.put("b.txt", "two\n");
+    room.put("c.txt", "three\n");
+    for path in ["a.txt", "b.txt"] {
+        room.run("Read", json!({"file_path": path})).await;
+    }
+    let call = room.call(
+        "ApplyPatch",
+        patch("*** Update File: a.txt\n@@\n-one\n+1\n*** Update File: b.txt\n@@\n-two\n+2\n*** Delete File: c.txt\n*** Add File: d.txt\n+4\n"),
+    );
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let inspect = async |room: &Room| room.tools.inspect(call.call_id, &prepared, &room.scene).await;
+    assert_eq!(inspect(&room).await, Inspection::NotDone);
+    room.put("a.txt", "1\n");
+    room.put(&format!(".agentd-tmp-{}", call.call_id), "half");
+    match inspect(&room).await {
+        Inspection::Partly { records, changes, text } => {
+            assert_eq!(text, "Changed: a.txt. Not changed: b.txt, c.txt, d.txt.");
+            assert_eq!((records.len(), changes.len()), (1, 1));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!room.path(&format!(".agentd-tmp-{}", call.call_id)).exists());
+    room.put("b.txt", "2\n");
+    std::fs::remove_file(room.path("c.txt")).unwrap();
+    assert!(matches!(inspect(&room).await, Inspection::Partly { changes, .. } if changes.len() == 3));
+    room.put("d.txt", "4\n");
+    assert!(
+        matches!(inspect(&room).await, Inspection::Done { records, changes } if (records.len(), changes.len()) == (3, 4))
+    );
+    room.put("b.txt", "somebody else\n");
+    assert!(matches!(inspect(&room).await, Inspection::Conflict(why) if why.contains("b.txt")));
+}
+
+#[tokio::test]
+async fn the_patch_that_was_judged_is_the_one_that_is_applied() {
+    let mut room = Room::new();
+    room.put("a.txt", "one\nmore\n");
+    std::fs::write(room.root.join("out.txt"), "theirs\n").unwrap();
+    room.run("Read", json!({"file_path": "a.txt"})).await;
+    let call =
+        room.call("ApplyPatch", patch("*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: d/n.txt\n+x\n"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    symlink(&room.root, room.path("d")).unwrap();
+    failed(&room.run_prepared(&call, &prepared).await, "target_changed");
+    assert_eq!(room.bytes("a.txt"), b"one\nmore\n");
+    std::fs::remove_file(room.path("d")).unwrap();
+    room.put("a.txt", "one\nother\n");
+    failed(&room.run_prepared(&call, &prepared).await, "file_changed");
+    assert_eq!(room.bytes("a.txt"), b"one\nother\n");
+    assert!(!room.path("d").exists());
+}
+
+#[tokio::test]
+async fn a_notebook_is_changed_by_its_cells() {
+    let mut room = Room::new();
+    let notebook = "{\n \"cells\": [\n  {\n   \"cell_type\": \"code\",\n   \"id\": \"aa\",\n   \"source\": [\n    \"1\"\n   ]\n  }\n ],\n \"nbformat\": 4\n}\n";
+    room.put("n.ipynb", notebook);
+    room.put("a.txt", "x");
+    let cell = |number: u64, source: &str| json!({"notebook_path": "n.ipynb", "cell_number": number, "new_source": source});
+    failed(&room.run("NotebookEdit", cell(0, "2")).await, "not_read");
+    let read = room.run("Read", json!({"file_path": "n.ipynb"})).await;
+    assert_eq!(completed(&read), "<cell number=0 id=\"aa\" type=code>\n1\n</cell>\n(1 cells in total)");
+    for (input, code) in [
+        (cell(1, "2"), "cell_not_found"),
+        (json!({"notebook_path": "n.ipynb", "cell_id": "zz", "new_source": "2"}), "cell_not_found"),
+        (json!({"notebook_path": "n.ipynb", "new_source": "2"}), "invalid_input"),
+        (json!({"notebook_path": "n.ipynb", "cell_number": 0, "edit_mode": "swap"}), "invalid_input"),
+        (json!({"notebook_path": "a.txt", "cell_number": 0}), "not_a_notebook"),
+        (json!({"notebook_path": "m.ipynb", "cell_number": 0}), "file_not_found"),
+        (cell(0, "1"), "same_strings"),
+    ] {
+        failed(&room.run("NotebookEdit", input).await, code);
+    }
+    let prepared = room.prepare("NotebookEdit", cell(0, "2")).await.unwrap();
+    assert_eq!(prepared.summary, "NotebookEdit n.ipynb (+1 −1)");
+    assert!(prepared.diff.unwrap().contains("-    \"1\"\n+    \"2\"\n"));
+    let outcome = room.run("NotebookEdit", cell(0, "2")).await;
+    assert_eq!(completed(&outcome), "Replaced cell 0 of n.ipynb (+1 −1 lines; UTF-8, LF).");
+    assert_eq!(room.bytes("n.ipynb"), notebook.replace("\"1\"", "\"2\"").as_bytes());
+    let input = json!({"notebook_path": "n.ipynb", "cell_id": "aa", "new_source": "# x", "cell_type": "markdown", "edit_mode": "insert"});
+    assert!(completed(&room.run("NotebookEdit", input).await).starts_with("Inserted cell 1 of n.ipynb"));
+    let input = json!({"notebook_path": "n.ipynb", "cell_id": "cell-1", "edit_mode": "delete"});
+    assert!(completed(&room.run("NotebookEdit", input).await).starts_with("Deleted cell 1"));
+    assert_eq!(room.bytes("n.ipynb"), notebook.replace("\"1\"", "\"2\"").as_bytes());
+    // Not by its text.
+    let input = json!({"file_path": "n.ipynb", "old_string": "2", "new_string": "3"});
+    failed(&room.run("Edit", input).await, "is_notebook");
+}

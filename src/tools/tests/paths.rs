@@ -1,0 +1,477 @@
+//! What a path means, and what is opened: the jail's two phases, with changes on the disk between them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::Mode;
+
+use crate::tools::disk::Stamp;
+use crate::tools::{Access, Held, Jail};
+use crate::types::ids::{CallId, Mint, Seed};
+use crate::types::tool::PathCare;
+
+struct House {
+    _root: tempfile::TempDir,
+    root: PathBuf,
+}
+
+/// `ws/src/main.rs`, `ws/real/x.txt`, `home/.bashrc`, `out/secret.txt`, and links in `ws`.
+fn house() -> House {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for file in
+        ["ws/src/main.rs", "ws/real/x.txt", "home/.bashrc", "out/secret.txt", "ws/.agentd/policy.toml"]
+    {
+        fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        fs::write(root.join(file), "x").unwrap();
+    }
+    let ws = root.join("ws");
+    symlink("real", ws.join("lib")).unwrap();
+    symlink("b", ws.join("a")).unwrap();
+    symlink("c", ws.join("b")).unwrap();
+    symlink(root.join("out/secret.txt"), ws.join("c")).unwrap();
+    symlink(".agentd/policy.toml", ws.join("notes.txt")).unwrap();
+    symlink("loop", ws.join("loop")).unwrap();
+    symlink(root.join("out/new.txt"), ws.join("dangling")).unwrap();
+    symlink(root.join("out"), ws.join("outdir")).unwrap();
+    fs::create_dir_all(ws.join("link/to")).unwrap();
+    symlink("a\u{202e}b", ws.join("link/to/bidi")).unwrap();
+    House { _root: dir, root }
+}
+
+fn check(house: &House, text: &str, expected: Result<(&str, bool, PathCare), &str>) {
+    let (ws, home) = (house.root.join("ws"), house.root.join("home"));
+    let text = text.replace("{R}", house.root.to_str().unwrap());
+    let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
+    let got = match &got {
+        Ok(path) => Ok((path.path.clone(), path.in_workspace, path.care)),
+        Err(refusal) => Err(refusal.code),
+    };
+    let expected = expected.map(|(path, inside, care)| {
+        let path = if path.starts_with('/') { PathBuf::from(path) } else { house.root.join(path) };
+        (path, inside, care)
+    });
+    assert_eq!(got, expected, "{text}");
+}
+
+#[test]
+fn paths_resolve_to_the_object_the_kernel_would_open() {
+    use PathCare::{AutoExecuted, Ordinary, Protected};
+    let house = house();
+    for (text, expected) in [
+        ("src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
+        ("./src/../src//main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
+        ("{R}/ws/src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
+        ("lib/x.txt", Ok(("ws/real/x.txt", true, Ordinary))),
+        ("new/deep/file", Ok(("ws/new/deep/file", true, Ordinary))),
+        ("new/../a", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("..", Ok(("", false, Ordinary))),
+        ("../out/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("src/../../out/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("a", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("dangling", Ok(("out/new.txt", false, Ordinary))),
+        ("outdir/../x", Ok(("x", false, Ordinary))),
+        ("outdir/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("notes.txt", Ok(("ws/.agentd/policy.toml", true, Protected))),
+        ("~/.bashrc", Ok(("home/.bashrc", false, AutoExecuted))),
+        ("$HOME/x", Ok(("ws/$HOME/x", true, Ordinary))),
+        ("a~/x", Ok(("ws/a~/x", true, Ordinary))),
+        ("...", Ok(("ws/...", true, Ordinary))),
+        ("/proc/cpuinfo", Ok(("/proc/cpuinfo", false, AutoExecuted))),
+        ("loop", Err("too_many_links")),
+        ("src/main.rs/x", Err("not_a_directory")),
+        ("src/main.rs\0.png", Err("bad_path")),
+        ("src/\u{202e}x", Err("bad_path")),
+        ("a\nb", Err("bad_path")),
+        ("", Err("bad_path")),
+        ("/proc/self/environ", Err("magic_path")),
+        ("/proc/1/environ", Err("magic_path")),
+        ("/proc/self/fd/3", Err("magic_path")),
+        ("/dev/fd/0", Err("magic_path")),
+        ("/dev/stdin", Err("magic_path")),
+        ("/dev/zero", Err("not_a_regular_file")),
+        ("src/main.rs/", Err("not_a_directory")),
+        ("src/new/", Err("is_a_directory")),
+        ("src/", Ok(("ws/src", true, Ordinary))),
+        ("~root/x", Ok(("ws/~root/x", true, Ordinary))),
+        ("%2e%2e/x", Ok(("ws/%2e%2e/x", true, Ordinary))),
+        ("file:///etc/passwd", Ok(("ws/file:/etc/passwd", true, Ordinary))),
+        ("link/to/bidi", Err("bad_path")),
+    ] {
+        check(&house, text, expected);
+    }
+}
+
+#[test]
+fn a_workspace_that_was_replaced_by_a_link_is_not_the_workspace() {
+    let house = house();
+    fs::rename(house.root.join("ws"), house.root.join("ws.old")).unwrap();
+    symlink(house.root.join("out"), house.root.join("ws")).unwrap();
+    check(&house, "secret.txt", Ok(("out/secret.txt", false, PathCare::Secret)));
+}
+
+impl House {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["ws", "home", "out"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        House { _root: dir, root }
+    }
+
+    fn ws(&self) -> PathBuf {
+        self.root.join("ws")
+    }
+
+    fn put(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.root.join(path)).unwrap()
+    }
+
+    fn jail(&self) -> Jail {
+        Jail::open(&[self.ws()], &self.root.join("home"), &[])
+    }
+
+    fn edit(&self, path: &str) -> Held {
+        self.jail().decide(path, &self.ws(), Access::Edit).unwrap()
+    }
+
+    fn care(&self, path: &str, access: Access) -> PathCare {
+        self.jail().decide(path, &self.ws(), access).unwrap().care
+    }
+}
+
+fn call() -> CallId {
+    Mint::new(1, Seed(7)).call()
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T, crate::tools::Refusal>) -> &'static str {
+    result.unwrap_err().code
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_a_killed_call_left_is_removed_and_nothing_else() {
+    let house = House::new();
+    let (mine, theirs) = (format!(".agentd-tmp-{}", call()), ".agentd-tmp-somebody");
+    house.put(&format!("ws/{mine}"), "half");
+    house.put(&format!("ws/{theirs}"), "theirs");
+    house.edit("a").remove_temp(call());
+    assert_eq!(names(&house.ws()), [theirs]);
+    house.edit("no/such/folder").remove_temp(call());
+}
+
+#[test]
+fn a_file_is_replaced_whole_keeps_its_mode_and_leaves_no_temporary_file() {
+    let house = House::new();
+    let path = house.put("ws/a.sh", "old");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
+    let held = house.edit("a.sh");
+    let before = held.load().unwrap().unwrap();
+    let stamp = held.replace(call(), Some(&before), b"new").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!((meta.mode() & 0o7777, Stamp::of(&meta)), (0o751, stamp));
+    assert_eq!(names(&house.ws()), ["a.sh"]);
+}
+
+#[test]
+fn a_link_that_was_named_stays_and_leads_to_the_new_content() {
+    let house = House::new();
+    house.put("ws/real/a", "old");
+    symlink("real/a", house.ws().join("a")).unwrap();
+    let held = house.edit("a");
+    let before = held.load().unwrap().unwrap();
+    held.replace(call(), Some(&before), b"new").unwrap();
+    assert!(house.ws().join("a").is_symlink());
+    assert_eq!(house.read("ws/real/a"), "new");
+}
+
+#[test]
+fn a_new_file_gets_its_folders_and_one_that_appeared_is_not_touched() {
+    let house = House::new();
+    let (first, second) = (house.edit("x/y/z.txt"), house.edit("x/y/z.txt"));
+    first.replace(call(), None, b"1").unwrap();
+    assert_eq!(house.read("ws/x/y/z.txt"), "1");
+    assert_eq!(code(second.replace(call(), None, b"2")), "file_changed");
+    assert_eq!(house.read("ws/x/y/z.txt"), "1");
+    assert_eq!(names(&house.ws().join("x/y")), ["z.txt"]);
+}
+
+#[test]
+fn content_that_changed_in_between_is_not_overwritten_nor_removed() {
+    let house = House::new();
+    house.put("ws/a", "one");
+    let held = house.edit("a");
+    let before = held.load().unwrap().unwrap();
+    house.put("ws/a", "two");
+    assert_eq!(code(held.replace(call(), Some(&before), b"mine")), "file_changed");
+    assert_eq!(code(held.remove(&before)), "file_changed");
+    assert_eq!((house.read("ws/a").as_str(), names(&house.ws())), ("two", vec!["a".to_owned()]));
+    let held = house.edit("a");
+    held.remove(&held.load().unwrap().unwrap()).unwrap();
+    assert!(names(&house.ws()).is_empty());
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_not_replaced_either() {
+    if nix::unistd::geteuid().is_root() {
+        eprintln!("SKIPPED: root may write every file");
+        return;
+    }
+    let house = House::new();
+    let path = house.put("ws/a", "one");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let held = house.edit("a");
+    let before = held.load().unwrap().unwrap();
+    assert_eq!(code(held.replace(call(), Some(&before), b"mine")), "permission_denied");
+    assert_eq!(house.read("ws/a"), "one");
+}
+
+/// A change on the disk, by its name.
+type Change = (&'static str, fn(&House));
+
+/// What another process may do to `ws/d/f` between judging and opening.
+const CHANGES: &[Change] = &[
+    ("the file becomes a link", |house| {
+        fs::remove_file(house.root.join("ws/d/f")).unwrap();
+        symlink(house.root.join("out/d/f"), house.root.join("ws/d/f")).unwrap();
+    }),
+    ("another file takes its place", |house| {
+        fs::rename(house.root.join("out/d/f"), house.root.join("ws/d/f")).unwrap();
+        house.put("out/d/f", "theirs");
+    }),
+    ("a hard link takes its place", |house| {
+        fs::remove_file(house.root.join("ws/d/f")).unwrap();
+        fs::hard_link(house.root.join("out/d/f"), house.root.join("ws/d/f")).unwrap();
+    }),
+    ("the folder becomes a link", |house| {
+        fs::rename(house.root.join("ws/d"), house.root.join("ws/old")).unwrap();
+        symlink(house.root.join("out/d"), house.root.join("ws/d")).unwrap();
+    }),
+    ("the folder moves out", |house| {
+        fs::rename(house.root.join("ws/d"), house.root.join("out/moved")).unwrap();
+    }),
+    ("another folder takes its place", |house| {
+        fs::rename(house.root.join("ws/d"), house.root.join("ws/old")).unwrap();
+        fs::rename(house.root.join("out/d"), house.root.join("ws/d")).unwrap();
+        fs::create_dir(house.root.join("out/d")).unwrap();
+        house.put("out/d/f", "theirs");
+    }),
+    ("the workspace becomes a link", |house| {
+        fs::rename(house.root.join("ws"), house.root.join("old")).unwrap();
+        symlink(house.root.join("out"), house.root.join("ws")).unwrap();
+    }),
+    ("another folder becomes the workspace", |house| {
+        fs::rename(house.root.join("ws"), house.root.join("old")).unwrap();
+        fs::rename(house.root.join("out"), house.root.join("ws")).unwrap();
+        house.put("out/d/f", "theirs");
+    }),
+    ("a new workspace holds a link", |house| {
+        fs::rename(house.root.join("ws"), house.root.join("old")).unwrap();
+        fs::create_dir(house.root.join("ws")).unwrap();
+        symlink(house.root.join("out/d"), house.root.join("ws/d")).unwrap();
+    }),
+    ("the file becomes a pipe", |house| {
+        fs::remove_file(house.root.join("ws/d/f")).unwrap();
+        nix::unistd::mkfifo(&house.root.join("ws/d/f"), Mode::S_IRWXU).unwrap();
+    }),
+    ("the file goes", |house| fs::remove_file(house.root.join("ws/d/f")).unwrap()),
+];
+
+fn raced() -> House {
+    let house = House::new();
+    house.put("ws/d/f", "mine");
+    house.put("out/d/f", "theirs");
+    house
+}
+
+#[test]
+fn what_is_read_is_what_was_judged_or_nothing() {
+    use std::io::Read as _;
+    for (name, change) in CHANGES {
+        let house = raced();
+        let held = house.jail().decide("d/f", &house.ws(), Access::Read).unwrap();
+        change(&house);
+        if let Ok((mut file, _)) = held.open() {
+            let mut text = String::new();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "mine", "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_goes_where_it_was_judged_to_go_or_nowhere() {
+    for (name, change) in CHANGES {
+        for new in [false, true] {
+            let house = raced();
+            let held = house.edit(if new { "d/new" } else { "d/f" });
+            let before = held.load().unwrap();
+            change(&house);
+            let result = held.replace(call(), before.as_ref(), b"written");
+            assert_eq!(house.read("out/d/f"), "theirs", "{name}");
+            assert!(!house.root.join("out/d/new").exists(), "{name}");
+            // Changes that touch only the file leave the way open for its neighbour.
+            let may_pass = new && name.contains("file") || name.contains("hard link");
+            assert!(result.is_err() || (new && may_pass), "{name}: {result:?}");
+            if let Err(refusal) = &result {
+                assert!(
+                    ["target_changed", "file_changed", "not_a_regular_file"].contains(&refusal.code),
+                    "{name}: {refusal:?}"
+                );
+            }
+            for folder in ["ws/d", "ws/old", "out/moved", "out/d", "old/d"] {
+                let Ok(entries) = fs::read_dir(house.root.join(folder)) else { continue };
+                let left =
+                    entries.flatten().any(|e| e.file_name().to_string_lossy().starts_with(".agentd-tmp"));
+                assert!(!left, "{name}: a temporary file is left in {folder}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_removed_is_what_was_judged_or_nothing() {
+    for (name, change) in CHANGES {
+        let house = raced();
+        let held = house.edit("d/f");
+        let before = held.load().unwrap().unwrap();
+        change(&house);
+        assert!(held.remove(&before).is_err(), "{name}");
+        assert_eq!(house.read("out/d/f"), "theirs", "{name}");
+    }
+}
+
+#[test]
+fn a_workspace_is_the_folder_that_the_session_began_in() {
+    // A link, or another folder, in its place.
+    for (name, change) in &CHANGES[6..9] {
+        let house = raced();
+        let jail = house.jail();
+        change(&house);
+        match jail.decide("d/f", &house.ws(), Access::Read) {
+            Ok(held) => assert!(!held.in_workspace, "{name}"),
+            Err(refusal) => assert_eq!(refusal.code, "workspace_replaced", "{name}"),
+        }
+    }
+    // Removed and made anew: the session may go on, by taking hold again.
+    let house = raced();
+    let jail = house.jail();
+    fs::remove_dir_all(house.ws()).unwrap();
+    house.put("ws/d/f", "new");
+    assert!(!jail.is_current());
+    assert!(house.jail().decide("d/f", &house.ws(), Access::Read).unwrap().in_workspace);
+}
+
+#[test]
+fn folders_that_are_missing_are_made_where_they_were_judged_to_lie() {
+    let house = House::new();
+    let held = house.edit("new/deep/file");
+    symlink(house.root.join("out"), house.ws().join("new")).unwrap();
+    assert_eq!(code(held.replace(call(), None, b"x")), "target_changed");
+    let held = house.edit("other/deep/file");
+    fs::create_dir(house.ws().join("other")).unwrap();
+    held.replace(call(), None, b"x").unwrap();
+    assert_eq!(house.read("ws/other/deep/file"), "x");
+    assert!(names(&house.root.join("out")).is_empty());
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let house = House::new();
+    nix::unistd::mkfifo(&house.ws().join("pipe"), Mode::S_IRWXU).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(house.ws().join("sock")).unwrap();
+    symlink("pipe", house.ws().join("link")).unwrap();
+    for path in ["pipe", "sock", "link", "/dev/zero", "/dev/null", "/dev/tty"] {
+        for access in [Access::Read, Access::Edit] {
+            let decided = house.jail().decide(path, &house.ws(), access);
+            assert_eq!(code(decided), "not_a_regular_file", "{path}");
+        }
+    }
+    let jail = house.jail();
+    let decide = |path: &str| jail.decide(path, &house.ws(), Access::Read).unwrap();
+    assert_eq!(code(decide(".").open()), "is_a_directory");
+    assert_eq!(code(decide("none").open()), "file_not_found");
+}
+
+#[test]
+fn of_a_file_with_several_names_the_most_delicate_one_counts() {
+    let house = House::new();
+    for (file, access, expected) in [
+        ("home/.ssh/id_rsa", Access::Read, PathCare::Secret),
+        ("home/.bashrc", Access::Edit, PathCare::AutoExecuted),
+        ("home/.config/agentd/config.toml", Access::Edit, PathCare::Protected),
+        ("ws/.git/config", Access::Edit, PathCare::Protected),
+        ("ws/.git/hooks/pre-commit", Access::Edit, PathCare::Protected),
+        ("ws/.agentd/policy.toml", Access::Edit, PathCare::Protected),
+        ("ws/deep/er/.env", Access::Read, PathCare::Secret),
+        ("ws/src/main.rs", Access::Read, PathCare::Ordinary),
+        ("ws/src/lib.rs", Access::Edit, PathCare::Ordinary),
+        ("out/anything", Access::Read, PathCare::HardLinked),
+        ("out/something", Access::Edit, PathCare::HardLinked),
+    ] {
+        let path = house.put(file, "x");
+        let link = house.ws().join("innocent.txt");
+        fs::hard_link(&path, &link).unwrap();
+        assert_eq!(house.care("innocent.txt", access), expected, "{file}");
+        fs::remove_file(link).unwrap();
+    }
+    // Package managers link from their store: that alone raises no question, credentials do.
+    let (stored, key) = (house.put("out/store/x.js", "x"), house.put("home/.netrc", "x"));
+    fs::create_dir_all(house.ws().join("node_modules/a")).unwrap();
+    fs::hard_link(stored, house.ws().join("node_modules/a/x.js")).unwrap();
+    fs::hard_link(key, house.ws().join("node_modules/a/y.js")).unwrap();
+    assert_eq!(house.care("node_modules/a/x.js", Access::Read), PathCare::Ordinary);
+    assert_eq!(house.care("node_modules/a/y.js", Access::Read), PathCare::Secret);
+}
+
+#[test]
+fn the_other_names_of_a_hard_linked_file_keep_their_content() {
+    let house = House::new();
+    let outside = house.put("out/theirs", "theirs");
+    fs::hard_link(&outside, house.ws().join("mine")).unwrap();
+    let held = house.edit("mine");
+    let before = held.load().unwrap().unwrap();
+    held.replace(call(), Some(&before), b"new").unwrap();
+    assert_eq!((house.read("ws/mine").as_str(), house.read("out/theirs").as_str()), ("new", "theirs"));
+}
+
+#[test]
+fn a_repository_is_known_whatever_it_is_called() {
+    let house = House::new();
+    house.put("ws/.git", "gitdir: ../out/store\n");
+    house.put("out/store/config", "");
+    for path in
+        ["evil/HEAD", "evil/objects/x", "evil/refs/x", "evil/config", "plain/config", "hooks/pre-commit"]
+    {
+        house.put(&format!("ws/{path}"), "");
+    }
+    for (path, expected) in [
+        (".git", PathCare::Protected),
+        ("../out/store/config", PathCare::Protected),
+        ("../out/store/hooks/post-checkout", PathCare::Protected),
+        ("evil/config", PathCare::Protected),
+        ("evil/hooks/pre-commit", PathCare::Protected),
+        ("plain/config", PathCare::Ordinary),
+        ("hooks/pre-commit", PathCare::Ordinary),
+    ] {
+        assert_eq!(house.care(path, Access::Edit), expected, "{path}");
+    }
+}

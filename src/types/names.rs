@@ -1,0 +1,111 @@
+//! Names of files as people and file systems take them: which characters nobody sees, and which
+//! spellings some file systems treat as the same name.
+//!
+//! Sources: the Unicode property Default_Ignorable_Code_Point (DerivedCoreProperties.txt), which
+//! file systems with case folding leave out (Linux `utf8n`, HFS+); the rules of Windows for trailing
+//! dots and blanks, streams and short names, as git's `is_ntfs_dotgit` has them (CVE-2014-9390).
+
+/// Whether a person does not see the character where it stands: controls, and characters that
+/// format text or change its direction. No path or name that is shown may hold one.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The name as the most forgiving file system would compare it: case, combining marks, characters
+/// that may be ignored, wide letters, trailing dots and blanks and a stream do not count.
+#[must_use]
+pub fn fold(name: &str) -> String {
+    if name.is_ascii() {
+        return end(name.to_ascii_lowercase());
+    }
+    let folded = name
+        .chars()
+        .map(narrow)
+        .flat_map(char::to_lowercase)
+        .filter(|c| !is_ignored(*c))
+        .map(|c| match c {
+            // The long s, the dotless i and the Kelvin sign (by its lower case) are letters of ASCII
+            // to some tables.
+            '\u{17f}' => 's',
+            '\u{131}' => 'i',
+            c => c,
+        })
+        .collect();
+    end(folded)
+}
+
+/// What Windows leaves out at the end of a name.
+fn end(mut name: String) -> String {
+    if let Some(stream) = name.find(':').filter(|at| *at > 0) {
+        name.truncate(stream);
+    }
+    let kept = name.trim_end_matches(['.', ' ']).len();
+    if kept > 0 {
+        name.truncate(kept);
+    }
+    name
+}
+
+/// Letters of full width are the letters.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        c => c,
+    }
+}
+
+fn is_ignored(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}'
+        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}')
+        || is_hidden(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_that_some_file_system_takes_for_the_same_name_fold_together() {
+        for (name, expected) in [
+            (".git", ".git"),
+            (".GIT", ".git"),
+            (".g\u{130}t", ".git"),
+            (".g\u{131}t", ".git"),
+            (".g\u{200c}it", ".git"),
+            (".gi\u{fe0f}t", ".git"),
+            (".git\u{301}", ".git"),
+            ("\u{ff0e}\u{ff27}\u{ff49}\u{ff54}", ".git"),
+            (".git ", ".git"),
+            (".git...", ".git"),
+            (".git::$INDEX_ALLOCATION", ".git"),
+            (".\u{17f}\u{17f}h", ".ssh"),
+            ("hoo\u{212a}s", "hooks"),
+            ("..", ".."),
+            ("...", "..."),
+            (" ", " "),
+            (":", ":"),
+            ("été", "été"),
+        ] {
+            assert_eq!(fold(name), expected, "{name:?}");
+        }
+        assert_eq!(fold("e\u{301}"), "e");
+    }
+
+    #[test]
+    fn hidden_characters_are_those_that_nobody_sees() {
+        for c in ['\0', '\n', '\u{7f}', '\u{85}', '\u{202e}', '\u{200b}', '\u{feff}', '\u{2028}', '\u{e0041}']
+        {
+            assert!(is_hidden(c), "{c:?}");
+        }
+        for c in ['a', ' ', 'é', '你', '😀', '\u{fe0f}', '\u{301}', '\u{a0}'] {
+            assert!(!is_hidden(c), "{c:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A few facts of a repository for the prompt (Q11). Git is asked only in a trusted folder, and even then
+//! so that nothing the repository says is run: no hooks, no monitor, no pager, no signature, no
+//! external diff, no network, no prompt.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::process::Command;
+
+use crate::proc;
+
+/// All facts together, in characters.
+const MOST: usize = 2_000;
+/// Bytes read of one answer.
+const ANSWER: u64 = 16 << 10;
+/// How long git may take; a large repository then goes without that fact.
+const WITHIN: Duration = Duration::from_secs(3);
+
+/// What stands before every command. <https://git-scm.com/docs/git-config>
+const CAREFUL: [&str; 26] = [
+    "--no-optional-locks",
+    "--no-pager",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.pager=cat",
+    "-c",
+    "core.sshCommand=false",
+    "-c",
+    "core.askPass=",
+    "-c",
+    "credential.helper=",
+    "-c",
+    "diff.external=",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "safe.bareRepository=explicit",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "status.submoduleSummary=false",
+];
+
+/// The facts as text, or nothing where git has nothing to say. Cancel-safe: commands end with it.
+pub(super) async fn facts(cwd: &Path) -> Option<String> {
+    let (branch, default, status, log, user) = tokio::join!(
+        ask(cwd, &["symbolic-ref", "--short", "-q", "HEAD"]),
+        ask(cwd, &["symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD"]),
+        ask(cwd, &["status", "--short", "--ignore-submodules=all"]),
+        ask(cwd, &["log", "-5", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%h %s"]),
+        ask(cwd, &["config", "--get", "user.name"]),
+    );
+    // Not even that: no git here, or none that wants to speak.
+    status.as_ref()?;
+    let mut text = String::from("\n\n# Git at the start of the session");
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            text.push_str(&format!("\n- {name}: {value}"));
+        }
+    };
+    line("Branch", branch);
+    line("Default branch", default);
+    line("User", user);
+    let several = |name: &str, value: Option<String>| {
+        let value = value.filter(|value| !value.is_empty());
+        value.map(|value| format!("\n- {name}:\n{value}")).unwrap_or_default()
+    };
+    let clean = status.as_deref() == Some("");
+    text.push_str(if clean { "\n- Status: clean" } else { "" });
+    // The log first: a long status is what may be cut.
+    let rest = several("Last commits", log) + &several("Status", status);
+    text.push_str(&rest);
+    Some(cut(text))
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}\n[cut: there is more; ask git]", &text[..end]),
+        None => text,
+    }
+}
+
+/// What git says, without its last newline; nothing if it fails or takes too long.
+async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
+    let mut command = Command::new("git");
+    command.args(CAREFUL).arg("-C").arg(cwd).args(what);
+    command.env_clear();
+    for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+        .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")])
+        .envs([("GIT_NO_LAZY_FETCH", "1"), ("GIT_PAGER", "cat"), ("GIT_ASKPASS", "false"), ("SSH_ASKPASS", "false")])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut child = proc::spawn(&mut command).ok()?;
+    let out = child.stdout.take()?;
+    let answer = async {
+        let mut bytes = Vec::new();
+        out.take(ANSWER).read_to_end(&mut bytes).await.ok()?;
+        if bytes.len() as u64 == ANSWER {
+            // Enough: the rest is cut anyway.
+            child.start_kill().ok()?;
+            child.wait().await.ok()?;
+        } else if !child.wait().await.ok()?.success() {
+            return None;
+        }
+        // Names of files and people may hold anything.
+        let text = String::from_utf8_lossy(&bytes);
+        let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        Some(text.trim_end().to_owned())
+    };
+    tokio::time::timeout(WITHIN, answer).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(folder: &Path, args: &[&str]) -> bool {
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(folder).args(["-c", "user.name=Ann", "-c", "user.email=a@b"]).args(args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    #[tokio::test]
+    async fn facts_are_told_and_nothing_of_the_repository_is_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().canonicalize().expect("resolved");
+        if !git(&path, &["init", "-q", "-b", "trunk"]) {
+            eprintln!("SKIPPED: there is no git");
+            return;
+        }
+        std::fs::write(path.join("a.txt"), "one\n").expect("written");
+        assert!(git(&path, &["add", "."]) && git(&path, &["commit", "-q", "-m", "the first"]));
+        std::fs::write(path.join("new file"), "x").expect("written");
+        let pwned = path.join("pwned");
+        let touch = format!("touch {}", pwned.display());
+        for (key, value) in [
+            ("core.fsmonitor", touch.as_str()),
+            ("core.pager", &touch),
+            ("diff.external", &touch),
+            ("log.showSignature", "true"),
+            ("gpg.program", &touch),
+            ("core.sshCommand", &touch),
+            ("core.hooksPath", path.to_str().expect("text")),
+        ] {
+            assert!(git(&path, &["config", key, value]), "{key}");
+        }
+        std::fs::write(path.join("post-index-change"), format!("#!/bin/sh\n{touch}\n")).expect("written");
+        let facts = facts(&path).await.expect("facts");
+        assert!(facts.contains("Branch: trunk") && facts.contains("the first"), "{facts}");
+        assert!(facts.contains("?? \"new file\"") || facts.contains("?? new file"), "{facts}");
+        assert!(!pwned.exists(), "something of the repository was run");
+    }
+
+    #[tokio::test]
+    async fn a_long_status_is_cut_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().canonicalize().expect("resolved");
+        if !git(&path, &["init", "-q"]) {
+            eprintln!("SKIPPED: there is no git");
+            return;
+        }
+        for n in 0..400 {
+            std::fs::write(path.join(format!("a-file-with-a-long-name-{n}")), "").expect("written");
+        }
+        let facts = facts(&path).await.expect("facts");
+        assert!(facts.chars().count() < MOST + 60 && facts.contains("[cut"), "{}", facts.len());
+    }
+
+    #[tokio::test]
+    async fn where_there_is_no_repository_nothing_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(facts(folder.path()).await, None);
+    }
+}

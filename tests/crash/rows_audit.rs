@@ -1,0 +1,70 @@
+//! C24: a grant and its row in the audit log.
+
+use serde_json::json;
+
+use super::invariants::{Journals, decisions};
+use super::matrix_ways;
+use super::pilot::Pilot;
+use super::story::{Story, bash};
+use crate::support::daemon::{House, Way};
+use crate::support::model_server::Step;
+
+matrix_ways! {
+    c24_a_grant_that_was_not_committed_is_in_neither_place => c24_deciding,
+    c24_a_grant_that_was_committed_is_in_both => c24_decided,
+}
+
+const GRANT: &str = "Bash(touch two)";
+
+/// Two calls are asked for; the second is granted for the session, and the daemon dies.
+async fn grants(story: &mut Story) -> (Pilot, Journals) {
+    story.house.models.push(Step::calls([bash("touch one"), bash("touch two")]));
+    story.house.models.push(Step::text("Done."));
+    let pilot = story.session().await;
+    let mut log = pilot.log(0).await.expect("it lives");
+    pilot.submit("go", "k").await;
+    log.wait_for("permission.requested").await;
+    let second = log.wait_for("permission.requested").await;
+    let answer = json!({"decision": "allow", "scope": "session", "grant": GRANT});
+    assert_eq!(pilot.approve(&second, answer).await, None, "nothing is acknowledged");
+    let journals = story.crashed().await;
+    (pilot, journals)
+}
+
+fn granted(journals: &Journals, pilot: &Pilot) -> usize {
+    journals[&pilot.session].values().filter(|event| event["grant"] == GRANT).count()
+}
+
+async fn rows(story: &Story) -> usize {
+    let rows = decisions(&story.database()).await;
+    rows.iter().filter(|row| row["rule"] == GRANT && row["kind"] == "permission").count()
+}
+
+async fn c24_deciding(way: Way) {
+    let mut story = Story::begin(House::plan(), "C24.deciding", way).await;
+    let (pilot, journals) = grants(&mut story).await;
+    assert_eq!((granted(&journals, &pilot), rows(&story).await), (0, 0), "neither");
+    story.restart().await;
+    let (session, mut log) = story.look(&pilot).await;
+    assert_eq!(session.pending().await.len(), 2, "both are asked for again");
+    for _ in 0..2 {
+        let asked = log.wait_for("permission.requested").await;
+        session.allow(&asked).await;
+    }
+    log.turn_ends("success").await;
+    story.ends_well().await;
+}
+
+async fn c24_decided(way: Way) {
+    let mut story = Story::begin(House::plan(), "C24.decided", way).await;
+    let (pilot, journals) = grants(&mut story).await;
+    assert_eq!((granted(&journals, &pilot), rows(&story).await), (1, 1), "both");
+    story.restart().await;
+    let (session, mut log) = story.look(&pilot).await;
+    let pending = session.pending().await;
+    assert_eq!(pending.len(), 1, "it is not asked for again");
+    session.allow(&pending[0]).await;
+    log.turn_ends("success").await;
+    assert_eq!(rows(&story).await, 1, "and not written again");
+    story.ends_well().await;
+}

@@ -1,0 +1,233 @@
+//! OpenAI Responses as the test's model server speaks it: what it demands of a request, and an
+//! answer's bytes.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::model_rules::{Verdict, filled, list, object, only, rule};
+use super::model_script::Step;
+use super::model_wire::{Event, call_id, halves, usage};
+
+/// Answers the server keeps, by their id: the calls that wait for a result.
+pub type Kept = HashMap<String, Vec<String>>;
+
+/// The word for an answer that is not kept (any more).
+pub const LOST: &str = "previous_response_not_found";
+
+/// Rules of Responses. The second kind of breach has a word of its own.
+pub fn check(body: &Value, kept: &Kept) -> Result<(), (&'static str, String)> {
+    check_fields(body).map_err(|text| ("invalid_request_error", text))?;
+    let owed = match body.get("previous_response_id").and_then(Value::as_str) {
+        None => Vec::new(),
+        Some(id) => match kept.get(id) {
+            Some(calls) => calls.clone(),
+            None => {
+                let text = format!("Previous response with id '{id}' not found.");
+                return Err((LOST, text));
+            }
+        },
+    };
+    check_input(body, owed).map_err(|text| ("invalid_request_error", text))
+}
+
+fn check_fields(body: &Value) -> Verdict {
+    let fields = object(body, "the request")?;
+    only(
+        fields,
+        "the request",
+        &[
+            "model",
+            "stream",
+            "store",
+            "previous_response_id",
+            "instructions",
+            "max_output_tokens",
+            "include",
+            "tools",
+            "input",
+            "reasoning",
+            "temperature",
+            "top_p",
+        ],
+    )?;
+    filled(fields, "model", "the request")?;
+    rule(
+        fields.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16)),
+        "max_output_tokens must be at least 16",
+    )?;
+    for kind in fields.get("include").map_or(Ok(&[][..]), |include| list(include, "include"))? {
+        rule(kind == "reasoning.encrypted_content", format!("include: unknown value {kind}"))?;
+        rule(body["store"] == false, "encrypted reasoning is for requests with store: false")?;
+    }
+    for tool in fields.get("tools").map_or(Ok(&[][..]), |tools| list(tools, "tools"))? {
+        let tool = object(tool, "a tool")?;
+        only(tool, "a tool", &["type", "name", "description", "parameters", "strict"])?;
+        rule(tool.get("type").is_some_and(|kind| kind == "function"), "a tool must be of type function")?;
+        filled(tool, "name", "a tool")?;
+    }
+    Ok(())
+}
+
+fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
+    let items = list(&body["input"], "input")?;
+    rule(!items.is_empty(), "input must not be empty")?;
+    let mut seen = owed.clone();
+    for (at, item) in items.iter().enumerate() {
+        let place = format!("input[{at}]");
+        let item = object(item, &place)?;
+        match filled(item, "type", &place)? {
+            "message" => {
+                only(item, &place, &["type", "role", "content"])?;
+                let role = filled(item, "role", &place)?;
+                rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
+                for part in list(item.get("content").unwrap_or(&Value::Null), &place)? {
+                    let part = object(part, &place)?;
+                    let kind = filled(part, "type", &place)?;
+                    match (role, kind) {
+                        ("user", "input_text") | ("assistant", "output_text") => {
+                            only(part, &place, &["type", "text"])?;
+                            filled(part, "text", &place)?;
+                        }
+                        ("user", "input_image") => only(part, &place, &["type", "image_url", "detail"])?,
+                        ("user", "input_file") => only(part, &place, &["type", "filename", "file_data"])?,
+                        _ => return Err(format!("{place}: {kind} has no place in a message of the {role}")),
+                    }
+                }
+            }
+            "reasoning" => {
+                only(item, &place, &["type", "id", "summary", "encrypted_content"])?;
+                filled(item, "id", &place)?;
+                filled(item, "encrypted_content", &place)?;
+                list(item.get("summary").unwrap_or(&Value::Null), &place)?;
+                let next = items.get(at + 1).map_or("nothing", |item| item["type"].as_str().unwrap_or("?"));
+                let is_own = items.get(at + 1).is_some_and(|item| item["role"] != "user");
+                rule(
+                    is_own && matches!(next, "message" | "function_call" | "reasoning"),
+                    format!("{place}: reasoning without what it led to, followed by {next}"),
+                )?;
+            }
+            "function_call" => {
+                only(item, &place, &["type", "call_id", "name", "arguments"])?;
+                let id = filled(item, "call_id", &place)?.to_owned();
+                filled(item, "name", &place)?;
+                let arguments = filled(item, "arguments", &place)?;
+                rule(
+                    serde_json::from_str::<serde_json::Map<String, Value>>(arguments).is_ok(),
+                    format!("{place}: arguments must be the text of an object, not {arguments:?}"),
+                )?;
+                rule(!seen.contains(&id), format!("{place}: call_id {id} was used before"))?;
+                seen.push(id.clone());
+                owed.push(id);
+            }
+            "function_call_output" => {
+                only(item, &place, &["type", "call_id", "output"])?;
+                filled(item, "output", &place)?;
+                let id = filled(item, "call_id", &place)?;
+                let at = owed.iter().position(|owed| owed == id);
+                let Some(at) = at else { return Err(format!("{place}: no open call {id} ({owed:?})")) };
+                owed.remove(at);
+            }
+            other => return Err(format!("{place}: unknown type {other}")),
+        }
+    }
+    rule(owed.is_empty(), format!("calls {owed:?} were not answered"))?;
+    let last = &items[items.len() - 1];
+    rule(
+        last["type"] == "function_call_output" || last["role"] == "user",
+        "the last item must be the user's or an output",
+    )
+}
+
+/// The calls of an answer, which a request that continues it owes results for.
+pub fn calls_of(step: &Step, number: usize) -> Vec<String> {
+    (0..step.calls.len()).map(|n| call_id(number, n)).collect()
+}
+
+pub fn response_id(number: usize) -> String {
+    format!("resp_{number}")
+}
+
+fn items(step: &Step, number: usize, encrypted: bool) -> Vec<Value> {
+    let mut items = Vec::new();
+    if !step.thinking.is_empty() {
+        let mut item = json!({"type":"reasoning","id":format!("rs_{number}"),
+            "summary":[{"type":"summary_text","text":step.thinking.concat()}]});
+        if encrypted {
+            item["encrypted_content"] = json!(format!("sealed_{number}"));
+        }
+        items.push(item);
+    }
+    if !step.text.is_empty() {
+        items.push(json!({"type":"message","id":format!("msg_{number}"),"role":"assistant",
+            "status":"completed","content":[{"type":"output_text","text":step.text.concat(),"annotations":[]}]}));
+    }
+    for (n, (tool, input)) in step.calls.iter().enumerate() {
+        items.push(json!({"type":"function_call","id":format!("fc_{number}_{n}"),"status":"completed",
+            "call_id":call_id(number, n),"name":tool,"arguments":input.to_string()}));
+    }
+    items
+}
+
+/// The answer in one body.
+pub fn body(step: &Step, number: usize, request: &Value) -> Value {
+    let encrypted = request["include"].as_array().is_some_and(|include| !include.is_empty());
+    let (input, output) = usage(step);
+    let reason = step.stop.as_deref();
+    json!({"id":response_id(number),"object":"response","model":"scripted","error":null,
+        "status": if reason.is_some() { "incomplete" } else { "completed" },
+        "incomplete_details": reason.map(|reason| json!({"reason":reason})),
+        "output":items(step, number, encrypted),
+        "usage":{"input_tokens":input,"input_tokens_details":{"cached_tokens":0},"output_tokens":output,
+            "output_tokens_details":{"reasoning_tokens":0},"total_tokens":input + output}})
+}
+
+/// The answer as a stream.
+pub fn stream(step: &Step, number: usize, request: &Value) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut sequence = 0;
+    let mut send = |mut event: Value, is_delta: bool| {
+        event["sequence_number"] = json!(sequence);
+        sequence += 1;
+        let kind = event["type"].as_str().expect("a type");
+        events.push(Event { bytes: format!("event: {kind}\ndata: {event}\n\n").into_bytes(), is_delta });
+    };
+    let whole = body(step, number, request);
+    let begun = json!({"id":response_id(number),"object":"response","status":"in_progress","output":[]});
+    send(json!({"type":"response.created","response":begun}), false);
+    send(json!({"type":"response.in_progress","response":begun}), false);
+    for (index, item) in whole["output"].as_array().expect("items").iter().enumerate() {
+        let mut bare = item.clone();
+        match item["type"].as_str() {
+            Some("reasoning") => bare["summary"] = json!([]),
+            Some("message") => bare["content"] = json!([]),
+            _ => bare["arguments"] = json!(""),
+        }
+        send(json!({"type":"response.output_item.added","output_index":index,"item":bare}), false);
+        let (kind, pieces) = match item["type"].as_str() {
+            Some("reasoning") => {
+                let part = json!({"type":"response.reasoning_summary_part.added","output_index":index,"summary_index":0});
+                send(part, false);
+                ("response.reasoning_summary_text.delta", step.thinking.clone())
+            }
+            Some("message") => ("response.output_text.delta", step.text.clone()),
+            _ => {
+                let input = serde_json::from_str(item["arguments"].as_str().expect("text")).expect("JSON");
+                ("response.function_call_arguments.delta", halves(&input).into())
+            }
+        };
+        for piece in pieces {
+            send(json!({"type":kind,"output_index":index,"content_index":0,"delta":piece}), true);
+        }
+        if step.break_off.is_none() || index + 1 < whole["output"].as_array().map_or(0, Vec::len) {
+            send(json!({"type":"response.output_item.done","output_index":index,"item":item}), false);
+        }
+    }
+    if let Some((kind, message)) = &step.break_off {
+        send(json!({"type":"error","code":kind,"message":message,"param":null}), false);
+        return events;
+    }
+    let end = if step.stop.is_some() { "response.incomplete" } else { "response.completed" };
+    send(json!({"type":end,"response":whole}), false);
+    events
+}
