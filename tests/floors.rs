@@ -48,7 +48,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
         ],
     ),
     // Not in a release: the doors of the fuzz targets.
-    ("fuzzing", 6, &["types", "engine", "model", "tools", "transport", "client"]),
+    ("fuzzing", 6, &["types", "engine", "judge", "model", "tools", "transport", "client"]),
 ];
 
 /// A program and the one folder that it calls.

@@ -339,6 +339,16 @@ pub static METHODS: &[Method] = &[
         reply: schema::<p::PermissionListReply>,
     },
     Method {
+        name: "permission.explain",
+        summary: "What rules would say of a call: judged from just the rules given, nothing runs.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ExplainParams>,
+        reply: schema::<p::ExplainReply>,
+    },
+    Method {
         name: "workspace.status",
         summary: "What of a folder hangs on its user's trust, and whether it is trusted as it is now.",
         unbuilt: &[],

@@ -1,14 +1,17 @@
 //! One `…Params` and one `…Reply` per method. Serialised forms are promises to strangers.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::types::audit::{AuditEntry, AuditHead};
 use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Origin};
 use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
-use crate::types::permission::{Decision, Mode, RuleKind, RuleScope, Scope};
+use crate::types::permission::{CommandPart, Decision, Mode, RuleKind, RuleScope, Scope, VerdictKind};
 use crate::types::session::{FileDiff, Item, OnRestart, PermissionRequest, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
@@ -795,6 +798,53 @@ pub struct PermissionListReply {
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+/// `permission.explain`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainParams {
+    /// The folder of the session that would call, absolute. It need not exist.
+    pub workspace: PathBuf,
+    /// The user's home folder, absolute; that of the daemon's user by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
+    /// The session's mode; `default` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Whether commands that only look pass without a rule; true by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_commands: Option<bool>,
+    /// Allow rules, for example `Bash(git status:*)`.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// Ask rules.
+    #[serde(default)]
+    pub ask: Vec<String>,
+    /// Deny rules.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// Bash, Read, Write, Edit, Delete or LS.
+    pub tool: String,
+    /// The call's input: `{command}`, `{file_path}`, for LS `{path}`.
+    pub input: Value,
+}
+
+/// Reply of `permission.explain`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainReply {
+    /// Allow, ask or deny.
+    pub verdict: VerdictKind,
+    /// The rule that decides, as written, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Why, for people.
+    pub reason: String,
+    /// Grants that would let this very call pass, narrowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+    /// For commands: what becomes of each simple command in the line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<CommandPart>,
 }
 
 /// `permission.audit`

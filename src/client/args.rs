@@ -166,6 +166,12 @@ pub enum Command {
         #[command(subcommand)]
         what: Option<AuditCommand>,
     },
+    /// Ask what permission rules would say
+    Permissions {
+        /// What to ask.
+        #[command(subcommand)]
+        what: PermissionsCommand,
+    },
     /// Start, stop and look at the daemon
     Daemon {
         /// What to do.
@@ -359,6 +365,44 @@ pub enum AuditCommand {
         #[arg(long, value_name = "ROW:HASH", value_parser = super::audit::head)]
         known: Option<AuditHead>,
     },
+}
+
+/// What to ask about permissions.
+#[derive(Debug, Subcommand)]
+pub enum PermissionsCommand {
+    /// Judge a command, or a path for a file tool, by just the rules given; nothing runs
+    Explain(ExplainArgs),
+}
+
+/// `agentctl permissions explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The command line; for a file tool the path
+    pub text: String,
+    /// Bash, Read, Write, Edit, Delete or LS
+    #[arg(long, default_value = "Bash")]
+    pub tool: String,
+    /// A rule that allows, for example "Bash(git status:*)"; may be given several times
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<String>,
+    /// A rule that asks
+    #[arg(long, value_name = "RULE")]
+    pub ask: Vec<String>,
+    /// A rule that denies
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
+    /// The session's folder; this one by default
+    #[arg(short, long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// default, accept_edits, plan, dont_ask or bypass
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Without the table of commands that only look
+    #[arg(long)]
+    pub no_safe_commands: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What to do with the daemon.

@@ -5,14 +5,14 @@ use std::io::Write as _;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::args::{AuditCommand, Cli, Command};
+use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
 use super::{
-    abort, answer, approve, attach, audit, backup, daemon, demo, diff, doctor, list, logs, rpc, rules,
-    submit, trust,
+    abort, answer, approve, attach, audit, backup, daemon, demo, diff, doctor, explain, list, logs, rpc,
+    rules, submit, trust,
 };
 use crate::api::params::ClientRole;
 
@@ -95,6 +95,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         }
         Command::Audit { session, since, json, what: None } => {
             audit::audit(&reach, session.as_deref(), since, json, out).await
+        }
+        Command::Permissions { what: PermissionsCommand::Explain(args) } => {
+            explain::explain(&reach, args, out).await
         }
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,

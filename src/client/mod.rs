@@ -23,6 +23,7 @@ mod edit;
 mod editor;
 pub mod escape;
 mod events;
+mod explain;
 mod failure;
 mod follow;
 #[cfg(any(test, feature = "fuzzing"))]

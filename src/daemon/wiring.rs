@@ -105,6 +105,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         main_model: config.models.main.clone(),
         mode: config.session.mode,
         safe_mode: config.session.safe_mode,
+        safe_commands: config.permissions.safe_commands,
         bypass,
         budgets: budgets(config),
         unattended_budgets: unattended_budgets(config),

@@ -122,6 +122,7 @@ impl Draft<'_> {
                     reason: verdict.reason,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
+                    parts: verdict.parts,
                     deadline_ms: deadline_ms.map(|wait| self.now.at.plus(wait)),
                     on_timeout: deadline_ms.map(|_| unattended.on_timeout),
                     cwd: self.state.cwd.to_string_lossy().into_owned(),

@@ -66,6 +66,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "permission.rules", permission::rules)?;
     params::serve(m, "permission.add_rule", permission::add_rule)?;
     params::serve(m, "permission.remove_rule", permission::remove_rule)?;
+    params::serve(m, "permission.explain", permission::explain)?;
     params::serve(m, "permission.audit", audit::audit)?;
     params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())

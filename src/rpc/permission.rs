@@ -1,4 +1,5 @@
-//! `permission.list`, `permission.subscribe`, `permission.rules`, `permission.add_rule`, `permission.remove_rule`
+//! `permission.list`, `permission.explain`, `permission.subscribe`, `permission.rules`, `permission.add_rule`,
+//! `permission.remove_rule`
 
 use std::sync::Arc;
 
@@ -6,11 +7,11 @@ use super::convert;
 use super::office::Office;
 use super::params::Caller;
 use crate::api::params::{
-    NoParams, PendingRequest, PermissionListParams, PermissionListReply, RuleParams, RuleReply, RuleView,
-    RulesParams, RulesReply,
+    ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
+    RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
 };
 use crate::api::{Code, Fault, PERMISSION_EVENT};
-use crate::session::{KnownRule, Pending, RuleChange, Vigil};
+use crate::session::{self, KnownRule, Pending, RuleChange, Vigil};
 use crate::transport::{Outlet, Overloaded};
 
 pub(super) async fn list(
@@ -104,4 +105,29 @@ fn change(caller: &Caller, p: RuleParams) -> RuleChange {
         workspace: p.workspace,
         origin: caller.origin(),
     }
+}
+
+pub(super) async fn explain(office: Arc<Office>, _: Caller, p: ExplainParams) -> Result<ExplainReply, Fault> {
+    let home = p.home.unwrap_or_else(|| office.registry.house().setup().settings.home.clone());
+    let question = session::Question {
+        workspace: p.workspace,
+        home,
+        mode: p.mode.unwrap_or_default(),
+        safe_commands: p.safe_commands.unwrap_or(true),
+        allow: p.allow,
+        ask: p.ask,
+        deny: p.deny,
+        tool: p.tool,
+        input: p.input,
+    };
+    // It looks at paths, and a long command takes a while.
+    let judged = tokio::task::spawn_blocking(move || session::explain(&question)).await;
+    let verdict = judged.unwrap_or(Err(session::SessionError::Crashed)).map_err(convert::fault)?;
+    Ok(ExplainReply {
+        verdict: verdict.verdict,
+        rule: verdict.rule,
+        reason: verdict.reason,
+        suggestions: verdict.suggestions,
+        parts: verdict.parts,
+    })
 }

@@ -36,6 +36,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Safe mode of sessions that do not say.
     pub safe_mode: bool,
+    /// Commands that only look, inside the workspace, pass without a rule.
+    pub safe_commands: bool,
     /// Whether `bypass` may be asked for; the reason why not otherwise.
     pub bypass: Result<(), String>,
     /// Limits of sessions that name none.

@@ -83,7 +83,11 @@ impl Law {
         let safe_mode = around.safe_mode;
         let unreadable = Unreadable::new(move |tool, path| {
             let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
-            is_unreadable(&Policy { mode, rules, grants: &[], workspace, home, safe_mode }, tool, path)
+            is_unreadable(
+                &Policy { mode, rules, grants: &[], workspace, home, safe_mode, safe_commands: false },
+                tool,
+                path,
+            )
         });
         Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
     }
@@ -108,6 +112,7 @@ impl Law {
             workspace: &around.scene.workspace,
             home: &settings.home,
             safe_mode: around.safe_mode || self.problem.is_some(),
+            safe_commands: settings.safe_commands,
         };
         let verdict = judge(&policy, tool, &prepared.subject);
         match &self.problem {

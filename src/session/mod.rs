@@ -8,6 +8,7 @@ mod changes;
 mod commands;
 mod door;
 mod error;
+mod explain;
 mod feed;
 mod follow;
 mod grants;
@@ -26,6 +27,7 @@ mod vigil;
 
 pub use changes::net as changes_of;
 pub use error::SessionError;
+pub use explain::{Question, explain};
 pub use follow::Follower;
 pub use handle::{
     Aborted, Answer, Answered, Attached, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,

@@ -67,6 +67,25 @@ pub struct Verdict {
     /// Grants that a person could give for calls like this one, narrowest first.
     #[serde(default)]
     pub suggestions: Vec<String>,
+    /// For commands: what becomes of each simple command in the line (at most 64).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<CommandPart>,
+}
+
+/// One simple command of a command line, as it was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandPart {
+    /// The text as it stands in the line.
+    pub command: String,
+    /// Its words without their quotes; expansions as written.
+    pub words: Vec<String>,
+    /// Allow, or ask; a denial is the whole line's.
+    pub verdict: VerdictKind,
+    /// The rule that allows it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// A person's answer to a permission request.

@@ -408,6 +408,9 @@ pub struct PermissionRequest {
     pub diff: Option<String>,
     /// Grants that could be given, narrowest first.
     pub suggestions: Vec<String>,
+    /// For commands: what becomes of each simple command in the line.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<super::permission::CommandPart>,
     /// Until when an answer is waited for; absent in attended sessions, which wait without end. A
     /// restart does not move it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -11,6 +11,7 @@ mod busy;
 mod canary;
 mod commands;
 mod crash;
+mod explain;
 mod fetch;
 mod files;
 mod flow;

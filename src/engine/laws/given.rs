@@ -137,7 +137,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         sandbox: None,
     };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
-    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
+    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
 }
 
 pub fn inspected(call_id: CallId, found: Found) -> Input {

@@ -53,6 +53,7 @@ impl Place {
             main_model: None,
             mode: Mode::Default,
             safe_mode: false,
+            safe_commands: false,
             bypass: Err("not here".into()),
             budgets: Budgets::default(),
             unattended_budgets: Budgets::default(),
