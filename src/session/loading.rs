@@ -257,7 +257,7 @@ impl Registry {
                 Ok((engine, first)) => {
                     outcome.is(Ok(()));
                     let (birth, births) = mpsc::channel(BIRTHS);
-                    let jobs = Jobs::new(Arc::clone(&house), birth);
+                    let jobs = Jobs::new(Arc::clone(&house), key, birth);
                     let door = Arc::clone(&door);
                     let state = Tending::default();
                     let actor = Actor {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::blob::{Attachment, Blob, BlobRef};
+use super::ids::BlobId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,6 +63,14 @@ impl Confinement {
     #[must_use]
     pub fn is_weaker_than(self, other: Self) -> bool {
         self.level < other.level || (self.network && !other.network)
+    }
+}
+
+impl Prepared {
+    /// Whether the call may run beside others that are like it (Q22): it changes nothing here.
+    #[must_use]
+    pub fn runs_beside(&self) -> bool {
+        self.read_only || matches!(self.subject, Subject::Web { .. })
     }
 }
 
@@ -174,6 +183,11 @@ pub enum Subject {
         /// The exact text.
         command: String,
     },
+    /// Reads a blob of the session itself.
+    Blob {
+        /// The blob.
+        blob_id: BlobId,
+    },
     /// Any other tool.
     Tool {
         /// Its name.
@@ -189,7 +203,11 @@ impl Subject {
         match self {
             Subject::Edit { .. } | Subject::Delete { .. } => true,
             Subject::Several { parts } => !parts.is_empty() && parts.iter().all(Subject::changes_files),
-            Subject::Read { .. } | Subject::Web { .. } | Subject::Bash { .. } | Subject::Tool { .. } => false,
+            Subject::Read { .. }
+            | Subject::Web { .. }
+            | Subject::Bash { .. }
+            | Subject::Blob { .. }
+            | Subject::Tool { .. } => false,
         }
     }
 }

@@ -150,3 +150,130 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
     assert!(told.contains(&serde_json::to_string(&answer).expect("json")), "the answer was lost");
     assert!(told.contains(&arguments["odd"].to_string()), "the arguments were lost");
 }
+
+/// What the model was told by the last results of its last request.
+fn last_results(house: &House) -> Vec<String> {
+    let requests = house.models.requests();
+    let last = requests.last().expect("a request");
+    last.tool_results().into_iter().map(|(_, text)| text).collect()
+}
+
+#[tokio::test]
+async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
+    let config =
+        "[permissions]\nallow = [\"Bash\"]\n[tools]\nresult_size = \"8KiB\"\nresults_size = \"12KiB\"";
+    let mut house = House::plan().config(config).start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    // Three results of some 7 KB: each may be shown, together they are too much.
+    let calls = ["a", "b", "c"].map(|name| bash(&format!("for i in $(seq 700); do echo {name} $i; done")));
+    house.models.push(Step::calls(calls));
+    house.models.push(Step::calls([bash("seq 20000")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let completed = seen.seen_of("tool.completed");
+    let shown: Vec<&str> = completed.iter().map(|event| event["output"].as_str().expect("output")).collect();
+    assert!(completed[0].get("output_blob").is_none() && shown[0].len() > 4_000, "{}", completed[0]);
+    assert!(shown[..3].iter().map(|output| output.len()).sum::<usize>() <= 13 * 1024);
+    assert!(completed[2]["output_blob"].is_object(), "{}", completed[2]);
+    // One that is too long by itself: both ends, and where the whole is.
+    let long = &completed[3];
+    let whole: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    let output = long["output"].as_str().expect("output");
+    assert!(output.starts_with("1\n2\n") && output.contains("20000") && output.len() < 9 * 1024, "{output}");
+    let id = &long["output_blob"]["blob_id"];
+    assert!(output.contains(id.as_str().expect("an id")), "{output}");
+    assert!(blob(&alice, &session, id, 1 << 20).await == whole.as_bytes());
+    assert_eq!(last_results(&house), [output]);
+
+    // The model reads any part of it, without asking; nobody else's.
+    let read = |offset: u64| ("Read", json!({"file_path": id, "offset": offset, "limit": 3}));
+    house.models.push(Step::calls([read(12_345), read(1_000_000)]));
+    house.models.push(Step::text("Seen."));
+    session.submit("look").await;
+    seen.turn_ends("success").await;
+    let told = last_results(&house);
+    assert!(
+        told[0].contains("12345\t12345\n") && told[0].contains("lines 12345 to 12347 of 20000"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("20000 lines"), "{told:?}");
+    assert!(seen.seen_of("permission.requested").is_empty());
+    let other = alice.create(&house).await;
+    let mut others = other.follow().await;
+    house.models.push(Step::calls([read(1)]));
+    house.models.push(Step::text("No."));
+    other.submit("look").await;
+    others.turn_ends("success").await;
+    assert_eq!(others.seen_of("tool.completed")[0]["code"], "blob_not_found");
+
+    // What it was shown stays to the byte, over a crash and under other settings.
+    let before = house.models.requests()[4].messages().to_vec();
+    drop((seen, others, alice));
+    let file = house.path("config.toml");
+    let config = std::fs::read_to_string(&file).expect("it is there").replace("8KiB", "64KiB");
+    std::fs::write(&file, config).expect("written");
+    house.crash_and_restart().await;
+    let bob = house.client("bob").await;
+    let session = bob.join(&session);
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Still."));
+    session.submit("again").await;
+    seen.turn_ends("success").await;
+    let requests = house.models.requests();
+    let after = requests.last().expect("a request").messages();
+    let plain = |messages: &[Value]| {
+        json!(messages).to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "")
+    };
+    assert!(plain(after).starts_with(plain(&before[..before.len() - 1]).trim_end_matches(']')));
+}
+
+#[tokio::test]
+async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the_session() {
+    let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nspool_size = \"3MB\"";
+    let house = House::plan().config(config).start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("seq 300000; exit 3")]));
+    house.models.push(Step::calls([bash("head -c 200000000 /dev/zero | tr '\\0' x; echo the end")]));
+    house.models.push(Step::text("Done."));
+    let before = resident_kib(&house);
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let completed = seen.seen_of("tool.completed");
+    let ids: Vec<&Value> = completed.iter().map(|event| &event["output_blob"]["blob_id"]).collect();
+    let whole: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
+    assert!(blob(&alice, &session, ids[0], 1 << 20).await == whole.as_bytes(), "all that was said");
+    let output = completed[0]["output"].as_str().expect("output");
+    assert!(output.contains(ids[0].as_str().expect("an id")) && output.contains("Exit code 3"), "{output}");
+    // Beyond the quota: the beginning, the end, and a word about the rest.
+    let flood = blob(&alice, &session, ids[1], 1 << 20).await;
+    assert!(flood.len() < 3_500_000, "{}", flood.len());
+    assert!(flood.starts_with(b"xxx") && flood.ends_with(b"the end\n"));
+    let note = String::from_utf8_lossy(&flood[3_000_000 - 10..3_000_000 + 100]).into_owned();
+    assert!(note.contains("bytes were left out here"), "{note}");
+    let output = completed[1]["output"].as_str().expect("output");
+    assert!(output.contains("from the middle are not"), "{output}");
+    let grown = resident_kib(&house).saturating_sub(before);
+    assert!(grown < 30 * 1024, "200 MB of output cost {grown} KiB");
+    // Files that only their owner may read, as long as there is the session.
+    let folder = house.path("data/agentd/blobs");
+    let files = || std::fs::read_dir(&folder).expect("there").flatten().collect::<Vec<_>>();
+    assert_eq!(files().len(), 2);
+    for file in files() {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+    session.call("delete", json!({})).await;
+    assert_eq!(files().len(), 0, "the spools of a removed session are left");
+}
+
+/// Resident memory in KiB.
+fn resident_kib(house: &House) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -20,6 +20,7 @@ use super::environment::scrub;
 use super::limits::Breach;
 use super::process::{self, Launch, Shell};
 use super::sandbox::{self, Available, Blocked, Choice, Confined, Layout, Level};
+use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
 use crate::proc;
@@ -27,6 +28,7 @@ use crate::tools::context::{Context, Settings};
 use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
+use crate::types::blob::BlobRef;
 use crate::types::ids::CallId;
 use crate::types::tool::{Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus};
 
@@ -172,7 +174,8 @@ pub(in crate::tools) async fn run(
         return Err(refusal);
     }
     crash::point("C13.recorded");
-    let mut output = Output::new(&mut shell, settings, progress);
+    let spool = Spool::new(settings.spools.clone(), call_id);
+    let mut output = Output::new(&mut shell, settings, progress, spool);
     let (end, mut status) =
         follow(&mut shell, &mut output, begun + Duration::from_millis(limit), &stop).await;
 
@@ -193,7 +196,9 @@ pub(in crate::tools) async fn run(
 
     let folder = shell.last_folder();
     let spent = begun.elapsed();
-    Ok(Report { context, choice, cwd, limit, end, status, ended, powers, folder, spent }.tell(output))
+    let said = output.finish(settings.output_cap).await;
+    crash::point("C14.spooled");
+    Ok(Report { context, choice, cwd, limit, end, status, ended, powers, folder, spent }.tell(said))
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -287,6 +292,7 @@ struct Output {
     texts: [Utf8; 2],
     bytes: [u64; 2],
     capture: Capture,
+    spool: Spool,
     progress: mpsc::Sender<Progress>,
     /// Bytes of progress that may still be sent.
     budget: usize,
@@ -298,13 +304,14 @@ struct Output {
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 impl Output {
-    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>) -> Self {
+    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>, spool: Spool) -> Self {
         Self {
             stdout: shell.child.stdout.take(),
             stderr: shell.child.stderr.take(),
             texts: [Utf8::default(), Utf8::default()],
             bytes: [0, 0],
             capture: Capture::default(),
+            spool,
             progress,
             budget: settings.max_progress_bytes,
             burst: 0,
@@ -326,6 +333,7 @@ impl Output {
                 None => std::future::pending().await,
             }
         }
+        self.spool.settle().await;
         if let Some(until) = self.rests_until {
             sleep_until(until).await;
             self.rests_until = None;
@@ -357,6 +365,7 @@ impl Output {
             return;
         }
         self.capture.push(&text);
+        self.spool.push(&text);
         if text.len() <= self.budget {
             self.budget -= text.len();
             // A full channel means a slow listener: progress is dropped, output is not.
@@ -373,12 +382,13 @@ impl Output {
         }
     }
 
-    fn finish(mut self, cap: usize) -> (String, bool) {
+    async fn finish(mut self, cap: usize) -> Said {
         for which in [0, 1] {
             let text = self.texts[which].finish();
             self.take(which, text);
         }
-        self.capture.render(cap)
+        let (text, truncated) = self.capture.render(cap);
+        Said { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
     }
 }
 
@@ -389,6 +399,17 @@ struct Held {
     how: Confinement,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked: Option<&'static str>,
+}
+
+/// What the command said.
+struct Said {
+    text: String,
+    /// Whether `text` is only the beginning and the end of it.
+    truncated: bool,
+    /// Of each stream.
+    bytes: [u64; 2],
+    /// The whole.
+    spooled: Option<Spooled>,
 }
 
 /// Everything that is known when a command is over.
@@ -408,10 +429,9 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn tell(self, output: Output) -> ToolOutcome {
+    fn tell(self, said: Said) -> ToolOutcome {
         use std::os::unix::process::ExitStatusExt as _;
-        let bytes = output.bytes;
-        let (mut text, truncated) = output.finish(self.context.settings.output_cap);
+        let Said { mut text, truncated, bytes, spooled } = said;
         let signal = self.status.and_then(|status| status.signal());
         let exit_code = self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal)));
 
@@ -452,6 +472,10 @@ impl Report<'_> {
         if !survivors.is_empty() {
             notes.push(format!("These processes could not be ended: {survivors:?}"));
         }
+        let blob = spooled.and_then(|spooled| {
+            notes.push(spooled.note);
+            spooled.blob
+        });
         if text.trim().is_empty() && notes.is_empty() {
             notes.push("(no output)".to_owned());
         }
@@ -479,6 +503,8 @@ impl Report<'_> {
             code: code.map(str::to_owned),
             detail: Some(detail),
             cwd,
+            whole: blob.as_ref().map(BlobRef::from),
+            blobs: blob.into_iter().collect(),
             ..ToolOutcome::completed(text)
         }
     }

@@ -9,6 +9,7 @@ mod environment;
 mod limits;
 mod process;
 mod sandbox;
+mod spool;
 mod sweep;
 mod tree;
 
@@ -19,6 +20,7 @@ pub(super) use cell::Cells;
 pub use cell::CgroupSetting;
 pub use limits::Limits;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
+pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;
 

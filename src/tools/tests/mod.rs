@@ -7,6 +7,7 @@ mod files;
 mod paths;
 mod sandbox;
 mod search;
+mod web;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,7 @@ impl Room {
             reads: Arc::new(HashMap::new()),
             unattended: false,
             unreadable: Default::default(),
+            blobs: None,
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
@@ -190,7 +192,8 @@ fn cards_are_complete_and_always_the_same() {
             ("NotebookEdit", false),
             ("Glob", true),
             ("Grep", true),
-            ("LS", true)
+            ("LS", true),
+            ("WebFetch", false)
         ]
     );
     for card in cards.iter() {

@@ -313,6 +313,7 @@ impl House {
             idempotency: None,
             processes: Vec::new(),
             blobs: Vec::new(),
+            owes: None,
             audit: Vec::new(),
             sync: Sync::Normal,
         };
