@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::audit::{AuditEntry, AuditHead};
+use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Origin};
-use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, RuleKind, RuleScope, Scope};
 use crate::types::session::{Item, OnRestart, PermissionRequest, SessionState, SessionView};
@@ -93,6 +94,9 @@ pub struct StatusReply {
     /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.
     #[serde(default)]
     pub confinement: String,
+    /// Which sandbox commands get.
+    #[serde(default)]
+    pub sandbox: SandboxReply,
     /// Processes of an earlier daemon that could not be ended at the start.
     #[serde(default)]
     pub leftovers: Vec<i32>,
@@ -105,6 +109,31 @@ pub struct StatusReply {
     /// Rolling backups, newest first.
     #[serde(default)]
     pub backups: Vec<String>,
+}
+
+/// Which sandbox commands get, as the configuration and this machine have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxReply {
+    /// In sessions that people look on.
+    pub attended: SandboxChoice,
+    /// In sessions with `background: true`.
+    pub unattended: SandboxChoice,
+    /// `works`, or why level 3 (bubblewrap) does not here.
+    pub bubblewrap: String,
+    /// `works`, or why level 2 (Landlock) does not here.
+    pub landlock: String,
+}
+
+/// How commands of some sessions are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxChoice {
+    /// 3 bubblewrap, 2 Landlock, 1 limits of resources alone, 0 nothing; absent if no command is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u8>,
+    /// Whether commands reach the network.
+    pub network: bool,
+    /// What holds, or why no command is run.
+    pub text: String,
 }
 
 /// How a reading of the configuration went.
@@ -660,6 +689,52 @@ pub struct ItemsReply {
     pub next_cursor: Option<String>,
 }
 
+/// `session.blob`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BlobParams {
+    /// The session that the blob belongs to.
+    pub session_id: SessionId,
+    /// The blob, as an event or an item names it.
+    pub blob_id: BlobId,
+    /// The first byte.
+    #[serde(default)]
+    pub offset: u64,
+    /// Bytes to read, 1 to 1,048,576; 262,144 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// How the bytes of a blob are written into a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BlobEncoding {
+    /// As they are: they are UTF-8.
+    Text,
+    /// In base64.
+    Base64,
+}
+
+/// Reply of `session.blob`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlobReply {
+    /// The blob.
+    pub blob_id: BlobId,
+    /// What it is, for example `text/plain` or `image/png`.
+    pub media_type: String,
+    /// Length of the whole.
+    pub bytes: u64,
+    /// The first byte of this part.
+    pub offset: u64,
+    /// The part. Of a text it ends with a whole character, so it may be up to three bytes shorter than
+    /// asked for.
+    pub content: String,
+    /// How `content` is to be read.
+    pub encoding: BlobEncoding,
+    /// `offset` of the next part, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+}
+
 /// `permission.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionListParams {
@@ -681,6 +756,9 @@ pub struct PendingRequest {
     pub session_id: SessionId,
     /// When it was asked.
     pub at_ms: Timestamp,
+    /// Places of it that show only the beginning of what they hold; `session.blob` reads the whole.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cut: Vec<Cut>,
     /// The request.
     #[serde(flatten)]
     pub request: PermissionRequest,
@@ -741,4 +819,33 @@ pub struct VerifyAuditReply {
     pub head: Option<AuditHead>,
     /// What is wrong, in words. Empty: the log is whole.
     pub faults: Vec<String>,
+}
+
+/// `workspace.status`, `workspace.untrust`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceParams {
+    /// The folder, absolute.
+    pub cwd: String,
+}
+
+/// `workspace.trust`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TrustParams {
+    /// The folder, absolute.
+    pub cwd: String,
+    /// As `workspace.status` told it.
+    pub digest: String,
+}
+
+/// Reply of `workspace.status` and `workspace.trust`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceReply {
+    /// The folder, absolute and free of links.
+    pub cwd: String,
+    /// Whether it is trusted as it is now.
+    pub trusted: bool,
+    /// Of all that trust covers: another content is another digest.
+    pub digest: String,
+    /// What is active with trust, for people; empty: nothing needs any.
+    pub parts: Vec<String>,
 }

@@ -126,6 +126,19 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a folder would have active, and trust it as it is now
+    Trust {
+        /// The folder; the one you stand in if it is left out
+        dir: Option<PathBuf>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Take the trust in a folder back
+    Untrust {
+        /// The folder; the one you stand in if it is left out
+        dir: Option<PathBuf>,
+    },
     /// Show who decided what, and by which rule
     #[command(args_conflicts_with_subcommands = true)]
     Audit {
@@ -270,8 +283,8 @@ pub struct RunArgs {
     /// Work in a git worktree of its own (not built yet)
     #[arg(long, hide = true)]
     pub worktree: bool,
-    /// Trust the folder (not built yet)
-    #[arg(long, hide = true)]
+    /// Trust the folder as it is now; what becomes active is told
+    #[arg(long)]
     pub trust: bool,
 }
 

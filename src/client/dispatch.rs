@@ -12,6 +12,7 @@ use super::places::Places;
 use super::reach::Reach;
 use super::{
     abort, answer, approve, attach, audit, backup, daemon, demo, doctor, list, logs, rpc, rules, submit,
+    trust,
 };
 use crate::api::params::ClientRole;
 
@@ -62,6 +63,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
         _ => {}
     }
+    // Our connection has a person's word: no process of the same user may take it out of our hands. Where
+    // the kernel will not have it, there is nothing to be done about it.
+    let _ = nix::sys::prctl::set_dumpable(false);
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
     let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
@@ -83,6 +87,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
+        Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
         }

@@ -44,7 +44,9 @@ mod rules;
 mod run;
 mod submit;
 mod summary;
+mod trust;
 mod watch;
+mod whole;
 mod wire;
 
 #[cfg(test)]

@@ -199,9 +199,10 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::SessionEnded { reason } => {
             vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
         }
-        Event::WorkspaceTrustRequired { parts, .. } => {
-            dim(format!("  this folder is not trusted: left out are {}", escape::line(&parts.join(", "))))
-        }
+        Event::WorkspaceTrustRequired { parts, .. } => dim(format!(
+            "  this folder is not trusted (agentctl trust): left out are {}",
+            escape::line(&parts.join(", "))
+        )),
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
         }

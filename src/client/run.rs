@@ -11,6 +11,7 @@ use super::follow::Follow;
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::Reach;
+use super::trust;
 use super::watch::{Ended, Watch};
 use crate::api::params::{
     CreateParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply, WhenBusy,
@@ -29,6 +30,9 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.model.is_none() {
         return Err(Failure::internal(no_model()));
+    }
+    if args.trust {
+        trust::at_once(&client, params.cwd.clone(), out).await?;
     }
     if args.background {
         let session = create(&client, &params).await?;
@@ -74,15 +78,12 @@ fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn refuse_unbuilt(args: &RunArgs) -> Result<(), Failure> {
-    match (args.worktree, args.trust) {
-        (true, _) => {
-            Err(Failure::usage("--worktree is not built yet; make one with `git worktree add` and use -w"))
-        }
-        (_, true) => {
-            Err(Failure::usage("--trust is not built yet; sessions run without the parts that need it"))
-        }
-        _ => Ok(()),
+    if args.worktree {
+        return Err(Failure::usage(
+            "--worktree is not built yet; make one with `git worktree add` and use -w",
+        ));
     }
+    Ok(())
 }
 
 fn prompt(given: Option<String>) -> Result<String, Failure> {

@@ -30,6 +30,7 @@ use crate::policy::Policies;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry, summarise};
 use crate::store::{self, Store};
+use crate::tools;
 use crate::transport::{self, StateLock};
 use crate::types::time::{Clock, Timestamp};
 
@@ -96,11 +97,11 @@ pub struct Checked {
 ///
 /// # Errors
 /// What a start would say of it.
-pub fn check_config(options: Options) -> Result<Checked, DaemonError> {
+pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, &Found::default())?;
+    wiring::setup(&config, &places, &Found::default().with_sandboxes(&config).await)?;
     Ok(Checked { without_effect: config::without_effect(&config), files: config.files })
 }
 
@@ -136,11 +137,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         places.socket = path;
     }
     // Nothing is made for a configuration that cannot be.
-    wiring::setup(&config, &places, &Found::default())?;
+    let found = Found::default().with_sandboxes(&config).await;
+    wiring::setup(&config, &places, &found)?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
-    let found = Found { instance, open_files: orphans::raise_open_files() };
+    let found = Found { instance, open_files: orphans::raise_open_files(), ..found };
     let setup = wiring::setup(&config, &places, &found)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
@@ -203,7 +205,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     });
     let warming = registry.clone();
-    let warm = tokio::spawn(async move { warming.house().setup().models.warm().await });
+    let warm = tokio::spawn(async move {
+        let setup = warming.house().setup();
+        // Found out now, so that the first command does not wait for it.
+        tokio::join!(setup.models.warm(), tools::Available::here());
+    });
 
     let copying = tokio::spawn(copying);
     let (herald, heralded) = watch::channel(herald::command(&config));

@@ -68,7 +68,8 @@ impl Reloader {
     async fn take(&self) -> Result<(Config, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
-        let setup = wiring::setup(&config, &self.places, &self.found)?;
+        let found = self.found.clone().with_sandboxes(&config).await;
+        let setup = wiring::setup(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
         // Also when no key has changed: a file with a key may hold another one.

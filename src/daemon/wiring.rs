@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::config::{Config, ProviderKind};
+use super::config::{Config, Network, ProviderKind, SandboxLevel};
 use super::error::DaemonError;
 use super::places::Places;
 use crate::engine;
@@ -28,6 +28,20 @@ pub(super) struct Found {
     pub instance: String,
     /// Open files that it was started with, soft and hard.
     pub open_files: Option<(u64, u64)>,
+    /// Which sandboxes work here; only looked at if the configuration needs to know at once.
+    pub sandboxes: Option<&'static tools::Available>,
+}
+
+impl Found {
+    /// Tries the sandboxes if that is to be known before anything runs: an asked one that does not work
+    /// is a wrong configuration.
+    pub async fn with_sandboxes(self, config: &Config) -> Self {
+        let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
+            || config.sandbox.network == Network::Off
+            || config.permissions.allow_bypass;
+        let sandboxes = if asks { Some(tools::Available::here().await) } else { None };
+        Self { sandboxes, ..self }
+    }
 }
 
 /// Everything that the configuration says, ready for use. Nothing is changed by making it: a reload
@@ -40,7 +54,10 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
     if let Some(main) = &config.models.main {
         check_model(config, main)?;
     }
+    let sandbox = sandbox(config, places, &found.instance);
+    check_sandbox(config, &sandbox, found)?;
     let tools = Toolbox::new(tools::Settings {
+        sandbox: sandbox.clone(),
         protected: protected(places, &config.files),
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
@@ -54,7 +71,9 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
     let permissions = &config.permissions;
     let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
         .map_err(|error| config.wrong(&["permissions"], format!("[permissions]: {error}")))?;
-    let bypass = bypass(config, nix::unistd::geteuid().is_root());
+    let is_root = nix::unistd::geteuid().is_root();
+    let held = |here| sandbox.least_level(here) >= 2;
+    let bypass = bypass(config, is_root && !found.sandboxes.is_some_and(held));
     check_mode(config, &bypass)?;
     let settings = Settings {
         engine: Arc::new(engine::Settings {
@@ -65,6 +84,8 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             resume_base_ms: config.retry.resume_base_ms,
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
+            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
             unattended: unattended(config),
         }),
@@ -185,6 +206,51 @@ fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
     }
     // As files are judged: by the object, not by the spelling.
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+}
+
+fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSettings {
+    let given = &config.sandbox;
+    let mut hidden = protected(places, &config.files);
+    // A folder that the user lives in cannot be hidden; the socket in it can.
+    if let Some(folder) = places.socket.parent()
+        && places.home.starts_with(folder)
+    {
+        hidden.retain(|path| path != folder);
+        hidden.push(places.socket.clone());
+    }
+    hidden.extend(config.providers.values().filter_map(|provider| provider.api_key_file.clone()));
+    let uid = nix::unistd::geteuid();
+    tools::SandboxSettings {
+        level: match given.level {
+            SandboxLevel::Auto => tools::LevelSetting::Auto,
+            SandboxLevel::Bubblewrap => tools::LevelSetting::Bubblewrap,
+            SandboxLevel::Landlock => tools::LevelSetting::Landlock,
+            SandboxLevel::Rlimits => tools::LevelSetting::Rlimits,
+            SandboxLevel::Off => tools::LevelSetting::Off,
+        },
+        network: match given.network {
+            Network::Auto => tools::NetworkSetting::Auto,
+            Network::On => tools::NetworkSetting::On,
+            Network::Off => tools::NetworkSetting::Off,
+        },
+        writable: given.writable.clone(),
+        hidden,
+        // The same at every start, so that it is found again.
+        temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
+    }
+}
+
+/// A sandbox that every command would be refused for is refused here, where it is written.
+fn check_sandbox(
+    config: &Config,
+    sandbox: &tools::SandboxSettings,
+    found: &Found,
+) -> Result<(), DaemonError> {
+    let Some(here) = found.sandboxes else { return Ok(()) };
+    sandbox.check(here).map_err(|why| {
+        let key = if why.contains("network") { "network" } else { "level" };
+        config.wrong(&["sandbox", key], why).into()
+    })
 }
 
 fn bypass(config: &Config, is_root: bool) -> Result<(), String> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::said::Said;
 use super::state::{Activity, Call, Deadline, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn};
+use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::message::{Block, Message, Role};
@@ -74,6 +75,7 @@ impl State {
                 self.requires = *requires;
             }
             Event::SessionContext { system, .. } => self.system = Some(Arc::from(system.as_str())),
+            Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
             Event::SessionEnded { .. } => {
                 self.status = SessionState::Ended;
                 self.requires = None;
@@ -255,13 +257,14 @@ impl State {
                     other => *other = Activity::Tools { calls: vec![call] },
                 }
             }
-            Event::PermissionRequested { request, read_only, change } => {
+            Event::PermissionRequested { request, read_only, change, sandbox } => {
                 let prepared = Arc::new(Prepared {
                     subject: request.subject.clone(),
                     summary: request.summary.clone(),
                     diff: None,
                     read_only: *read_only,
                     change: change.clone(),
+                    sandbox: *sandbox,
                 });
                 turn.waiting_since.get_or_insert(fact.at_ms);
                 let stage = Stage::Awaiting {
@@ -326,7 +329,9 @@ impl State {
                     said.push(text);
                 }
             }
-            Event::ToolCompleted { call_id, status, output, duration_ms, reads, cwd, .. } => {
+            Event::ToolCompleted {
+                call_id, status, output, attachments, duration_ms, reads, cwd, ..
+            } => {
                 turn.tools_ms += duration_ms;
                 if let Some(cwd) = cwd {
                     self.cwd = PathBuf::from(cwd);
@@ -337,7 +342,7 @@ impl State {
                         known.insert(read.path.clone(), read.clone());
                     }
                 }
-                self.tool_completed(*call_id, *status, output);
+                self.tool_completed(*call_id, *status, output, attachments);
             }
             _ => {}
         }
@@ -386,11 +391,21 @@ impl State {
         }
     }
 
-    fn tool_completed(&mut self, call_id: CallId, status: ToolStatus, output: &str) {
+    fn tool_completed(
+        &mut self,
+        call_id: CallId,
+        status: ToolStatus,
+        output: &str,
+        attachments: &[Attachment],
+    ) {
         let Some(turn) = &mut self.turn else { return };
         let Activity::Tools { calls } = &mut turn.activity else { return };
         let Some(call) = calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
-        call.stage = Stage::Done { output: output.to_string(), is_error: status != ToolStatus::Completed };
+        call.stage = Stage::Done {
+            output: output.to_string(),
+            is_error: status != ToolStatus::Completed,
+            attachments: attachments.to_vec(),
+        };
         if status == ToolStatus::Denied {
             turn.denials.push(Denial {
                 tool: call.call.tool.clone(),
@@ -403,11 +418,12 @@ impl State {
             let content = calls
                 .iter()
                 .filter_map(|call| match &call.stage {
-                    Stage::Done { output, is_error } => Some(Block::ToolResult {
+                    Stage::Done { output, is_error, attachments } => Some(Block::ToolResult {
                         call_id: call.call.call_id,
                         provider_id: call.call.provider_id.clone(),
                         content: output.clone(),
                         is_error: *is_error,
+                        attachments: attachments.clone(),
                     }),
                     _ => None,
                 })

@@ -6,6 +6,7 @@ use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
+use crate::types::session::Untrusted;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, Prepared, Progress, ToolOutcome};
 use crate::types::usage::{Budgets, Price};
@@ -125,9 +126,11 @@ pub enum Input {
         system: String,
         /// Where its parts came from.
         sources: Vec<String>,
-        /// Parts of the workspace that wait for trust.
-        withheld: Vec<String>,
+        /// What of the workspace waits for trust, if anything does.
+        untrusted: Option<Untrusted>,
     },
+    /// A look at the workspace found what waits for trust.
+    Untrusted(Untrusted),
     /// The model said more. `token` is the one of the effect that asked it.
     Deltas {
         /// Of [`super::Effect::CallModel`].

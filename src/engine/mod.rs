@@ -12,6 +12,7 @@ mod prompt;
 mod question;
 mod recover;
 mod repair;
+mod result;
 mod retry;
 mod said;
 mod state;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::input::{Input, Now, Refusal};
 use super::state::{Engine, Hold, Stage, State};
+use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::message::ToolCall;
@@ -102,6 +103,8 @@ pub struct Plan {
     pub items: Vec<ItemChange>,
     /// Changes of permission requests and questions.
     pub requests: Vec<RequestChange>,
+    /// Contents that the facts refer to.
+    pub blobs: Vec<Blob>,
     /// Effects, in order.
     pub effects: Vec<Effect>,
 }
@@ -122,9 +125,10 @@ impl Engine {
         let mut draft = Draft::new(self, now);
         match input {
             Input::Submit(submit) => draft.submit(submit)?,
-            Input::ContextReady { system, sources, withheld } => {
-                draft.context_ready(system, sources, withheld);
+            Input::ContextReady { system, sources, untrusted } => {
+                draft.context_ready(system, sources, untrusted);
             }
+            Input::Untrusted(untrusted) => draft.ask_for_trust(untrusted),
             Input::ModelDone { token, reply, cost_usd_micros, duration_ms } => {
                 draft.model_done(token, *reply, cost_usd_micros, duration_ms);
             }
@@ -222,6 +226,7 @@ impl<'a> Draft<'a> {
             item_id,
             at_ms: self.now.at,
             origin: self.origin.clone(),
+            cut: Vec::new(),
             event,
         };
         self.state.apply(&envelope);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::said::Said;
+use crate::types::blob::Attachment;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
@@ -14,7 +15,7 @@ use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Prepared, ReadRecord, ToolCard};
+use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard};
 use crate::types::usage::{Budgets, Usage};
 
 /// What the engine is told from outside, once.
@@ -34,6 +35,10 @@ pub struct Settings {
     pub resume_base_ms: u64,
     /// What becomes of interrupted turns of sessions that do not say.
     pub on_restart: OnRestart,
+    /// Bytes of one tool result that the model is shown (Q14).
+    pub result_bytes: usize,
+    /// The same of all results of one message.
+    pub results_bytes: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolCard]>,
     /// Requests of sessions without a person.
@@ -107,6 +112,8 @@ impl Default for Settings {
             max_resumes: 3,
             resume_base_ms: 2_000,
             on_restart: OnRestart::Resume,
+            result_bytes: 128 * 1024,
+            results_bytes: 256 * 1024,
             tools: Arc::from([]),
             unattended: Unattended::default(),
         }
@@ -128,6 +135,8 @@ pub(super) struct State {
     pub status: SessionState,
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
+    /// What of the workspace trust was asked for last.
+    pub trust_asked: Option<String>,
     pub transcript: Arc<Vec<Arc<Message>>>,
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
@@ -273,7 +282,7 @@ pub(super) enum Stage {
     /// The daemon died while it ran, and a person says what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.
-    Done { output: String, is_error: bool },
+    Done { output: String, is_error: bool, attachments: Vec<Attachment> },
 }
 
 impl Call {
@@ -355,10 +364,27 @@ impl Engine {
         &self.state.spec
     }
 
+    /// Whether the system prompt is put together, and the workspace was looked at for it.
+    #[must_use]
+    pub fn has_context(&self) -> bool {
+        self.state.system.is_some()
+    }
+
     /// Which session.
     #[must_use]
     pub fn session_id(&self) -> SessionId {
         self.state.session_id
+    }
+
+    /// How a command would be held, or is, as it was judged.
+    #[must_use]
+    pub fn confinement(&self, call_id: CallId) -> Option<Confinement> {
+        match &self.state.call(call_id)?.stage {
+            Stage::Awaiting { prepared, .. }
+            | Stage::Ready { prepared, .. }
+            | Stage::Running { prepared, .. } => prepared.sandbox,
+            Stage::Requested | Stage::Unknown { .. } | Stage::Done { .. } => None,
+        }
     }
 
     /// A call of the running turn.
@@ -515,6 +541,7 @@ impl State {
             status: SessionState::Idle,
             requires: None,
             system: None,
+            trust_asked: None,
             transcript: Arc::default(),
             continues: None,
             turn: None,

@@ -9,7 +9,7 @@ use crate::types::event::{Event, Phase};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, Role, input_text};
 use crate::types::permission::Mode;
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::usage::Budgets;
 
 /// Characters of a title made from the first prompt.
@@ -112,6 +112,7 @@ impl Draft<'_> {
             role: Some(Role::User),
             content,
             call: None,
+            cut: Vec::new(),
         };
         self.push_item(
             item_id,
@@ -128,22 +129,33 @@ impl Draft<'_> {
         );
     }
 
-    pub fn context_ready(&mut self, system: String, sources: Vec<String>, withheld: Vec<String>) {
+    pub fn context_ready(&mut self, system: String, sources: Vec<String>, untrusted: Option<Untrusted>) {
         let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
         if self.state.system.is_some() || !waits || self.is_aborting() {
             return;
         }
         self.push_session(Event::SessionContext { system, sources });
-        if !withheld.is_empty() {
-            let text = format!(
-                "this folder is not trusted, so these parts are left out: {}. AGENTS.md text is read, as data",
-                withheld.join(", ")
-            );
-            let cwd = self.state.spec.cwd.clone();
-            self.push_session(Event::WorkspaceTrustRequired { cwd, parts: withheld });
-            self.push_session(Event::Notice { kind: "workspace_untrusted".into(), text });
+        if let Some(untrusted) = untrusted {
+            self.ask_for_trust(untrusted);
         }
         self.call_model();
+    }
+
+    /// Asks for trust in what the workspace holds, once for each thing that it is.
+    pub fn ask_for_trust(&mut self, untrusted: Untrusted) {
+        let Untrusted { digest, parts } = untrusted;
+        let is_ended = self.state.status == crate::types::session::SessionState::Ended;
+        if is_ended || self.state.trust_asked.as_ref() == Some(&digest) {
+            return;
+        }
+        let text = format!(
+            "this folder is not trusted, so these parts are left out: {}. `agentctl trust` shows and trusts them. \
+             AGENTS.md text is read, as data",
+            parts.join(", ")
+        );
+        let cwd = self.state.spec.cwd.clone();
+        self.push_session(Event::WorkspaceTrustRequired { cwd, parts, digest });
+        self.push_session(Event::Notice { kind: "workspace_untrusted".into(), text });
     }
 
     /// Hands steered inputs over to the model with the next call.

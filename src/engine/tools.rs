@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::input::{Judged, Now};
 use super::model::pieces;
 use super::plan::{Draft, Effect, Entry, Plan};
+use super::result::Bounded;
 use super::state::{Activity, Call, Engine, Stage};
 use super::words;
 use crate::types::event::{Envelope, Event};
@@ -29,6 +30,7 @@ impl Engine {
                 item_id: Some(call.item_id),
                 at_ms: now.at,
                 origin: None,
+                cut: Vec::new(),
                 event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
             };
             plan.facts.push(Entry { envelope, fold: Some(started_seq) });
@@ -131,6 +133,7 @@ impl Draft<'_> {
                         request,
                         read_only: prepared.read_only,
                         change: prepared.change,
+                        sandbox: prepared.sandbox,
                     },
                 );
             }
@@ -156,13 +159,17 @@ impl Draft<'_> {
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
+        let Bounded { output, whole } = self.bound(outcome.output, outcome.whole);
+        self.plan.blobs.extend(outcome.blobs);
         self.push_item(
             item_id,
             Event::ToolCompleted {
                 call_id,
                 tool,
                 status: outcome.status,
-                output: outcome.output,
+                output,
+                output_blob: whole,
+                attachments: outcome.attachments,
                 code: outcome.code,
                 detail: outcome.detail,
                 duration_ms,
@@ -256,6 +263,7 @@ impl Draft<'_> {
                     allowed_by,
                     read_only: prepared.read_only,
                     change: prepared.change.clone(),
+                    sandbox: prepared.sandbox,
                 },
             );
             self.effect(Effect::RunTool { call, prepared });

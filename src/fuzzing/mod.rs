@@ -10,7 +10,7 @@ pub use history::history;
 
 pub use crate::client::fuzz::{escape, screen};
 pub use crate::model::fuzz::{answer, sse};
-pub use crate::tools::fuzz::{edit, notebook, patch};
+pub use crate::tools::fuzz::{edit, notebook, patch, path};
 pub use crate::transport::fuzz::{dispatch, framing};
 
 /// What a target does with one input.
@@ -26,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("history", history),
     ("notebook", notebook),
     ("patch", patch),
+    ("path", path),
     ("screen", screen),
     ("sse", sse),
 ];
@@ -69,6 +70,11 @@ mod tests {
     #[test]
     fn edits_keep_their_laws() {
         replay("edit");
+    }
+
+    #[test]
+    fn paths_keep_their_laws() {
+        replay("path");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl ModelFacts {
             system_role: self.system_role.unwrap_or(default.system_role),
             price: self.price,
             thinking: self.thinking.unwrap_or(default.thinking),
-            vision: self.vision.unwrap_or(default.vision),
+            vision: self.vision.or(default.vision),
         }
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(mine.price.map(|price| price.input), Some(9.0));
         assert_eq!(
             (mine.max_output_tokens, mine.vision, mine.context_window),
-            (Some(100), false, Some(128_000))
+            (Some(100), Some(false), Some(128_000))
         );
     }
 }

@@ -445,6 +445,7 @@ mod tests {
                 messages: vec![],
                 tools: [].into(),
                 max_output_tokens: None,
+                media: Default::default(),
                 previous_response_id: None,
             };
             let fault = models.call(&request, &out).await.unwrap_err();

@@ -124,8 +124,8 @@ pub struct ModelSettings {
     pub price: Option<Price>,
     /// It can reason visibly.
     pub thinking: bool,
-    /// It can see images.
-    pub vision: bool,
+    /// It can see images. What is not told is hoped of the vendors' own models.
+    pub vision: Option<bool>,
 }
 
 impl Default for ModelSettings {
@@ -139,7 +139,7 @@ impl Default for ModelSettings {
             system_role: true,
             price: None,
             thinking: false,
-            vision: false,
+            vision: None,
         }
     }
 }

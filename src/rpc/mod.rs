@@ -5,6 +5,7 @@ mod answer;
 mod approve;
 mod audit;
 mod backup;
+mod blob;
 mod convert;
 mod create;
 mod daemon;
@@ -18,6 +19,7 @@ mod refusals;
 mod submit;
 mod subscribe;
 mod update;
+mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
 
@@ -52,12 +54,16 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.unsubscribe", subscribe::unsubscribe)?;
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
+    params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "permission.list", permission::list)?;
     params::serve(m, "permission.respond", approve::approve)?;
     params::serve(m, "permission.subscribe", permission::subscribe)?;
     params::serve(m, "permission.rules", permission::rules)?;
     params::serve(m, "permission.add_rule", permission::add_rule)?;
     params::serve(m, "permission.remove_rule", permission::remove_rule)?;
+    params::serve(m, "workspace.status", workspace::status)?;
+    params::serve(m, "workspace.trust", workspace::trust)?;
+    params::serve(m, "workspace.untrust", workspace::untrust)?;
     params::serve(m, "permission.audit", audit::audit)?;
     params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())

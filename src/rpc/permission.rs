@@ -10,7 +10,7 @@ use crate::api::params::{
     RulesParams, RulesReply,
 };
 use crate::api::{Code, Fault, PERMISSION_EVENT};
-use crate::session::{KnownRule, RuleChange, Vigil};
+use crate::session::{KnownRule, Pending, RuleChange, Vigil};
 use crate::transport::{Outlet, Overloaded};
 
 pub(super) async fn list(
@@ -24,7 +24,7 @@ pub(super) async fn list(
         office.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
     let requests = requests
         .into_iter()
-        .map(|(session_id, at_ms, request)| PendingRequest { session_id, at_ms, request })
+        .map(|Pending { session_id, at_ms, cut, request }| PendingRequest { session_id, at_ms, cut, request })
         .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }

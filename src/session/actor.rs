@@ -465,9 +465,10 @@ impl Actor {
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
                     user_dir: self.house.setup().settings.user_dir.clone(),
+                    trusted: None,
                 });
             }
-            Effect::CallModel { token, request } => self.jobs.call_model(token, *request),
+            Effect::CallModel { token, request } => self.jobs.call_model(token, self.key, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
                 self.jobs.prepare(turn_id, calls, Surroundings::of(&self.engine, self.id));

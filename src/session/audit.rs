@@ -10,7 +10,7 @@ use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::permission::{self, Decision, Mode, RuleKind};
 use crate::types::time::Timestamp;
-use crate::types::tool::ToolStatus;
+use crate::types::tool::{Confinement, ToolStatus};
 
 /// The rows of a plan. `before` is the engine that made it: it knows the calls.
 pub(super) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
@@ -32,9 +32,10 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
         AuditNote { call_id: Some(call_id), tool: call.map(|call| call.tool.clone()), digest, ..note }
     };
     match &fact.event {
-        Event::ToolStatus { call_id, allowed_by, .. } => {
+        Event::ToolStatus { call_id, allowed_by, prepared } => {
             let note = made(AuditKind::Rule, "allow", "nobody was asked".into());
-            Some(of_call(*call_id, AuditNote { rule: Some(allowed_by.clone()), ..note }))
+            let note = AuditNote { rule: Some(allowed_by.clone()), ..note };
+            Some(of_call(*call_id, held(note, prepared.sandbox)))
         }
         Event::ToolCompleted { call_id, status: ToolStatus::Denied, output, .. }
             if !was_settled(plan, *call_id) =>
@@ -54,13 +55,9 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
                 (_, None, _) => "a grant of the session covers it".to_owned(),
                 (_, Some(_), scope) => format!("answered, scope {}", word(scope)),
             };
-            Some(of_call(
-                *call_id,
-                AuditNote {
-                    rule: grant.clone().or_else(|| rule.clone()),
-                    ..made(AuditKind::Permission, verdict, reason)
-                },
-            ))
+            let rule = grant.clone().or_else(|| rule.clone());
+            let note = AuditNote { rule, ..made(AuditKind::Permission, verdict, reason) };
+            Some(of_call(*call_id, held(note, before.confinement(*call_id))))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
             let note = made(AuditKind::Question, &word(choice), format!("{}, by {}", word(kind), word(by)));
@@ -102,6 +99,14 @@ pub(super) fn of_lasting_rule(
     let what = if add { "added" } else { "taken back" };
     let note = AuditNote::new(at, AuditKind::Grant, kind.name(), format!("a rule for {place} was {what}"));
     of_rule(note.by(Some(origin)), rule)
+}
+
+/// With the sandbox of the call, if it is a command.
+fn held(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
+    match sandbox {
+        Some(sandbox) => AuditNote { sandbox: sandbox.to_string(), ..note },
+        None => note,
+    }
 }
 
 /// The row of a session that begins in a mode that asks less than it could.

@@ -84,6 +84,7 @@ impl Actor {
                     // A failing disk must not keep people from looking.
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
+                self.look_around();
                 // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
                 let _ = reply.send(Ok(attachment));
             }
@@ -140,8 +141,16 @@ impl Actor {
         let idempotency = self.row(METHOD, submission.keyed, &submitted);
         crash::point("C1.decided");
         self.perform(&mut plan, idempotency).await?;
+        self.look_around();
         crash::point("C2.performed");
         Ok(submitted)
+    }
+
+    /// Whether something in the workspace waits for trust that did not when the session began.
+    fn look_around(&mut self) {
+        if self.engine.has_context() && self.state.parking.is_none() {
+            self.jobs.look_around(self.engine.spec().cwd.clone().into());
+        }
     }
 
     async fn answer(&mut self, answer: Answer, edited: Option<Edited>) -> Result<Answered, SessionError> {

@@ -27,6 +27,11 @@ pub enum SessionError {
         /// Where the journal ends.
         last_seq: Seq,
     },
+    /// The folder is not any more what was to be trusted.
+    StaleTrust {
+        /// What it is now.
+        digest: String,
+    },
     /// A parameter is wrong: its name and what to fix.
     BadParam(&'static str, String),
     /// A value is known but not built yet: the parameter's name and why.
@@ -54,6 +59,7 @@ impl fmt::Display for SessionError {
             SessionError::BadParam(name, why) | SessionError::Unsupported(name, why) => {
                 write!(f, "{name}: {why}")
             }
+            SessionError::StaleTrust { .. } => f.write_str("the folder has changed since"),
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
             SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
             SessionError::Policy(error) => error.fmt(f),

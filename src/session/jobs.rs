@@ -14,11 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::house::House;
 use super::law::Law;
+use super::trust;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
+use crate::store::{SessionKey, Store, StoreError};
 use crate::tools::{Birth, Scene, Unreadable};
-use crate::types::ids::{CallId, Seq, TurnId};
-use crate::types::message::ToolCall;
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::ids::{BlobId, CallId, Seq, TurnId};
+use crate::types::message::{Block, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
@@ -90,6 +93,7 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unattended: spec.background,
             unreadable: Unreadable::default(),
         };
         Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
@@ -205,14 +209,25 @@ impl Jobs {
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
+        let house = Arc::clone(&self.house);
         self.start(async move {
-            let gathered = tokio::task::spawn_blocking(move || workspace::gather(&request)).await.ok()?;
+            let trusted = house.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                None
+            });
+            let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,
-                withheld: gathered.withheld,
+                untrusted: gathered.untrusted,
             })
         });
+    }
+
+    /// Looks whether something in the workspace waits for trust.
+    pub fn look_around(&mut self, cwd: PathBuf) {
+        let house = Arc::clone(&self.house);
+        self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
     }
 
     pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
@@ -222,7 +237,7 @@ impl Jobs {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
+    pub fn call_model(&mut self, token: Seq, key: SessionKey, mut request: ModelRequest) {
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
@@ -230,6 +245,7 @@ impl Jobs {
         self.start(async move {
             crash::point("C3");
             let started = house.clock.now();
+            request.media = media(&house.store, key, &request).await;
             let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
@@ -321,6 +337,35 @@ impl Jobs {
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
         });
     }
+}
+
+/// The contents of a request's attachments. What cannot be read is left out, and the model is told so.
+async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMap<BlobId, Arc<[u8]>> {
+    let mut media = HashMap::new();
+    for message in &request.messages {
+        for block in &message.content {
+            let Block::ToolResult { attachments, .. } = block else { continue };
+            for Attachment { blob: BlobRef { blob_id, .. }, .. } in attachments {
+                if media.contains_key(blob_id) {
+                    continue;
+                }
+                let read = async {
+                    let Some(blob) = store.blob(key, *blob_id).await? else { return Ok(None) };
+                    store.read_blob(&blob, 0, usize::MAX).await.map(Some)
+                };
+                match read.await {
+                    Ok(Some(bytes)) => {
+                        media.insert(*blob_id, Arc::from(bytes));
+                    }
+                    Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
+                    Err::<_, StoreError>(error) => {
+                        tracing::warn!(%blob_id, %error, "an attachment is left out")
+                    }
+                }
+            }
+        }
+    }
+    media
 }
 
 fn panicked() -> ToolOutcome {

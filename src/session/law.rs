@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::house::{House, Settings};
 use super::jobs::Surroundings;
+use super::trust;
 use crate::engine::SessionRules;
 use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
@@ -26,8 +27,10 @@ impl Law {
     pub async fn now(house: &Arc<House>, around: &Surroundings) -> Self {
         let (shared, workspace) = (Arc::clone(house), around.scene.workspace.clone());
         let own = Arc::clone(&around.rules);
+        // Those that stand in the workspace itself, as far as it is trusted.
+        let project = trust::rules(house, &workspace).await;
         let read = tokio::task::spawn_blocking(move || {
-            Self::read(&shared, &shared.setup().settings, &workspace, &own)
+            Self::read(&shared, &shared.setup().settings, &workspace, &own, &project)
         });
         read.await.unwrap_or_else(|_| Self {
             rules: Arc::default(),
@@ -35,9 +38,15 @@ impl Law {
         })
     }
 
-    fn read(house: &House, settings: &Settings, workspace: &Path, own: &SessionRules) -> Self {
+    fn read(
+        house: &House,
+        settings: &Settings,
+        workspace: &Path,
+        own: &SessionRules,
+        project: &Rules,
+    ) -> Self {
         let mut problem = None;
-        let mut more = Rules::default();
+        let mut more = project.clone();
         for place in [Place::User, Place::Workspace(workspace)] {
             match house.policies.read(place) {
                 Ok(policy) => join(&mut more, &policy.rules),

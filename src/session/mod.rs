@@ -19,6 +19,7 @@ mod moments;
 mod registry;
 mod request;
 mod rules;
+mod trust;
 mod vigil;
 
 pub use error::SessionError;
@@ -29,9 +30,10 @@ pub use handle::{
 };
 pub use house::{ConfiguredRule, House, Rung, Settings, Setup};
 pub use journal::summarise;
-pub use registry::Registry;
+pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
 pub use rules::{KnownRule, RuleChange};
+pub use trust::Standing;
 pub use vigil::Vigil;
 
 // Words of the floors below that are part of this floor's language.

@@ -71,7 +71,7 @@ impl Registry {
                 by: None,
             })
             .collect();
-        let folder = self.folder(session_id, workspace).await?;
+        let folder = self.workspace_of(session_id, workspace).await?;
         let read = tokio::task::spawn_blocking(move || {
             let mut read = (Vec::new(), Vec::new());
             let places = [(RuleScope::User, None), (RuleScope::Project, folder.as_deref())];
@@ -151,7 +151,7 @@ impl Registry {
             }
             RuleScope::User => None,
             RuleScope::Project => {
-                let folder = self.folder(session_id, workspace.as_deref()).await?;
+                let folder = self.workspace_of(session_id, workspace.as_deref()).await?;
                 let why = "name the folder, or a session that works in it";
                 Some(folder.ok_or_else(|| SessionError::BadParam("workspace", why.into()))?)
             }
@@ -199,7 +199,7 @@ impl Registry {
     }
 
     /// The real path of the workspace that is meant.
-    async fn folder(
+    async fn workspace_of(
         &self,
         session_id: Option<SessionId>,
         workspace: Option<&str>,

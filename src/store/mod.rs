@@ -6,6 +6,7 @@
 
 mod audit;
 mod backup;
+mod blobs;
 mod error;
 mod grants;
 mod health;
@@ -20,6 +21,7 @@ mod saved;
 mod script;
 mod site;
 mod summaries;
+mod trust;
 mod writer;
 
 #[cfg(test)]
@@ -37,6 +39,7 @@ mod trip_tests;
 
 pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
+pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
@@ -46,3 +49,4 @@ pub use rows::{
     Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
     Sync,
 };
+pub use trust::TrustChange;

@@ -344,6 +344,7 @@ async fn save(
             item_id: None,
             at_ms: at,
             origin: None,
+            cut: Vec::new(),
             event: Event::Notice { kind: HISTORY_LOST.into(), text },
         };
         journal.lines.push(Line::of(&notice));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::types::audit::AuditNote;
+use crate::types::blob::Blob;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -33,7 +34,7 @@ pub struct Row {
     pub kind: &'static str,
     /// For foldable rows: seq of the event that opened what they belong to.
     pub fold: Option<Seq>,
-    /// The event as it stands on the wire.
+    /// The event as it stands on the wire: what was cut out of it is a blob of the same transaction.
     pub body: Arc<str>,
 }
 
@@ -142,6 +143,8 @@ pub struct Append {
     pub processes: Vec<ProcessRow>,
     /// A grant that is to be written to a policy file after this.
     pub owes: Option<OwedGrant>,
+    /// Contents that the rows refer to. One that is there already stays as it is.
+    pub blobs: Vec<Blob>,
     /// Decisions that these rows tell of.
     pub audit: Vec<AuditNote>,
     /// How sure.
@@ -170,6 +173,8 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
+    /// Contents that they refer to.
+    pub blobs: Vec<Blob>,
     /// Decisions that these rows tell of.
     pub audit: Vec<AuditNote>,
     /// A reply to remember.

@@ -10,6 +10,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::audit;
 use super::error::StoreError;
 use super::site::open_to_read;
+use super::trust;
 use super::writer::integer;
 use crate::types::event::Envelope;
 
@@ -180,6 +181,7 @@ impl Source {
         kept: &BTreeMap<i64, Option<u64>>,
     ) -> Result<(), StoreError> {
         audit::copy(&mut self.0, new).await?;
+        trust::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
         let replies: Vec<Reply> =
             self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;

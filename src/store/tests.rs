@@ -73,6 +73,7 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         session_id: id(number),
         spec: spec(),
         at: Timestamp(1),
+        blobs: Vec::new(),
         rows: vec![row(1, None)],
         audit: Vec::new(),
         idempotency,
@@ -101,6 +102,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         owes: None,
+        blobs: Vec::new(),
         audit: Vec::new(),
         sync: Sync::Normal,
     }

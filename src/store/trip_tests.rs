@@ -69,6 +69,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         spec: spec(),
         at: Timestamp(5),
         rows: vec![row(1, None)],
+        blobs: Vec::new(),
         audit: Vec::new(),
         idempotency,
     }
@@ -93,6 +94,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         owes: None,
+        blobs: Vec::new(),
         audit: Vec::new(),
         sync: Sync::Normal,
     }

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::audit;
+use super::blobs;
 use super::error::StoreError;
 use super::grants;
 use super::health::Health;
@@ -16,6 +17,7 @@ use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use super::site::Site;
+use super::trust::TrustChange;
 use crate::crash;
 use crate::types::audit::{AuditHead, AuditNote};
 use crate::types::ids::{CallId, RequestId};
@@ -50,6 +52,7 @@ pub(super) enum Command {
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
     Paid(Vec<String>, Answer<()>),
+    Trust(Box<TrustChange>, Answer<()>),
     /// Decisions that belong to no journal.
     Record(Vec<AuditNote>, Sync, Answer<()>),
     Close,
@@ -128,6 +131,10 @@ impl Writer {
                     Command::Paid(requests, answer) => {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.paid(&requests).await);
+                    }
+                    Command::Trust(change, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.trust(&change).await);
                     }
                     Command::Record(notes, sync, answer) => {
                         self.flush(&mut appends).await;
@@ -233,6 +240,7 @@ impl Writer {
             Err(error) => Err(error),
         };
         let done = self.undone(done).await;
+        let done = done.map(|files| blobs::remove_files(&self.site.path, &files));
         self.said(done)
     }
 
@@ -267,6 +275,36 @@ impl Writer {
         };
         let done = self.undone(done).await;
         self.said(done)
+    }
+
+    async fn trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => self.write_trust(change).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn write_trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
+        let mut head = self.take_head().await?;
+        let mut script = Script::begin(&mut self.connection, true).await?;
+        match &change.digest {
+            Some(digest) => {
+                script.sql().push("insert or replace into trust (cwd, digest, at_ms) ");
+                script.sql().push_values([digest], |mut values, digest| {
+                    values.push_bind(&change.cwd).push_bind(digest).push_bind(change.note.at_ms.0);
+                });
+            }
+            None => {
+                script.sql().push("delete from trust where cwd = ").push_bind(&change.cwd);
+            }
+        }
+        script.end(true).await?;
+        audit::insert(&mut script, &mut head, std::slice::from_ref(&change.note)).await?;
+        script.commit().await?;
+        self.head = Some(head);
+        Ok(())
     }
 
     async fn write_notes(&mut self, notes: &[AuditNote]) -> Result<(), StoreError> {
@@ -396,15 +434,16 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
     matches!(group, [Append {
-        rows, folds, items, requests, processes, audit, summary: None, idempotency: None, owes: None, ..
+        rows, folds, items, requests, processes, blobs, audit, summary: None, idempotency: None, owes: None, ..
     }]
-        if rows.len() <= CHUNK && audit.is_empty()
+        if rows.len() <= CHUNK && audit.is_empty() && blobs.is_empty()
             && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
 fn is_everyday(group: &[&Append]) -> bool {
-    matches!(group, [append] if append.rows.len() <= FEW && append.items.len() + append.requests.len() + append.audit.len() <= FEW)
+    matches!(group, [append] if append.rows.len() <= FEW && append.blobs.is_empty()
+        && append.items.len() + append.requests.len() + append.audit.len() <= FEW)
 }
 
 async fn write_group(
@@ -420,6 +459,7 @@ async fn write_group(
     let mut script = Script::begin(connection, is_everyday(group)).await?;
     insert_rows(&mut script, &rows).await?;
     for append in group {
+        blobs::insert(&mut script, append.key, &append.blobs).await?;
         for fold in &append.folds {
             let fold = integer(*fold);
             script.sql().push("delete from event where session = ").push_bind(append.key.0);
@@ -585,7 +625,7 @@ async fn insert_session(
     new: &NewSession,
     head: &mut AuditHead,
 ) -> Result<SessionKey, StoreError> {
-    let mut script = Script::begin(connection, new.rows.len() <= FEW).await?;
+    let mut script = Script::begin(connection, new.rows.len() <= FEW && new.blobs.is_empty()).await?;
     let last_seq = new.rows.last().map_or(0, |row| row.seq);
     script.sql().push(
         "insert into session (session_id, title, cwd, model, mode, background, created_at_ms, updated_at_ms, \
@@ -607,6 +647,7 @@ async fn insert_session(
     let key = SessionKey(script.end_for_key().await?);
     let rows: Vec<(SessionKey, &Row)> = new.rows.iter().map(|row| (key, row)).collect();
     insert_rows(&mut script, &rows).await?;
+    blobs::insert(&mut script, key, &new.blobs).await?;
     audit::insert(&mut script, head, &new.audit).await?;
     if let Some(idempotency) = &new.idempotency {
         remember(&mut script, Some(key), idempotency, new.at.0).await?;
@@ -615,7 +656,12 @@ async fn insert_session(
     Ok(key)
 }
 
-async fn delete_session(connection: &mut SqliteConnection, deletion: &Deletion) -> Result<(), StoreError> {
+/// Returns the files that are to be removed.
+async fn delete_session(
+    connection: &mut SqliteConnection,
+    deletion: &Deletion,
+) -> Result<Vec<String>, StoreError> {
+    let files = blobs::files_of(connection, deletion.key).await?;
     let mut script = Script::begin(connection, false).await?;
     script.sql().push("delete from session where id = ").push_bind(deletion.key.0);
     script.end(true).await?;
@@ -623,7 +669,8 @@ async fn delete_session(connection: &mut SqliteConnection, deletion: &Deletion) 
         // It belongs to no session: it outlives this one.
         remember(&mut script, None, row, deletion.at.0).await?;
     }
-    script.commit().await
+    script.commit().await?;
+    Ok(files)
 }
 
 /// SQLite's integers are signed; sequence numbers and money never come near the edge.

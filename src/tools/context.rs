@@ -8,7 +8,7 @@ use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, Limits};
+use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, SandboxSettings};
 use crate::types::ids::SessionId;
 use crate::types::names;
 use crate::types::tool::ReadRecord;
@@ -40,6 +40,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where commands get a cgroup of their own.
     pub cgroup: CgroupSetting,
+    /// What else commands are held by.
+    pub sandbox: SandboxSettings,
 }
 
 impl Settings {
@@ -58,6 +60,8 @@ impl Settings {
             instance: String::new(),
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
+            // Nothing says yet where temporary files go, nor what is to be hidden.
+            sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
         }
     }
 }
@@ -73,6 +77,8 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    /// Nobody looks on (P6): commands are held more strictly.
+    pub unattended: bool,
     /// What rules keep from being read, where a call looks at more than the path it names.
     pub unreadable: Unreadable,
 }

@@ -52,5 +52,7 @@ pub use context::{Scene, Settings, Unreadable};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
-pub use shell::{Birth, CgroupSetting, Limits, Swept};
-pub use toolbox::Toolbox;
+pub use shell::{
+    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Swept,
+};
+pub use toolbox::{SandboxReport, Toolbox};

@@ -14,11 +14,13 @@ use super::context::{Context, Scene, Settings};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
-use super::shell::{Birth, Cells, Swept, Wires};
+use super::shell::{Available, Birth, Cells, Swept, Wires};
 use super::{edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, write};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
-use crate::types::tool::{Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
+use crate::types::tool::{
+    Confinement, Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome,
+};
 
 /// All tools, with the settings of the house. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +30,19 @@ pub struct Toolbox {
     cells: Arc<Cells>,
     jails: Arc<Jails>,
     cards: Arc<[ToolCard]>,
+}
+
+/// Which sandbox commands get; the errors say why there is none.
+#[derive(Clone, Debug)]
+pub struct SandboxReport {
+    /// Where people look on, with what holds in words.
+    pub attended: Result<(Confinement, &'static str), String>,
+    /// Where nobody does.
+    pub unattended: Result<(Confinement, &'static str), String>,
+    /// Whether level 2 works here.
+    pub landlock: Result<(), String>,
+    /// Whether level 3 works here.
+    pub bubblewrap: Result<(), String>,
 }
 
 /// The arguments of a call, read.
@@ -64,6 +79,22 @@ impl Toolbox {
         self.cells.describe()
     }
 
+    /// Which sandbox commands get, in attended sessions and in others. The first call tries what works
+    /// here.
+    pub async fn sandbox(&self) -> SandboxReport {
+        let here = Available::here().await;
+        let told = |unattended| {
+            let chosen = self.settings.sandbox.choose(unattended, here);
+            chosen.map(shell::told).map_err(|refusal| refusal.text)
+        };
+        SandboxReport {
+            attended: told(false),
+            unattended: told(true),
+            landlock: here.landlock().map_err(str::to_owned),
+            bubblewrap: here.bubblewrap().map_err(str::to_owned),
+        }
+    }
+
     /// Ends what an earlier daemon of the same instance left running: to be done before any call
     /// starts. `records` are those it had stored. Takes five seconds at most. If it is dropped, what
     /// was not killed yet lives on.
@@ -83,8 +114,9 @@ impl Toolbox {
     pub async fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, ToolOutcome> {
         let context = self.context(scene);
         let call = self.parse(call)?;
+        let here = Available::here().await;
         let prepared = blocking(move || match &call {
-            Call::Bash(input) => shell::prepare(&context, input),
+            Call::Bash(input) => shell::prepare(&context, here, input),
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
             Call::Edit(input) => edit::prepare(&context, input),
@@ -237,7 +269,7 @@ fn cards() -> Arc<[ToolCard]> {
 }
 
 /// Work that waits for the disk. It is not cut short when the caller goes away.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))

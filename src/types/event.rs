@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
@@ -15,7 +16,7 @@ use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::time::Timestamp;
-use super::tool::{FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
+use super::tool::{Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
@@ -51,6 +52,10 @@ pub struct Envelope {
     /// Who caused it, if a client did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<Origin>,
+    /// Places of this event that show only the beginning of what they hold, since it is too large for
+    /// an event (64 KiB): `session.blob` reads the whole. Nothing is cut where this is absent.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cut: Vec<Cut>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
@@ -193,6 +198,9 @@ pub enum Event {
         cwd: String,
         /// What is left out until then.
         parts: Vec<String>,
+        /// Of all of it: `workspace.trust` takes it.
+        #[serde(default)]
+        digest: String,
     },
     /// An input waits for the running turn to end.
     #[serde(rename = "turn.queued")]
@@ -399,6 +407,9 @@ pub enum Event {
         /// For calls that change a file: what it held and will hold.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
+        /// For commands: how they are held.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sandbox: Option<Confinement>,
     },
     /// Output of a running tool. Foldable.
     #[serde(rename = "tool.progress")]
@@ -421,6 +432,12 @@ pub enum Event {
         status: ToolStatus,
         /// What the model is told.
         output: String,
+        /// The whole, where `output` shows the model only its beginning and its end.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        output_blob: Option<BlobRef>,
+        /// Pictures and documents that the model gets with it.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        attachments: Vec<Attachment>,
         /// A stable word for the reason of a failure.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<String>,
@@ -457,6 +474,9 @@ pub enum Event {
         /// For calls that change a file: what it holds and would hold.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
+        /// For commands: how they would be held.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sandbox: Option<Confinement>,
     },
     /// A permission request was settled.
     #[serde(rename = "permission.resolved")]

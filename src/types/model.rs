@@ -1,5 +1,6 @@
 //! One model call: the request, the stream and its end, in words that every provider shares.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ids::BlobId;
 use super::message::Message;
 use super::tool::ToolCard;
 use super::usage::Usage;
@@ -53,6 +55,9 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolCard]>,
     /// Upper limit of the answer, if the session sets one; else the adapter takes the model's.
     pub max_output_tokens: Option<u32>,
+    /// Contents of the attachments of `messages`. The session puts them in when it sends the request;
+    /// what is missing is named to the model instead of shown.
+    pub media: HashMap<BlobId, Arc<[u8]>>,
     /// The provider's id of the last answer in `messages`, if this very model gave it. Providers that
     /// keep conversations continue from there (M3).
     pub previous_response_id: Option<String>,

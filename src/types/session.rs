@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
 use super::model::StopReason;
@@ -220,6 +221,10 @@ pub struct Item {
     /// Tool calls: details.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<CallView>,
+    /// In replies: places of this item that show only the beginning of what they hold. Inside an event
+    /// the event has the list.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cut: Vec<Cut>,
 }
 
 /// The tool call of an item.
@@ -233,6 +238,12 @@ pub struct CallView {
     pub input: Value,
     /// Where it stands (R13).
     pub status: CallStatus,
+    /// The whole of the output, where the item's text shows only its beginning and its end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_blob: Option<BlobRef>,
+    /// Pictures and documents that the model got with the result.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub attachments: Vec<Attachment>,
 }
 
 /// Where a tool call stands (R13).
@@ -364,6 +375,15 @@ pub struct TurnError {
     pub kind: String,
     /// For people, secrets removed.
     pub message: String,
+}
+
+/// What of a folder waits for its user's trust (S22).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Untrusted {
+    /// Of all of it: trust is given to exactly this.
+    pub digest: String,
+    /// What is left out until then, for people.
+    pub parts: Vec<String>,
 }
 
 /// A permission request as clients see it (P5).

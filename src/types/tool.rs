@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::blob::{Attachment, Blob, BlobRef};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +37,32 @@ pub struct Prepared {
     /// file is touched, so that after a crash the file itself says whether it was (S4).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<PlannedChange>,
+    /// For commands: how they are held.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<Confinement>,
+}
+
+/// How a command is held (S25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confinement {
+    /// 3 bubblewrap, 2 Landlock, 1 limits of resources alone, 0 nothing.
+    pub level: u8,
+    /// Whether it reaches the network.
+    pub network: bool,
+}
+
+impl std::fmt::Display for Confinement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "level {}, network {}", self.level, if self.network { "on" } else { "off" })
+    }
+}
+
+impl Confinement {
+    /// Whether less is held than by the other.
+    #[must_use]
+    pub fn is_weaker_than(self, other: Self) -> bool {
+        self.level < other.level || (self.network && !other.network)
+    }
 }
 
 /// What a call on files would come to.
@@ -228,6 +255,13 @@ pub struct ToolOutcome {
     pub reads: Vec<ReadRecord>,
     /// The session's folder for further commands, if it moved.
     pub cwd: Option<PathBuf>,
+    /// Pictures and documents that the model gets with the result. Their content is in `blobs`.
+    pub attachments: Vec<Attachment>,
+    /// The whole of what `output` shows in part. Its content is in `blobs`.
+    pub whole: Option<BlobRef>,
+    /// Contents, stored in the transaction that writes the result.
+    #[serde(skip)]
+    pub blobs: Vec<Blob>,
 }
 
 impl ToolOutcome {
@@ -242,6 +276,9 @@ impl ToolOutcome {
             changes: Vec::new(),
             reads: Vec::new(),
             cwd: None,
+            attachments: Vec::new(),
+            whole: None,
+            blobs: Vec::new(),
         }
     }
 

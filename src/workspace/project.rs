@@ -94,7 +94,10 @@ mod tests {
         ] {
             let project = read(text);
             assert!(project.allow.is_empty() && project.deny.is_empty());
-            assert!(project.problem.as_ref().is_some_and(|why| why.contains(expected)), "{text}: {project:?}");
+            assert!(
+                project.problem.as_ref().is_some_and(|why| why.contains(expected)),
+                "{text}: {project:?}"
+            );
         }
         assert!(super::read(b"\xff").problem.is_some());
     }

@@ -61,6 +61,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        media: Default::default(),
         previous_response_id: None,
     }
 }
@@ -88,6 +89,7 @@ fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
                     provider_id: provider_id.clone(),
                     content: format!("result of {tool}"),
                     is_error: false,
+                    attachments: Vec::new(),
                 });
                 Block::ToolCall(ToolCall {
                     call_id,

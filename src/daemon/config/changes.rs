@@ -10,7 +10,7 @@ use super::Config;
 const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 16] = [
+const WITHOUT_EFFECT: [&str; 15] = [
     "compaction",
     "hooks",
     "knowledge",
@@ -23,7 +23,6 @@ const WITHOUT_EFFECT: [&str; 16] = [
     "models.task",
     "models.vision",
     "permissions.safe_commands",
-    "sandbox",
     "session.simple",
     "session.thinking",
     "telemetry",
@@ -121,7 +120,7 @@ mod tests {
             &["permissions.allow"],
             &[],
         );
-        check("", "", "[sandbox]\nlevel = \"off\"\n[session]\nsimple = true", &[], &[]);
+        check("", "", "[sandbox]\nlevel = \"off\"\n[session]\nsimple = true", &["sandbox.level"], &[]);
     }
 
     #[test]

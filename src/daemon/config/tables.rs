@@ -31,7 +31,7 @@ pub struct Config {
     pub session: Session,
     /// Permission rules.
     pub permissions: Permissions,
-    /// The sandbox of tools; kept until it is built.
+    /// The sandbox of tools.
     pub sandbox: Sandbox,
     /// What one client may ask for.
     pub limits: Limits,
@@ -343,7 +343,7 @@ impl Default for Unattended {
     }
 }
 
-/// `[sandbox]`; kept until it is built.
+/// `[sandbox]`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sandbox {
@@ -359,7 +359,7 @@ pub struct Sandbox {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxLevel {
-    /// The strongest that works here.
+    /// The strongest that works here; in attended sessions the fastest of those that hold files.
     #[default]
     Auto,
     /// Namespaces by bubblewrap.
@@ -376,7 +376,7 @@ pub enum SandboxLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// As the session's mode suggests.
+    /// In attended sessions, not in others.
     #[default]
     Auto,
     /// They do.
@@ -431,6 +431,10 @@ pub struct Tools {
     pub file_size: Option<Size>,
     /// Processor time of each process of a command.
     pub cpu_time: Option<Span>,
+    /// What a model is shown of one result; the whole is kept as a blob.
+    pub result_size: Size,
+    /// The same of all results of one message.
+    pub results_size: Size,
 }
 
 impl Default for Tools {
@@ -446,6 +450,8 @@ impl Default for Tools {
             processes: None,
             file_size: None,
             cpu_time: None,
+            result_size: Size(128 << 10),
+            results_size: Size(256 << 10),
         }
     }
 }

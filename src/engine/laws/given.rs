@@ -10,6 +10,7 @@ use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::session::Untrusted;
 use crate::types::tool::{
     FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
     Subject, ToolOutcome, ToolStatus,
@@ -83,8 +84,8 @@ pub fn someone() -> Option<Origin> {
 }
 
 pub fn context() -> Input {
-    let withheld = vec!["hooks".into()];
-    Input::ContextReady { system: "be good".into(), sources: Vec::new(), withheld }
+    let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
+    Input::ContextReady { system: "be good".into(), sources: Vec::new(), untrusted }
 }
 
 pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
@@ -127,8 +128,14 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
         _ => (Subject::Bash { command: "ls".into() }, None),
     };
-    let prepared =
-        Prepared { subject, change, summary: "list".into(), diff: Some("-a\n+b".into()), read_only };
+    let prepared = Prepared {
+        subject,
+        change,
+        summary: "list".into(),
+        diff: Some("-a\n+b".into()),
+        read_only,
+        sandbox: None,
+    };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
 }

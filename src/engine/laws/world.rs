@@ -104,6 +104,7 @@ impl World {
             item_id: None,
             at_ms: Timestamp(0),
             origin: None,
+            cut: Vec::new(),
             event: Event::SessionCreated(spec),
         };
         let mut engine = Engine::new(id, Arc::clone(&settings));

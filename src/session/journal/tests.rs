@@ -18,8 +18,16 @@ async fn check(played: Played) {
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
     let Event::SessionCreated(spec) = played.created.event.clone() else { panic!("the first event") };
     let (id, at) = (played.created.session_id, played.created.at_ms);
-    let (row, _) = write(&played.created, None);
-    let new = NewSession { session_id: id, spec, at, rows: vec![row], audit: Vec::new(), idempotency: None };
+    let (row, ..) = write(&played.created, None);
+    let new = NewSession {
+        session_id: id,
+        spec,
+        at,
+        rows: vec![row],
+        blobs: Vec::new(),
+        audit: Vec::new(),
+        idempotency: None,
+    };
     let key = store.create(new).await.unwrap();
 
     // As the session does it: decide → write, with the summary of what is about to be.

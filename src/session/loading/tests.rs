@@ -15,6 +15,7 @@ use crate::session::journal;
 use crate::session::{House, NewSessionRequest, Settings, Setup, Submission};
 use crate::store::{Append, Store, StoreError, StoreOwner};
 use crate::tools::{self, Toolbox};
+use crate::types::event::Envelope;
 use crate::types::event::{Event, Origin};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::InputBlock;
@@ -251,6 +252,7 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
             item_id: None,
             at_ms: Timestamp(1),
             origin: None,
+            cut: Vec::new(),
             event,
         };
         journal::write(&envelope, None).0

@@ -5,6 +5,7 @@ mod cases;
 mod edits;
 mod files;
 mod paths;
+mod sandbox;
 mod search;
 
 use std::collections::HashMap;
@@ -36,7 +37,10 @@ impl Room {
     }
 
     fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap(), change)
+    }
+
+    fn within(dir: tempfile::TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let root = dir.path().canonicalize().unwrap();
         for folder in ["ws", "home", "data"] {
             std::fs::create_dir(root.join(folder)).unwrap();
@@ -55,6 +59,7 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unattended: false,
             unreadable: Default::default(),
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }

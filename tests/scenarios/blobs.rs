@@ -1,0 +1,152 @@
+//! Contents that are too large for an event or for a model: cut on the wire, kept whole, read in parts
+//! (R9, Q14).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{bash, permanent};
+use crate::support::client::{Client, Session};
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+/// What a wire event may have.
+const WIRE: usize = 64 * 1024;
+
+/// A whole blob, in parts of this many bytes.
+async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let params =
+            json!({"session_id": session.id, "blob_id": blob_id, "offset": bytes.len(), "limit": part});
+        let reply = client.call("session.blob", params).await;
+        assert_eq!(reply["offset"], bytes.len());
+        let content = reply["content"].as_str().expect("a content");
+        let more = match reply["encoding"].as_str() {
+            Some("text") => content.as_bytes().to_vec(),
+            Some("base64") => STANDARD.decode(content).expect("base64"),
+            other => panic!("encoding {other:?}"),
+        };
+        assert!(!more.is_empty() && more.len() <= part, "{} bytes for {part}", more.len());
+        bytes.extend(more);
+        match reply["next_offset"].as_u64() {
+            Some(next) => assert_eq!(next, bytes.len() as u64),
+            None => {
+                assert_eq!(reply["bytes"], bytes.len());
+                return bytes;
+            }
+        }
+    }
+}
+
+/// An event or an item with everything that was cut out of it.
+pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> Value {
+    let mut whole = entry.clone();
+    for cut in entry["cut"].as_array().into_iter().flatten() {
+        let bytes = blob(client, session, &cut["blob_id"], 1 << 20).await;
+        assert_eq!(cut["bytes"], bytes.len());
+        let text = String::from_utf8(bytes).expect("text");
+        let place = whole.pointer_mut(cut["at"].as_str().expect("a place")).expect("it is there");
+        *place = match cut["media_type"].as_str() {
+            Some("application/json") => serde_json::from_str(&text).expect("json"),
+            _ => {
+                let kept = place.as_str().expect("a text");
+                assert!(text.starts_with(kept) && kept.len() < text.len(), "it shows the beginning");
+                json!(text)
+            }
+        };
+    }
+    whole
+}
+
+fn book(megabytes: usize) -> Vec<String> {
+    (0..megabytes * 128).map(|n| format!("{n:07} ").repeat(1024)).collect()
+}
+
+#[tokio::test]
+async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\", \"Write\"]").start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    // Each of these takes two bytes in JSON.
+    let input = "\"é".repeat(1 << 20);
+    let many: Vec<Value> = (0..20_000).map(|n| json!({"n": n})).collect();
+    let arguments = json!({"file_path": "f", "content": "line\n".repeat(60_000), "odd": many});
+    house.models.push(
+        Step::calls([("Write", arguments.clone()), bash("for i in $(seq 3000); do echo \"line $i\"; done")])
+            .say("Now. "),
+    );
+    let answer = book(2).concat();
+    house.models.push(Step::pieces(book(2)));
+    session.submit(&input).await;
+    seen.turn_ends("success").await;
+
+    let events = seen.seen();
+    let mut cut = Vec::new();
+    for event in &events {
+        let bytes = event.to_string().len();
+        assert!(bytes <= WIRE, "{} has {bytes} bytes", event["type"]);
+        if event.get("cut").is_some() {
+            cut.push(event["type"].as_str().expect("a type").to_owned());
+        }
+    }
+    cut.sort();
+    cut.dedup();
+    for kind in ["message.completed", "tool.requested", "turn.completed"] {
+        assert!(cut.iter().any(|cut| *cut == kind), "{kind} was not cut: {cut:?}");
+    }
+    let of = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
+    let said = whole(&alice, &session, of("message.completed").next().expect("the input")).await;
+    assert!(said["item"]["text"] == input.as_str(), "the input is not what it was");
+    let asked = whole(&alice, &session, of("tool.requested").next().expect("the call")).await;
+    assert_eq!(asked["input"], arguments);
+    let ended = whole(&alice, &session, of("turn.completed").last().expect("the end")).await;
+    assert!(ended["result"]["text"] == answer.as_str(), "the answer is not what it was");
+    // One text is kept once.
+    let last = of("message.completed").last().expect("the answer");
+    let ids: Vec<&Value> = last["cut"].as_array().expect("cuts").iter().map(|cut| &cut["blob_id"]).collect();
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+
+    // The same in pages, of events and of items.
+    assert_eq!(permanent(session.events().await), permanent(events.clone()));
+    let items = session.items().await;
+    for item in &items {
+        let bytes = item.to_string().len();
+        assert!(bytes <= 2 * WIRE, "{} has {bytes} bytes", item["kind"]);
+    }
+    assert!(whole(&alice, &session, &items[0]).await["text"] == input.as_str());
+    let call = items.iter().find(|item| item["call"]["tool"] == "Write").expect("the call");
+    assert_eq!(whole(&alice, &session, call).await["call"]["input"], arguments);
+    assert!(whole(&alice, &session, items.last().expect("the answer")).await["text"] == answer.as_str());
+
+    // Any part, and no others' parts.
+    let id = &last["cut"][0]["blob_id"];
+    assert!(blob(&alice, &session, id, 77_777).await == answer.as_bytes());
+    let other = alice.create(&house).await;
+    let refusal = other.refused("blob", json!({"blob_id": id})).await;
+    assert_eq!(refusal.kind, "not_found", "{}", refusal.message);
+    let refusal = session.refused("blob", json!({"blob_id": id, "offset": answer.len() + 1})).await;
+    assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("offset")));
+    let unknown = json!({"blob_id": "blob_0190f2a4-0000-8000-8000-000000000009"});
+    let refusal = session.refused("blob", unknown).await;
+    assert_eq!(refusal.kind, "not_found", "{}", refusal.message);
+    let at_end = json!({"session_id": session.id, "blob_id": id, "offset": answer.len()});
+    assert_eq!(alice.call("session.blob", at_end).await["content"], "");
+
+    // A restart forgets nothing: the model is sent what it was sent before, and more.
+    let before = house.models.requests().len();
+    drop((seen, alice));
+    house.crash_and_restart().await;
+    let bob = house.client("bob").await;
+    let session = bob.join(&session);
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Fine."));
+    session.submit("And?").await;
+    seen.turn_ends("success").await;
+    let requests = house.models.requests();
+    let told = requests[before].body.to_string();
+    assert!(told.contains(&serde_json::to_string(&input).expect("json")), "the input was lost");
+    assert!(told.contains(&serde_json::to_string(&answer).expect("json")), "the answer was lost");
+    assert!(told.contains(&arguments["odd"].to_string()), "the arguments were lost");
+}
