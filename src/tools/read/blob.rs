@@ -22,6 +22,7 @@ pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Re
         diff: None,
         read_only: true,
         change: None,
+        sandbox: None,
     })
 }
 
