@@ -134,7 +134,15 @@ impl Stage {
 }
 
 fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'a> {
-    Policy { mode: Mode::Default, rules, grants: &[], workspace, home, safe_mode: false }
+    Policy {
+        mode: Mode::Default,
+        rules,
+        grants: &[],
+        workspace,
+        home,
+        safe_mode: false,
+        safe_commands: false,
+    }
 }
 
 fn fill(text: &str, root: &Path) -> String {

@@ -130,7 +130,6 @@ impl House {
             mode: Mode::Default,
             background: false,
             safe_mode: false,
-            safe_commands: false,
             budgets: Budgets::default(),
             system_prompt: None,
             append_system_prompt: None,
