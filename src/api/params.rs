@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
