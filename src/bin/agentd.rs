@@ -34,10 +34,28 @@ const LAST: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     agentd::daemon::ignore_hangup();
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(agentd::daemon::DOCUMENT_ARGUMENT) {
+        // Started by a daemon, for one document.
+        return match agentd::daemon::convert_document(&words.next().unwrap_or_default()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("agentd: {why}");
+                ExitCode::from(agentd::daemon::exit::INTERNAL)
+            }
+        };
+    }
     let arguments = Arguments::parse();
     let options = agentd::daemon::Options { config: arguments.config, socket: arguments.socket };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("agentd: could not start: {error}");
+            return ExitCode::from(agentd::daemon::exit::INTERNAL);
+        }
+    };
     if arguments.check_config {
-        return match agentd::daemon::check_config(options) {
+        return match runtime.block_on(agentd::daemon::check_config(options)) {
             Ok(checked) if checked.files.is_empty() => told("no configuration file; the defaults hold"),
             Ok(checked) => {
                 let files: Vec<String> =
@@ -51,13 +69,6 @@ fn main() -> ExitCode {
             Err(error) => failed(&error),
         };
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("agentd: could not start: {error}");
-            return ExitCode::from(agentd::daemon::exit::INTERNAL);
-        }
-    };
     if arguments.check_database {
         return match runtime.block_on(agentd::daemon::check_database(options)) {
             Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::types::audit::AuditHead;
-use crate::types::permission::Mode;
+use crate::types::permission::{Mode, Scope};
 
 /// Run coding-agent sessions in the background and look after them.
 ///
@@ -60,6 +60,17 @@ pub enum Command {
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
     },
+    /// Show what a session changed in files, from before its first change to after its last
+    Diff {
+        /// Session id, a unique start of it, or its title
+        session: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Only the files and how many lines
+        #[arg(long, conflicts_with = "json")]
+        stat: bool,
+    },
     /// Stop and end sessions; their history stays readable
     Kill {
         /// Session ids, unique starts, or titles
@@ -78,24 +89,40 @@ pub enum Command {
         #[arg(short, long)]
         force: bool,
     },
-    /// Allow what a session asks for
-    Approve {
-        /// Request id (perm_…) or a unique start of it
-        request: String,
-        /// Allow it for the rest of the session
-        #[arg(long)]
-        session: bool,
-        /// The rule to grant, for example `Bash(npm:*)`; implies --session
-        #[arg(long, value_name = "RULE")]
-        grant: Option<String>,
-    },
-    /// Refuse what a session asks for
+    /// Allow what sessions ask for
+    Approve(ApproveArgs),
+    /// Refuse what sessions ask for
     Deny {
-        /// Request id (perm_…) or a unique start of it
-        request: String,
+        /// Request ids (perm_…) or unique starts of them
+        #[arg(required = true)]
+        requests: Vec<String>,
         /// Words for the model
         #[arg(long, value_name = "TEXT")]
         feedback: Option<String>,
+        /// End the turn with it
+        #[arg(long)]
+        stop: bool,
+    },
+    /// List, add and take back permission rules
+    Rules {
+        /// What to do; without it, the rules of this folder are listed
+        #[command(subcommand)]
+        what: Option<RulesCommand>,
+    },
+    /// Change how much a session may do without asking, also while it works
+    Mode {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// default, accept_edits, plan, dont_ask or bypass
+        #[arg(value_parser = mode)]
+        mode: Mode,
+    },
+    /// Give a session another title
+    Rename {
+        /// Session id, unique start of it, or title
+        session: String,
+        /// The title
+        title: String,
     },
     /// Say what becomes of a call whose outcome is unknown, or of a paused turn
     Answer {
@@ -109,6 +136,19 @@ pub enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Show what a folder would have active, and trust it as it is now
+    Trust {
+        /// The folder; the one you stand in if it is left out
+        dir: Option<PathBuf>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Take the trust in a folder back
+    Untrust {
+        /// The folder; the one you stand in if it is left out
+        dir: Option<PathBuf>,
     },
     /// Show who decided what, and by which rule
     #[command(args_conflicts_with_subcommands = true)]
@@ -168,6 +208,66 @@ pub enum Command {
     },
 }
 
+/// What `approve` takes.
+#[derive(Debug, Default, Args)]
+pub struct ApproveArgs {
+    /// Request ids (perm_…) or unique starts of them
+    #[arg(required = true)]
+    pub requests: Vec<String>,
+    /// Allow it for the rest of the session
+    #[arg(long, conflicts_with = "scope")]
+    pub session: bool,
+    /// Allow it in this folder, until it is taken back
+    #[arg(long, conflicts_with_all = ["scope", "session"])]
+    pub project: bool,
+    /// once, session or project
+    #[arg(long, value_parser = scope)]
+    pub scope: Option<Scope>,
+    /// The rule to grant, for example `Bash(npm:*)`; implies --session
+    #[arg(long, value_name = "RULE")]
+    pub grant: Option<String>,
+    /// Run it with these arguments instead of the model's
+    #[arg(long, value_name = "JSON")]
+    pub input: Option<String>,
+}
+
+/// What to do with rules.
+#[derive(Debug, Subcommand)]
+pub enum RulesCommand {
+    /// Print them with where they come from
+    List {
+        /// Those of this session and its folder, instead of those of this folder
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add one; it counts at once
+    Add(RuleArgs),
+    /// Take one back; that counts at once
+    Rm(RuleArgs),
+}
+
+/// What `rules add` and `rules rm` take.
+#[derive(Debug, Args)]
+pub struct RuleArgs {
+    /// The rule, for example `Bash(npm run:*)`
+    pub rule: String,
+    /// A rule that asks
+    #[arg(long)]
+    pub ask: bool,
+    /// A rule that denies
+    #[arg(long, conflicts_with = "ask")]
+    pub deny: bool,
+    /// For this session, instead of for this folder
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<String>,
+    /// In every folder
+    #[arg(long, conflicts_with = "session")]
+    pub user: bool,
+}
+
 /// What `run` takes.
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
@@ -200,8 +300,8 @@ pub struct RunArgs {
     /// Work in a git worktree of its own (not built yet)
     #[arg(long, hide = true)]
     pub worktree: bool,
-    /// Trust the folder (not built yet)
-    #[arg(long, hide = true)]
+    /// Trust the folder as it is now; what becomes active is told
+    #[arg(long)]
     pub trust: bool,
 }
 
@@ -337,6 +437,11 @@ pub enum DaemonCommand {
 fn mode(text: &str) -> Result<Mode, String> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of once, session, project".to_string())
 }
 
 fn usd_micros(text: &str) -> Result<u64, String> {

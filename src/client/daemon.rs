@@ -13,7 +13,9 @@ use super::holder::Holder;
 use super::measure::{age, now};
 use super::out::Out;
 use super::reach::{Reach, last_lines, read_from};
-use crate::api::params::{Done, NoParams, ReloadReply, ShutdownMode, ShutdownParams, StatusReply};
+use crate::api::params::{
+    Done, NoParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
+};
 
 /// How long a daemon may take to park its sessions.
 const STOP: Duration = Duration::from_secs(30);
@@ -85,6 +87,8 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
         ("storage", status.storage.clone()),
         ("backups", none(status.backups.join(", "))),
         ("commands", none(status.confinement.clone())),
+        ("sandbox", held(&status.sandbox.attended)),
+        ("unattended", held(&status.sandbox.unattended)),
         ("config", none(status.config_files.join(", "))),
         ("providers", none(status.providers.join(", "))),
         ("main model", none(status.main_model.clone().unwrap_or_default())),
@@ -101,6 +105,15 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
         }
     }
     told
+}
+
+/// How commands are held, in one line.
+pub(super) fn held(choice: &SandboxChoice) -> String {
+    let network = if choice.network { "network" } else { "no network" };
+    match choice.level {
+        Some(level) => format!("level {level} ({}), {network}", choice.text),
+        None => format!("no command is run: {}", choice.text),
+    }
 }
 
 /// Asks it to stop and waits until it is gone. None running is no error.
@@ -213,6 +226,8 @@ mod tests {
         let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
             "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
+            "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
+                "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
             "backups": ["/d/backups/agentd-20260102.db"]});
         let told = reply.clone();
         let fake = Fake::start(move |_, _, _| Ok(told.clone()));

@@ -11,7 +11,8 @@ use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
 use super::{
-    abort, answer, approve, attach, audit, backup, daemon, demo, doctor, explain, list, logs, rpc, submit,
+    abort, answer, approve, attach, audit, backup, daemon, demo, diff, doctor, explain, list, logs, rpc,
+    rules, submit, trust,
 };
 use crate::api::params::ClientRole;
 
@@ -62,6 +63,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Demo { yes, keep } => return demo::demo(*yes, *keep).await,
         _ => {}
     }
+    // Our connection has a person's word: no process of the same user may take it out of our hands. Where
+    // the kernel will not have it, there is nothing to be done about it.
+    let _ = nix::sys::prctl::set_dumpable(false);
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
     let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
@@ -72,14 +76,20 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Submit { session, text } => submit::submit(&reach, &session, text, out).await,
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
+        Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,
-        Command::Approve { request, session, grant } => {
-            approve::approve(&reach, &request, session, grant, out).await
+        Command::Approve(args) => approve::approve(&reach, &args, out).await,
+        Command::Deny { requests, feedback, stop } => {
+            approve::deny(&reach, &requests, feedback, stop, out).await
         }
-        Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
+        Command::Rules { what } => rules::rules(&reach, what.as_ref(), out).await,
+        Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
+        Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
+        Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
         }

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::connect::Client;
-use super::daemon::absent;
+use super::daemon::{absent, held};
 use super::escape;
 use super::failure::{Failure, code};
 use super::holder::Holder;
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::{Reach, daemon_command};
-use crate::api::params::{CheckReply, NoParams, StatusReply};
+use crate::api::params::{CheckReply, NoParams, SandboxReply, StatusReply};
 use crate::transport;
 
 /// How long the daemon may take to judge a configuration.
@@ -233,6 +233,7 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
         findings.push(warn(notice.clone(), "look at it, then move these files away"));
     }
     findings.push(ok(format!("limits of commands: {}", status.confinement)));
+    findings.extend(sandbox(&status.sandbox));
     if !status.leftovers.is_empty() {
         findings.push(fail(
             format!("processes of an earlier daemon could not be ended: {:?}", status.leftovers),
@@ -262,6 +263,28 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
         None => warn("no main model is set", "[models] main = \"PROVIDER/MODEL\" in the config, or --model"),
     });
     findings
+}
+
+/// How commands are held, and what would hold them better.
+fn sandbox(told: &SandboxReply) -> Vec<Finding> {
+    let better = || {
+        let mut why =
+            vec![format!("bubblewrap: {}", told.bubblewrap), format!("Landlock: {}", told.landlock)];
+        why.retain(|line| !line.ends_with(": works"));
+        match why.is_empty() {
+            true => "set [sandbox] level = \"auto\"".to_owned(),
+            false => format!("install bubblewrap, or look at what is missing ({})", why.join("; ")),
+        }
+    };
+    let sessions = [("attended", &told.attended), ("unattended", &told.unattended)];
+    let each = sessions.into_iter().map(|(which, choice)| {
+        let what = format!("sandbox of commands in {which} sessions: {}", held(choice));
+        match choice.level {
+            Some(2..) => ok(what),
+            _ => warn(what, better()),
+        }
+    });
+    each.collect()
 }
 
 fn program_in(path: &str, program: &str, why: &str) -> Finding {
@@ -332,12 +355,15 @@ mod tests {
             Ok(
                 json!({"version": "9.9.9", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
                 "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
-                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only", "confinement": "rlimits"}),
+                "active_sessions": 0, "loaded_sessions": 0, "storage": "read-only", "confinement": "rlimits",
+                "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
+                    "unattended": {"network": false, "text": "there is none"},
+                    "bubblewrap": "not found", "landlock": "works"}}),
             )
         });
         let grades: Vec<Grade> = daemon(&fake.reach()).await.iter().map(|f| f.grade).collect();
         let [grey, yellow, red] = [Grade::Ok, Grade::Warn, Grade::Fail];
-        assert_eq!(grades, [grey, yellow, red, grey, yellow, yellow, red]);
+        assert_eq!(grades, [grey, yellow, red, grey, grey, yellow, yellow, yellow, red]);
     }
 
     #[test]

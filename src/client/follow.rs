@@ -1,4 +1,5 @@
-//! Following a session through restarts of the daemon: subscribes again after the last event.
+//! Following a session through restarts of the daemon: subscribes again after the last event. Events come
+//! whole, also those that the daemon cut for the wire.
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use super::connect::{CallError, Client};
 use super::events::Events;
 use super::failure::{Failure, code};
 use super::reach::Reach;
+use super::whole;
 use super::wire::Received;
 use crate::types::ids::{Seq, SessionId};
 
@@ -30,13 +32,19 @@ pub struct Follow {
     reach: Reach,
     session: SessionId,
     last_seq: Seq,
+    client: Client,
+    /// Whether events are wanted as they stand on the wire.
+    as_sent: bool,
     events: Option<Events>,
-    attempt: Option<Attempt>,
+    /// An event that is being made whole.
+    pending: Option<Owned<Result<Received, CallError>>>,
+    attempt: Option<Owned<Result<(Client, Events), Failure>>>,
 }
 
-struct Attempt(JoinHandle<Result<(Client, Events), Failure>>);
+/// A task that ends with who asked for it.
+struct Owned<T>(JoinHandle<T>);
 
-impl Drop for Attempt {
+impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -54,7 +62,23 @@ impl Follow {
         after_seq: Seq,
     ) -> Result<Self, CallError> {
         let events = client.subscribe(session, after_seq).await?;
-        Ok(Self { reach: reach.clone(), session, last_seq: after_seq, events: Some(events), attempt: None })
+        Ok(Self {
+            reach: reach.clone(),
+            session,
+            last_seq: after_seq,
+            client: client.clone(),
+            as_sent: false,
+            events: Some(events),
+            pending: None,
+            attempt: None,
+        })
+    }
+
+    /// Events are given as they stand on the wire: what was cut out of one stays so.
+    #[must_use]
+    pub fn as_sent(mut self) -> Self {
+        self.as_sent = true;
+        self
     }
 
     /// The next step. Cancel-safe.
@@ -63,23 +87,46 @@ impl Follow {
     /// The daemon stayed away, or it does not have the session any more.
     pub async fn next(&mut self) -> Result<Step, Failure> {
         if let Some(events) = &mut self.events {
-            return match events.next().await {
-                Ok(event) => {
-                    self.last_seq = events.last_seq();
-                    Ok(Step::Event(Box::new(event)))
+            if self.pending.is_none() {
+                match events.next().await {
+                    Ok(event) if whole::is_cut(&event) && !self.as_sent => {
+                        let client = self.client.clone();
+                        let task = tokio::spawn(async move { whole::whole(&client, event).await });
+                        self.pending = Some(Owned(task));
+                    }
+                    Ok(event) => {
+                        self.last_seq = events.last_seq();
+                        return Ok(Step::Event(Box::new(event)));
+                    }
+                    Err(_) => {
+                        self.events = None;
+                        return Ok(Step::Lost);
+                    }
                 }
-                Err(_) => {
-                    self.events = None;
-                    Ok(Step::Lost)
-                }
-            };
+            }
+            if let Some(pending) = &mut self.pending {
+                let made = (&mut pending.0).await;
+                self.pending = None;
+                return Ok(match made {
+                    Ok(Ok(event)) => {
+                        self.last_seq = self.last_seq.max(event.seq);
+                        Step::Event(Box::new(event))
+                    }
+                    // It comes again once the daemon is back.
+                    _ => {
+                        self.events = None;
+                        Step::Lost
+                    }
+                });
+            }
         }
         let (reach, session, after) = (self.reach.clone(), self.session, self.last_seq);
-        let attempt = self.attempt.get_or_insert_with(|| Attempt(tokio::spawn(seek(reach, session, after))));
+        let attempt = self.attempt.get_or_insert_with(|| Owned(tokio::spawn(seek(reach, session, after))));
         let outcome = (&mut attempt.0).await;
         self.attempt = None;
         let (client, events) = outcome.map_err(|e| Failure::internal(e.to_string()))??;
         self.events = Some(events);
+        self.client = client.clone();
         Ok(Step::Back(client))
     }
 

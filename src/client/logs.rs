@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::args::{LogsArgs, Since};
-use super::connect::{CallError, Client};
+use super::connect::Client;
 use super::escape;
 use super::failure::Failure;
 use super::follow::{Follow, Step};
@@ -17,7 +17,6 @@ use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
 use super::summary::{call_summary, one_line};
 use super::wire::Received;
-use crate::api::fault::WireFault;
 use crate::api::params::EventsParams;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
@@ -40,7 +39,7 @@ pub(super) async fn logs(reach: &Reach, args: &LogsArgs, out: &mut Out) -> Resul
     if !args.follow {
         return Ok(());
     }
-    let mut follow = Follow::start(reach, &client, session, last).await?;
+    let mut follow = Follow::start(reach, &client, session, last).await?.as_sent();
     loop {
         match follow.next().await? {
             Step::Event(received) => print(&received, args, out)?,
@@ -65,19 +64,7 @@ async fn history(
     let mut params = EventsParams { session_id: session, after_seq, cursor: None, limit: Some(500) };
     let mut last = after_seq;
     loop {
-        let page: Page = match client.call("session.events", &params).await {
-            Ok(page) => page,
-            Err(CallError::Fault(fault)) if fault.data.get("max_bytes").is_some() => {
-                let (seq, next) = too_long(&fault, out)?;
-                last = last.max(seq);
-                match next {
-                    Some(cursor) => params.cursor = Some(cursor),
-                    None => return Ok(last),
-                }
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let page: Page = client.call("session.events", &params).await?;
         for raw in &page.events {
             let received = Received::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
             last = last.max(received.seq);
@@ -90,16 +77,6 @@ async fn history(
             None => return Ok(last),
         }
     }
-}
-
-/// Says that an event is longer than a reply may be; returns its number and the way on behind it.
-fn too_long(fault: &WireFault, out: &mut Out) -> Result<(Seq, Option<String>), Failure> {
-    let number = |key: &str| fault.data.get(key).and_then(serde_json::Value::as_u64);
-    let Some(seq) = number("seq") else { return Err(CallError::Fault(fault.clone()).into()) };
-    let bytes = number("bytes").unwrap_or_default();
-    out.note(&format!("{seq:>6}           an event of {bytes} bytes, too long to be shown here"))?;
-    let next = fault.data.get("next_cursor").and_then(|cursor| cursor.as_str()).map(String::from);
-    Ok((seq, next))
 }
 
 fn print(received: &Received, args: &LogsArgs, out: &mut Out) -> std::io::Result<()> {
@@ -278,31 +255,6 @@ mod tests {
              4 22:13:20Z turn.completed           success: the answer\n"
         );
         assert_eq!(side.text(), "     3           moon.rose\n");
-    }
-
-    #[tokio::test]
-    async fn an_event_too_long_for_a_reply_is_named_and_passed_over() {
-        for behind in [true, false] {
-            let fake =
-                Fake::start(move |journal, method, params| match (method, params["cursor"].as_str()) {
-                    ("session.get", _) => Ok(json!({"session": sample(SESSION, "t")})),
-                    (_, Some("1")) => Ok(json!({"events": journal.rows()[1..], "last_seq": 2})),
-                    _ => {
-                        Err(json!({"code": -32600, "message": "too long", "data": {"kind": "invalid_request",
-                    "seq": 1, "bytes": 20_000_000, "max_bytes": 16_777_216,
-                    "next_cursor": behind.then_some("1")}}))
-                    }
-                });
-            fake.journal.push([says("x"), completed("success")]);
-            let (mut out, text, side) = papers();
-            let args = LogsArgs { session: SESSION.into(), ..LogsArgs::default() };
-            logs(&fake.reach(), &args, &mut out).await.expect("printed");
-            assert_eq!(
-                side.text(),
-                "     1           an event of 20000000 bytes, too long to be shown here\n"
-            );
-            assert_eq!(text.text().contains("turn.completed"), behind);
-        }
     }
 
     #[tokio::test]

@@ -16,8 +16,10 @@ mod backup;
 mod connect;
 mod daemon;
 mod demo;
+mod diff;
 mod dispatch;
 mod doctor;
+mod edit;
 mod editor;
 pub mod escape;
 mod events;
@@ -40,10 +42,13 @@ mod prompt;
 mod reach;
 mod render;
 mod rpc;
+mod rules;
 mod run;
 mod submit;
 mod summary;
+mod trust;
 mod watch;
+mod whole;
 mod wire;
 
 #[cfg(test)]

@@ -138,7 +138,6 @@ fn what_cannot_be_done_is_said_before_anything_is_started() {
         assert!(failure.message.contains(words), "{failure}");
     };
     check(RunArgs { worktree: true, ..RunArgs::default() }, "--worktree");
-    check(RunArgs { trust: true, ..RunArgs::default() }, "--trust");
     check(RunArgs { work_dir: Some("/nonexistent/x".into()), ..RunArgs::default() }, "not a folder");
     assert_eq!(prompt(Some("  ".into())).expect_err("empty").code, 64);
 }

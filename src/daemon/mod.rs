@@ -3,6 +3,7 @@
 mod activation;
 mod config;
 mod error;
+mod herald;
 mod notify;
 mod orphans;
 mod places;
@@ -25,13 +26,16 @@ use shutdown::Wish;
 use wiring::Found;
 
 use crate::crash;
+use crate::policy::Policies;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry, summarise};
 use crate::store::{self, Store};
+use crate::tools;
 use crate::transport::{self, StateLock};
 use crate::types::time::{Clock, Timestamp};
 
 pub use crate::api::exit;
+pub use crate::tools::{DOCUMENT_ARGUMENT, convert_document};
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 pub use shutdown::ignore_hangup;
@@ -94,11 +98,11 @@ pub struct Checked {
 ///
 /// # Errors
 /// What a start would say of it.
-pub fn check_config(options: Options) -> Result<Checked, DaemonError> {
+pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let env = |name: &str| std::env::var(name).ok();
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
-    wiring::setup(&config, &places, &Found::default())?;
+    wiring::setup(&config, &places, &Found::default().with_sandboxes(&config).await)?;
     Ok(Checked { without_effect: config::without_effect(&config), files: config.files })
 }
 
@@ -134,11 +138,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         places.socket = path;
     }
     // Nothing is made for a configuration that cannot be.
-    wiring::setup(&config, &places, &Found::default())?;
+    let found = Found::default().with_sandboxes(&config).await;
+    wiring::setup(&config, &places, &found)?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
-    let found = Found { instance, open_files: orphans::raise_open_files() };
+    let found = Found { instance, open_files: orphans::raise_open_files(), ..found };
     let setup = wiring::setup(&config, &places, &found)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
@@ -146,10 +151,15 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("database open");
 
     let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
-    let registry = Registry::new(House::new(store, Arc::clone(&clock), setup));
+    let policies = Policies::at(places.data_dir.join("policy"));
+    let house = House::new(store, Arc::clone(&clock), setup).with_policies(policies);
+    let registry = Registry::new(house);
+    // Before anybody decides by them.
+    registry.pay_grants().await;
     // Before anything can be started, and before anybody can ask for it.
     let reaper = orphans::adopt()?;
     let leftovers = orphans::sweep(&registry).await;
+    orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let info = Info {
@@ -197,9 +207,15 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     });
     let warming = registry.clone();
-    let warm = tokio::spawn(async move { warming.house().setup().models.warm().await });
+    let warm = tokio::spawn(async move {
+        let setup = warming.house().setup();
+        // Found out now, so that the first command does not wait for it.
+        tokio::join!(setup.models.warm(), tools::Available::here());
+    });
 
     let copying = tokio::spawn(copying);
+    let (herald, heralded) = watch::channel(herald::command(&config));
+    let calling = tokio::spawn(herald::run(registry.clone(), heralded));
 
     let mut reloader = Reloader {
         flag: options.config,
@@ -210,6 +226,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         at_start: config.clone(),
         in_force: config,
         state,
+        herald,
     };
     loop {
         tokio::select! {
@@ -231,6 +248,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     notify::stopping();
     warm.abort();
     copying.abort();
+    calling.abort();
     // What was not loaded yet is still there at the next start.
     recovery.abort();
     let _ = recovery.await;

@@ -63,6 +63,16 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
     }))
 }
 
+/// Removes what commands of a dead daemon had said and no session refers to. Nothing may have been
+/// started yet.
+pub(super) async fn sweep_spools(registry: &Registry) {
+    match registry.house().store.sweep_blobs().await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "spools that an earlier daemon had left were removed"),
+        Err(error) => tracing::warn!(%error, "spools of an earlier daemon stay"),
+    }
+}
+
 /// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.
 /// Returns those that could not be ended.
 pub(super) async fn sweep(registry: &Registry) -> Vec<i32> {

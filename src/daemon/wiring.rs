@@ -1,20 +1,20 @@
 //! The configuration handed out: each floor gets the small settings it asked for.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::config::{Config, ProviderKind};
+use super::config::{Config, Network, ProviderKind, SandboxLevel};
 use super::error::DaemonError;
 use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
-use crate::model::{self, Key, Kind, ModelError, ModelSettings, Models};
-use crate::session::{Settings, Setup};
-use crate::tools::{self, Toolbox};
+use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
+use crate::session::{ConfiguredRule, Settings, Setup};
+use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
-use crate::types::permission::Mode;
+use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
 
 /// No byte from a model for this long drops the stream (Q29).
@@ -28,6 +28,20 @@ pub(super) struct Found {
     pub instance: String,
     /// Open files that it was started with, soft and hard.
     pub open_files: Option<(u64, u64)>,
+    /// Which sandboxes work here; only looked at if the configuration needs to know at once.
+    pub sandboxes: Option<&'static tools::Available>,
+}
+
+impl Found {
+    /// Tries the sandboxes if that is to be known before anything runs: an asked one that does not work
+    /// is a wrong configuration.
+    pub async fn with_sandboxes(self, config: &Config) -> Self {
+        let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
+            || config.sandbox.network == Network::Off
+            || config.permissions.allow_bypass;
+        let sandboxes = if asks { Some(tools::Available::here().await) } else { None };
+        Self { sandboxes, ..self }
+    }
 }
 
 /// Everything that the configuration says, ready for use. Nothing is changed by making it: a reload
@@ -40,7 +54,10 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
     if let Some(main) = &config.models.main {
         check_model(config, main)?;
     }
+    let sandbox = sandbox(config, places, &found.instance);
+    check_sandbox(config, &sandbox, found)?;
     let tools = Toolbox::new(tools::Settings {
+        sandbox: sandbox.clone(),
         protected: protected(places, &config.files),
         env_allow: config.tools.env.clone(),
         bash_timeout_ms: millis(config.tools.bash_timeout.0),
@@ -49,12 +66,23 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         instance: found.instance.clone(),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
+        // This very program, also after its file was replaced.
+        converter: Some(PathBuf::from("/proc/self/exe")),
+        web_private: web_private(config)?,
+        web_proxy: web_proxy(config)?,
+        spools: Some(Spools::new(
+            &places.data_dir.join("blobs"),
+            config.tools.spool_size.0,
+            config.tools.spools_size.0,
+        )),
         ..tools::Settings::new(places.home.clone())
     });
     let permissions = &config.permissions;
     let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
         .map_err(|error| config.wrong(&["permissions"], format!("[permissions]: {error}")))?;
-    let bypass = bypass(config, nix::unistd::geteuid().is_root());
+    let is_root = nix::unistd::geteuid().is_root();
+    let held = |here| sandbox.least_level(here) >= 2;
+    let bypass = bypass(config, is_root && !found.sandboxes.is_some_and(held));
     check_mode(config, &bypass)?;
     let settings = Settings {
         engine: Arc::new(engine::Settings {
@@ -65,9 +93,13 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             resume_base_ms: config.retry.resume_base_ms,
             on_restart: config.daemon.on_restart,
             parallel_tools: config.tools.parallel,
+            result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
+            results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
+            unattended: unattended(config),
         }),
         rules: Arc::new(rules),
+        configured: configured(config),
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
         main_model: config.models.main.clone(),
@@ -76,10 +108,29 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         safe_commands: config.permissions.safe_commands,
         bypass,
         budgets: budgets(config),
+        unattended_budgets: unattended_budgets(config),
+        unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
         idle_unload: config.limits.idle_unload(),
         loaded_sessions: config.limits.loaded_sessions(),
     };
     Ok(Setup { models, tools, settings })
+}
+
+fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
+    tools::Ranges::parse(&config.tools.web_private).map_err(|error| {
+        config.wrong(&["tools", "web_private"], format!("[tools] web_private: {error}")).into()
+    })
+}
+
+fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
+    match &config.tools.web_proxy {
+        Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
+            // Not repeated: it may hold a password.
+            let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
+            Err(config.wrong(&["tools", "web_proxy"], why.to_owned()).into())
+        }
+        proxy => Ok(proxy.clone()),
+    }
 }
 
 /// A mode that every session would be refused with is refused here, where it is written.
@@ -90,7 +141,6 @@ fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), Daemon
         Err(config.wrong(&["session", "mode"], why).into())
     };
     match (config.session.mode, bypass) {
-        (Mode::Plan, _) => wrong("plan mode is not built yet"),
         (Mode::Bypass, Err(why)) => wrong(why),
         _ => Ok(()),
     }
@@ -129,16 +179,16 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         .model
         .iter()
         .map(|(name, given)| {
-            let default = ModelSettings::default();
-            let made = ModelSettings {
+            let made = ModelFacts {
                 context_window: given.context_window,
                 max_output_tokens: given.max_output_tokens,
-                tools: given.tools.unwrap_or(default.tools),
-                streaming: given.streaming.unwrap_or(default.streaming),
-                system_role: given.system_role.unwrap_or(default.system_role),
+                tools: given.tools,
+                streaming: given.streaming,
+                system_role: given.system_role,
                 price: given.price,
-                thinking: given.thinking.unwrap_or(default.thinking),
-                vision: given.vision.unwrap_or(default.vision),
+                thinking: given.thinking,
+                vision: given.vision,
+                as_of: None,
             };
             (name.clone(), made)
         })
@@ -185,6 +235,51 @@ fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
+fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSettings {
+    let given = &config.sandbox;
+    let mut hidden = protected(places, &config.files);
+    // A folder that the user lives in cannot be hidden; the socket in it can.
+    if let Some(folder) = places.socket.parent()
+        && places.home.starts_with(folder)
+    {
+        hidden.retain(|path| path != folder);
+        hidden.push(places.socket.clone());
+    }
+    hidden.extend(config.providers.values().filter_map(|provider| provider.api_key_file.clone()));
+    let uid = nix::unistd::geteuid();
+    tools::SandboxSettings {
+        level: match given.level {
+            SandboxLevel::Auto => tools::LevelSetting::Auto,
+            SandboxLevel::Bubblewrap => tools::LevelSetting::Bubblewrap,
+            SandboxLevel::Landlock => tools::LevelSetting::Landlock,
+            SandboxLevel::Rlimits => tools::LevelSetting::Rlimits,
+            SandboxLevel::Off => tools::LevelSetting::Off,
+        },
+        network: match given.network {
+            Network::Auto => tools::NetworkSetting::Auto,
+            Network::On => tools::NetworkSetting::On,
+            Network::Off => tools::NetworkSetting::Off,
+        },
+        writable: given.writable.clone(),
+        hidden,
+        // The same at every start, so that it is found again.
+        temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
+    }
+}
+
+/// A sandbox that every command would be refused for is refused here, where it is written.
+fn check_sandbox(
+    config: &Config,
+    sandbox: &tools::SandboxSettings,
+    found: &Found,
+) -> Result<(), DaemonError> {
+    let Some(here) = found.sandboxes else { return Ok(()) };
+    sandbox.check(here).map_err(|why| {
+        let key = if why.contains("network") { "network" } else { "level" };
+        config.wrong(&["sandbox", key], why).into()
+    })
+}
+
 fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
     if !config.permissions.allow_bypass {
         return Err("bypass is not allowed here: set [permissions] allow_bypass = true".into());
@@ -200,11 +295,51 @@ fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
 fn budgets(config: &Config) -> Budgets {
     let given = &config.session.budgets;
     Budgets {
-        usd_micros: given.usd.map(|usd| (usd.max(0.0) * 1e6).round() as u64),
+        usd_micros: given.usd.map(micros),
         model_calls: given.model_calls,
         output_tokens: given.output_tokens,
         wall_time_ms: given.wall_time.map(|span| millis(span.0)),
+        session_usd_micros: given.session_usd.map(micros),
+        session_model_calls: given.session_model_calls,
+        session_output_tokens: given.session_output_tokens,
+        session_wall_time_ms: given.session_wall_time.map(|span| millis(span.0)),
     }
+}
+
+fn micros(usd: f64) -> u64 {
+    (usd.max(0.0) * 1e6).round() as u64
+}
+
+/// US dollars of one turn of an unattended session, where the configuration does not say.
+const UNATTENDED_USD: f64 = 5.0;
+
+fn unattended_budgets(config: &Config) -> Budgets {
+    let given = &config.permissions.unattended;
+    Budgets {
+        usd_micros: Some(micros(given.usd.unwrap_or(UNATTENDED_USD))),
+        model_calls: Some(given.model_calls.get()),
+        output_tokens: Some(given.output_tokens.get()),
+        wall_time_ms: Some(millis(given.wall_time.0)),
+        ..Budgets::default()
+    }
+}
+
+fn unattended(config: &Config) -> engine::Unattended {
+    let given = &config.permissions.unattended;
+    engine::Unattended {
+        deadline_ms: Some(millis(given.deadline.0)).filter(|ms| *ms > 0),
+        on_timeout: given.on_timeout,
+    }
+}
+
+/// The system's file is the administrator's; all others are the user's.
+fn configured(config: &Config) -> Arc<[ConfiguredRule]> {
+    let managed = Path::new(crate::api::endpoint::SYSTEM_CONFIG);
+    let of = |(file, kind, rule): (&Path, _, String)| {
+        let scope = if file == managed { RuleScope::Managed } else { RuleScope::User };
+        ConfiguredRule { kind, rule, scope, file: file.to_path_buf() }
+    };
+    config.rules().into_iter().map(of).collect()
 }
 
 fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
@@ -243,6 +378,20 @@ mod tests {
     }
 
     #[test]
+    fn what_webfetch_may_reach_is_checked_where_it_is_written() {
+        let mut config = Config::default();
+        assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
+        config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
+        let told = web_private(&config).expect_err("no address").to_string();
+        assert!(told.contains("web_private") && told.contains("intranet"), "{told}");
+        config.tools.web_proxy = Some("proxy:secret@x".into());
+        let told = web_proxy(&config).expect_err("no url").to_string();
+        assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");
+        config.tools.web_proxy = Some("http://x:1".into());
+        assert_eq!(web_proxy(&config).expect("right").as_deref(), Some("http://x:1"));
+    }
+
+    #[test]
     fn a_mode_that_every_session_would_be_refused_with_is_named() {
         let check = |mode, bypass: Result<(), String>, word: Option<&str>| {
             let mut config = Config::default();
@@ -254,7 +403,7 @@ mod tests {
             }
         };
         check(Mode::Default, Err("no".into()), None);
-        check(Mode::Plan, Ok(()), Some("not built yet"));
+        check(Mode::Plan, Ok(()), None);
         check(Mode::Bypass, Ok(()), None);
         check(Mode::Bypass, Err("set it".into()), Some("set it"));
     }

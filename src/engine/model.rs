@@ -31,6 +31,7 @@ impl Engine {
                 item_id: Some(item_id),
                 at_ms: now.at,
                 origin: None,
+                cut: Vec::new(),
                 event,
             };
             plan.facts.push(Entry { envelope, fold });
@@ -215,6 +216,7 @@ impl Draft<'_> {
             role: Some(Role::Assistant),
             content,
             call: None,
+            cut: Vec::new(),
         };
         self.push_item(
             item_id,
@@ -308,6 +310,7 @@ impl Draft<'_> {
             role: Some(Role::Assistant),
             content: partial.content.clone(),
             call: None,
+            cut: Vec::new(),
         };
         let model = Some(self.turn_model());
         self.push_item(

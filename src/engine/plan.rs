@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::input::{Input, Now, Refusal};
 use super::state::{Engine, Hold, Stage, State};
+use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::message::ToolCall;
@@ -102,6 +103,8 @@ pub struct Plan {
     pub items: Vec<ItemChange>,
     /// Changes of permission requests and questions.
     pub requests: Vec<RequestChange>,
+    /// Contents that the facts refer to.
+    pub blobs: Vec<Blob>,
     /// Effects, in order.
     pub effects: Vec<Effect>,
 }
@@ -122,22 +125,31 @@ impl Engine {
         let mut draft = Draft::new(self, now);
         match input {
             Input::Submit(submit) => draft.submit(submit)?,
-            Input::ContextReady { system, sources, withheld } => {
-                draft.context_ready(system, sources, withheld);
+            Input::ContextReady { system, sources, untrusted } => {
+                draft.context_ready(system, sources, untrusted);
             }
+            Input::Untrusted(untrusted) => draft.ask_for_trust(untrusted),
             Input::ModelDone { token, reply, cost_usd_micros, duration_ms } => {
                 draft.model_done(token, *reply, cost_usd_micros, duration_ms);
             }
             Input::ModelFailed { token, fault, price, .. } => draft.model_failed(token, &fault, price),
             Input::TimerFired { token } => draft.timer_fired(token),
-            Input::Prepared { turn_id, calls } => draft.prepared(turn_id, calls),
+            Input::Prepared { turn_id, mode, calls } => draft.prepared(turn_id, mode, calls),
             Input::ToolDone { call_id, outcome, duration_ms } => {
                 draft.tool_done(call_id, *outcome, duration_ms)
             }
-            Input::Answer { request_id, decision, scope, grant, feedback, origin } => {
-                draft.origin = origin;
-                draft.answer(request_id, decision, scope, grant, feedback)?;
+            Input::Answer(answer) => {
+                draft.origin = answer.origin.clone();
+                draft.answer(*answer)?;
             }
+            Input::Covered { request_id, by, rule } => draft.covered(request_id, by, rule),
+            Input::Update(update) => draft.update(*update)?,
+            Input::Rule { add, kind, rule, origin } => {
+                draft.origin = origin;
+                draft.rule(add, kind, rule)?;
+            }
+            Input::Due => draft.expire(),
+            Input::Notice { kind, text } => _ = draft.push_session(Event::Notice { kind, text }),
             Input::Choose { request_id, choice, origin } => {
                 draft.origin = origin;
                 draft.choose(request_id, choice)?;
@@ -214,6 +226,7 @@ impl<'a> Draft<'a> {
             item_id,
             at_ms: self.now.at,
             origin: self.origin.clone(),
+            cut: Vec::new(),
             event,
         };
         self.state.apply(&envelope);
@@ -317,6 +330,8 @@ impl<'a> Draft<'a> {
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
             (SessionState::RequiresAction, Some(Requires::UnknownOutcome))
+        } else if stands(|stage| matches!(stage, Stage::Awaiting { expired: true, .. })) {
+            (SessionState::Paused, Some(Requires::Permission))
         } else if stands(|stage| matches!(stage, Stage::Awaiting { .. })) {
             (SessionState::RequiresAction, Some(Requires::Permission))
         } else {

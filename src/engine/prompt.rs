@@ -1,6 +1,7 @@
 //! State → request (Q13): roles alternate, every call has its result directly after it, nothing is
 //! empty, and what was sent before stays byte-identical.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::plan::Draft;
@@ -27,6 +28,7 @@ impl Draft<'_> {
             messages: normalize(&self.state.transcript),
             tools: Arc::clone(&self.engine.settings.tools),
             max_output_tokens: None,
+            media: HashMap::new(),
             previous_response_id: self.continues(&model),
         })
     }

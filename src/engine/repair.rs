@@ -191,11 +191,13 @@ impl Mender {
     fn close(&mut self) {
         let mut content: Vec<Block> = Vec::new();
         for (call, result) in std::mem::take(&mut self.open) {
-            let (text, is_error) = match result {
-                Some(Block::ToolResult { content, is_error, .. }) => (content, is_error),
+            let (text, is_error, attachments) = match result {
+                Some(Block::ToolResult { content, is_error, attachments, .. }) => {
+                    (content, is_error, attachments)
+                }
                 _ => {
                     self.note("a missing result was replaced by words that say so");
-                    (LOST_RESULT.to_string(), true)
+                    (LOST_RESULT.to_string(), true, Vec::new())
                 }
             };
             content.push(Block::ToolResult {
@@ -203,6 +205,7 @@ impl Mender {
                 provider_id: call.provider_id,
                 content: text,
                 is_error,
+                attachments,
             });
         }
         content.append(&mut self.behind);
@@ -240,7 +243,13 @@ mod tests {
 
     fn result(number: u8, name: &str) -> Block {
         let content = format!("result {number}");
-        Block::ToolResult { call_id: call_id(number), provider_id: name.into(), content, is_error: false }
+        Block::ToolResult {
+            call_id: call_id(number),
+            provider_id: name.into(),
+            content,
+            is_error: false,
+            attachments: Vec::new(),
+        }
     }
 
     fn text(text: &str) -> Block {
@@ -262,6 +271,7 @@ mod tests {
             provider_id: "a".into(),
             content: LOST_RESULT.into(),
             is_error: true,
+            attachments: Vec::new(),
         };
         let begin = || user([text("go")]);
         for (name, broken, mended) in [

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::input::{Judged, Now};
 use super::model::pieces;
 use super::plan::{Draft, Effect, Entry, Plan};
+use super::result::Bounded;
 use super::state::{Activity, Call, Engine, Stage};
 use super::words;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, ItemId, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{Prepared, Progress, ToolOutcome, ToolStatus};
 
@@ -29,6 +30,7 @@ impl Engine {
                 item_id: Some(call.item_id),
                 at_ms: now.at,
                 origin: None,
+                cut: Vec::new(),
                 event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
             };
             plan.facts.push(Entry { envelope, fold: Some(started_seq) });
@@ -37,12 +39,17 @@ impl Engine {
     }
 }
 
+/// Bytes of changed arguments that the model is shown.
+const EDITED_BYTES: usize = 2_000;
+
 /// A call that may start now.
 pub(super) struct Startable {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub prepared: Arc<Prepared>,
     pub allowed_by: String,
+    /// What a person allowed: folder and digest.
+    pub bound: Option<(String, String)>,
 }
 
 impl Draft<'_> {
@@ -62,9 +69,12 @@ impl Draft<'_> {
     }
 
     /// Every call is judged before any request is raised, so that people see them together.
-    pub fn prepared(&mut self, turn_id: TurnId, calls: Vec<Judged>) {
+    pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<Judged>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
-        if current.is_none() {
+        let Some(current) = current else { return };
+        if current.mode != mode {
+            // The mode was changed while they were looked at: the new one counts.
+            self.prepare_open_calls();
             return;
         }
         for judged in calls {
@@ -96,7 +106,12 @@ impl Draft<'_> {
                 };
                 self.complete(call_id, outcome, 0);
             }
+            VerdictKind::Ask if self.nobody_is_asked() => {
+                self.deny(call_id, "unattended", words::nobody_to_ask(&verdict.reason));
+            }
             VerdictKind::Ask => {
+                let unattended = self.engine.settings.unattended;
+                let deadline_ms = unattended.deadline_ms.filter(|_| self.state.spec.background);
                 let request = PermissionRequest {
                     request_id: self.mint.permission(),
                     call_id,
@@ -108,7 +123,10 @@ impl Draft<'_> {
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
                     parts: verdict.parts,
-                    deadline_ms: None,
+                    deadline_ms: deadline_ms.map(|wait| self.now.at.plus(wait)),
+                    on_timeout: deadline_ms.map(|_| unattended.on_timeout),
+                    cwd: self.state.cwd.to_string_lossy().into_owned(),
+                    digest: self.state.digest(&call.call),
                 };
                 self.push_item(
                     call.item_id,
@@ -116,26 +134,43 @@ impl Draft<'_> {
                         request,
                         read_only: prepared.read_only,
                         change: prepared.change,
+                        sandbox: prepared.sandbox,
                     },
                 );
             }
         }
     }
 
+    /// Whether a request would wait for nobody.
+    fn nobody_is_asked(&self) -> bool {
+        self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
+    }
+
     /// Records how a call ended; files that it changed are told first.
-    pub fn complete(&mut self, call_id: CallId, outcome: ToolOutcome, duration_ms: u64) {
+    pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
+        if let (Some(input), Stage::Running { .. } | Stage::Unknown { .. }) = (&call.edited, &call.stage) {
+            // The model's own arguments stay in the history; its result says what ran (Q13).
+            let shown = input.to_string();
+            let cut = shown.floor_char_boundary(EDITED_BYTES);
+            let rest = if cut < shown.len() { "…" } else { "" };
+            outcome.output.insert_str(0, &words::edited(&format!("{}{rest}", &shown[..cut])));
+        }
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
+        let Bounded { output, whole } = self.bound(outcome.output, outcome.whole);
+        self.plan.blobs.extend(outcome.blobs);
         self.push_item(
             item_id,
             Event::ToolCompleted {
                 call_id,
                 tool,
                 status: outcome.status,
-                output: outcome.output,
+                output,
+                output_blob: whole,
+                attachments: outcome.attachments,
                 code: outcome.code,
                 detail: outcome.detail,
                 duration_ms,
@@ -171,23 +206,25 @@ impl Draft<'_> {
                 Stage::Done { .. } => continue,
                 Stage::Requested | Stage::Unknown { .. } => (true, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
-                    (serial || !prepared.read_only, None)
+                    (serial || !prepared.runs_beside(), None)
                 }
-                Stage::Ready { prepared, allowed_by } => {
-                    (serial || !prepared.read_only, Some((Arc::clone(prepared), allowed_by.clone())))
-                }
+                Stage::Ready { prepared, allowed_by, bound } => (
+                    serial || !prepared.runs_beside(),
+                    Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())),
+                ),
             };
             let free = if exclusive { !unfinished_before } else { !barrier_before };
-            if let Some((prepared, allowed_by)) = ready
+            if let Some((prepared, allowed_by, bound)) = ready
                 && free
                 && running < limit
             {
                 running += 1;
                 start.push(Startable {
-                    call: Arc::clone(&call.call),
+                    call: call.effective(),
                     item_id: call.item_id,
                     prepared,
                     allowed_by,
+                    bound,
                 });
             }
             unfinished_before = true;
@@ -196,13 +233,29 @@ impl Draft<'_> {
         start
     }
 
+    /// A call that a person allowed runs as it was shown and nowhere else: one whose folder has
+    /// moved since is not run (S6). The next one may be startable then.
+    fn refuse_moved(&mut self) {
+        loop {
+            let moved = self.startable().into_iter().find_map(|ready| {
+                let (folder, digest) = ready.bound?;
+                (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
+            });
+            let Some((call_id, then)) = moved else { return };
+            let now = self.state.cwd.to_string_lossy().into_owned();
+            let outcome = ToolOutcome::failed("folder_changed", words::folder_changed(&then, &now));
+            self.complete(call_id, outcome, 0);
+        }
+    }
+
     /// Starts what may start; asks the model again once every call has its result. Does nothing while
     /// a restart holds the turn.
     pub fn advance_tools(&mut self) {
         if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
             return;
         }
-        for Startable { call, item_id, prepared, allowed_by } in self.startable() {
+        self.refuse_moved();
+        for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             self.push_item(
                 item_id,
                 Event::ToolStarted {
@@ -211,6 +264,7 @@ impl Draft<'_> {
                     allowed_by,
                     read_only: prepared.read_only,
                     change: prepared.change.clone(),
+                    sandbox: prepared.sandbox,
                 },
             );
             self.effect(Effect::RunTool { call, prepared });

@@ -66,6 +66,7 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
                 provider_id,
                 content: text(),
                 is_error: inside & 32 > 0,
+                attachments: Vec::new(),
             }),
             _ => None,
         };

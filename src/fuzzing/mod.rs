@@ -11,7 +11,7 @@ pub use history::history;
 pub use crate::client::fuzz::{escape, screen};
 pub use crate::judge::command;
 pub use crate::model::fuzz::{answer, sse};
-pub use crate::tools::fuzz::{edit, notebook, patch};
+pub use crate::tools::fuzz::{edit, notebook, patch, path};
 pub use crate::transport::fuzz::{dispatch, framing};
 
 /// What a target does with one input.
@@ -28,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("history", history),
     ("notebook", notebook),
     ("patch", patch),
+    ("path", path),
     ("screen", screen),
     ("sse", sse),
 ];
@@ -76,6 +77,11 @@ mod tests {
     #[test]
     fn edits_keep_their_laws() {
         replay("edit");
+    }
+
+    #[test]
+    fn paths_keep_their_laws() {
+        replay("path");
     }
 
     #[test]

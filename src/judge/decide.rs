@@ -165,6 +165,7 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         Subject::Web { host, .. } => verdict(Ask, None, format!("no rule allows fetching from {host}")),
         Subject::Several { .. } => verdict(Ask, None, "the call does several things"),
         Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
+        Subject::Blob { .. } => verdict(Allow, None, "a part of what this session already has"),
         Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
     }
 }

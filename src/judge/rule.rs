@@ -110,7 +110,7 @@ impl Rule {
             // Who may not change a file may not remove it; who may is not thereby allowed to.
             Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
             Subject::Web { .. } => self.tool == "WebFetch",
-            Subject::Several { .. } => false,
+            Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Tool { name } => {
                 self.tool == *name
                     || (self.tool.starts_with("mcp__")

@@ -275,6 +275,8 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
             }
             return rules;
         }
+        // Never asked for.
+        Subject::Blob { .. } => Vec::new(),
         Subject::Tool { name } => vec![name.clone()],
     };
     texts

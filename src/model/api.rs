@@ -3,7 +3,7 @@
 use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
 
 use super::assembly::CallIds;
-use super::settings::ModelSettings;
+use super::settings::{Kind, ModelSettings};
 use super::sse::Parser;
 use super::{anthropic, fault, openai_chat, openai_responses};
 
@@ -36,6 +36,15 @@ impl Api {
             Api::Anthropic => "anthropic",
             Api::OpenAiChat => "openai_chat",
             Api::OpenAiResponses => "openai_responses",
+        }
+    }
+
+    /// The kind of provider that speaks it.
+    pub(super) const fn kind(self) -> Kind {
+        match self {
+            Api::Anthropic => Kind::Anthropic,
+            Api::OpenAiChat => Kind::OpenAiChat,
+            Api::OpenAiResponses => Kind::OpenAiResponses,
         }
     }
 

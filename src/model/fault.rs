@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::types::model::{FaultKind, ModelFault};
 
+use super::overflow;
 use super::sse::{MAX_EVENT_BYTES, TooLong};
 
 /// Longest text we take over from a provider, in characters.
@@ -94,7 +95,8 @@ impl WireError {
         let kind = self.kind().unwrap_or(FaultKind::Server);
         let text = self.text().unwrap_or_else(|| "no reason given".into());
         let fault = ModelFault::new(kind, format!("the provider broke the answer off: {text}"));
-        ModelFault { word: self.word(), ..fault }
+        let overflow = overflow::read(&text);
+        ModelFault { word: self.word(), overflow, ..fault }
     }
 }
 
@@ -123,7 +125,7 @@ pub(super) fn from_status(
         _ => String::new(),
     };
     let message = format!("{provider} answered {status}: {text}{check}");
-    ModelFault { kind, message, retry_after_ms, word }
+    ModelFault { kind, message, retry_after_ms, word, overflow: overflow::read(&text) }
 }
 
 /// What the body of an error says.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use tokio::sync::{OnceCell, mpsc};
 
@@ -310,12 +310,19 @@ fn is_json(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("application/json"))
 }
 
-/// Seconds, possibly broken, or milliseconds. A date is not understood: it would need a clock.
+/// Seconds, possibly broken, milliseconds, or a date (RFC 9110, 10.2.3). A date is compared with the
+/// answer's own `Date`: no clock of ours has a say in it.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
-    let number =
-        |value: Option<&reqwest::header::HeaderValue>| value?.to_str().ok()?.trim().parse::<f64>().ok();
-    let ms = number(headers.get("retry-after-ms"))
-        .or_else(|| number(headers.get(RETRY_AFTER)).map(|seconds| seconds * 1000.0))?;
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| text(name)?.parse::<f64>().ok();
+    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
+    let until = || {
+        let (then, now) = (date(RETRY_AFTER.as_str())?, date(DATE.as_str())?);
+        // In the past: at once.
+        Some(then.duration_since(now).unwrap_or_default().as_secs_f64())
+    };
+    let seconds = || number(RETRY_AFTER.as_str()).or_else(until);
+    let ms = number("retry-after-ms").or_else(|| seconds().map(|seconds| seconds * 1000.0))?;
     (ms >= 0.0).then(|| ms.min(MAX_RETRY_AFTER_MS).ceil() as u64)
 }
 
@@ -353,8 +360,25 @@ mod tests {
         check("retry-after", "-3", None);
         check("retry-after", "NaN", None);
         check("retry-after", "1e99", Some(86_400_000));
-        check("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT", None);
         check("x-other", "7", None);
+    }
+
+    #[test]
+    fn a_date_to_wait_for_is_compared_with_the_answer_s_own() {
+        let check = |until: &str, date: Option<&str>, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, until.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert(DATE, date.parse().unwrap());
+            }
+            assert_eq!(retry_after_ms(&headers), expected, "{until} at {date:?}");
+        };
+        let now = "Fri, 31 Dec 1999 23:59:00 GMT";
+        check("Fri, 31 Dec 1999 23:59:59 GMT", Some(now), Some(59_000));
+        check("Friday, 31-Dec-99 23:59:30 GMT", Some(now), Some(30_000));
+        check("Fri, 31 Dec 1999 23:58:00 GMT", Some(now), Some(0));
+        check("Fri, 31 Dec 1999 23:59:59 GMT", None, None);
+        check("tomorrow", Some(now), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! never has a `Display` or `Serialize`; faults are scrubbed of its text all the same.
 
 use std::fmt;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -86,7 +87,17 @@ impl Key {
                 let file = tokio::fs::File::open(path).await;
                 let mut text = String::new();
                 match file {
-                    Ok(file) => file.take(MAX_KEY_BYTES).read_to_string(&mut text).await,
+                    Ok(file) => {
+                        let mode = file.metadata().await.map_or(0, |meta| meta.permissions().mode());
+                        if mode & 0o077 != 0 {
+                            let mode = mode & 0o777;
+                            let path = path.display();
+                            tracing::warn!(
+                                "{path}: others may read this key (mode {mode:03o}); chmod 600 it"
+                            );
+                        }
+                        file.take(MAX_KEY_BYTES).read_to_string(&mut text).await
+                    }
                     Err(error) => Err(error),
                 }
                 .map_err(|error| missing(format!("could not read {} ({error})", path.display())))?;

@@ -1,9 +1,9 @@
 //! All configured models behind one call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -17,7 +17,8 @@ use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
 use super::fault::{Secrets, is_secret_header};
 use super::http::{Clients, Exchange};
-use super::keys::Key;
+use super::keys::{Key, Secret};
+use super::known::{ModelFacts, look_up};
 use super::record::{Recorder, Tape};
 use super::replay::Player;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
@@ -35,8 +36,9 @@ pub struct Models {
 
 struct Inner {
     ways: BTreeMap<String, Way>,
-    models: BTreeMap<String, ModelSettings>,
-    unknown: ModelSettings,
+    models: BTreeMap<String, ModelFacts>,
+    /// Models that people were told of that nothing is known of them.
+    strangers: Mutex<BTreeSet<String>>,
     clients: Clients,
     connect_timeout: Duration,
     idle_timeout: Duration,
@@ -58,6 +60,8 @@ struct Address {
     /// It keeps the conversation.
     store: bool,
     key: Key,
+    /// What the key command printed last: it is not run for every call.
+    printed: Mutex<Option<Secret>>,
     headers: HeaderMap,
     secrets: Secrets,
     recorder: Option<Arc<Recorder>>,
@@ -84,7 +88,7 @@ impl Models {
             inner: Arc::new(Inner {
                 ways,
                 models: settings.models,
-                unknown: ModelSettings::default(),
+                strangers: Mutex::default(),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 idle_timeout: settings.idle_timeout,
@@ -104,10 +108,32 @@ impl Models {
         self.model(model).price
     }
 
-    /// What is known of the model; defaults if nothing is.
+    /// What is known of the model: from the configuration, else from the built-in table, else the
+    /// defaults.
     #[must_use]
-    pub fn model(&self, model: &ModelRef) -> &ModelSettings {
-        self.inner.models.get(&model.to_string()).unwrap_or(&self.inner.unknown)
+    pub fn model(&self, model: &ModelRef) -> ModelSettings {
+        self.look_up(model).0
+    }
+
+    /// The same, and whether anything was known at all.
+    fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
+        let (kind, at_vendor) = match self.inner.ways.get(&model.provider) {
+            Some(Way::Http(address)) => (Some(address.api.kind()), address.is_vendor),
+            Some(Way::Replay(_)) | None => (None, false),
+        };
+        look_up(kind, at_vendor, &model.model, self.inner.models.get(&model.to_string()))
+    }
+
+    /// What people should know of a model that nothing is known of; once for each.
+    fn stranger(&self, model: &ModelRef) -> Option<String> {
+        let name = model.to_string();
+        let is_new = self.inner.strangers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        is_new.then(|| {
+            format!(
+                "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
+                 streams is assumed; [model.\"{name}\"] in the configuration says what is so"
+            )
+        })
     }
 
     /// Builds the HTTP clients the providers will need, which the first call would do otherwise.
@@ -163,12 +189,13 @@ impl Models {
         request: &ModelRequest,
         out: &mpsc::Sender<Vec<Delta>>,
     ) -> Result<ModelReply, ModelFault> {
-        let settings = self.model(&request.model);
+        let (settings, is_known) = self.look_up(&request.model);
         let mut secrets = address.secrets.clone();
-        let headers = address.headers(name, &mut secrets).await?;
+        let mut secret = address.secret(name).await?;
+        let mut headers = address.headers(name, secret.as_ref(), &mut secrets)?;
         let idle = self.inner.idle_timeout;
         let client = self.inner.clients.get(address.is_direct).await?;
-        let exchange = |previous| -> Result<Exchange<'_>, ModelFault> {
+        let exchange = |headers: &HeaderMap, previous| -> Result<Exchange<'_>, ModelFault> {
             let to = Addressee { is_vendor: address.is_vendor, store: address.store, previous };
             Ok(Exchange {
                 client: client.clone(),
@@ -176,7 +203,7 @@ impl Models {
                 api: address.api,
                 url: address.url.clone(),
                 headers: headers.clone(),
-                body: address.api.body(request, settings, to)?,
+                body: address.api.body(request, &settings, to)?,
                 patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
                 connect_timeout: self.inner.connect_timeout,
             })
@@ -185,11 +212,24 @@ impl Models {
         let tape = || address.recorder.is_some().then(|| Tape::new(request));
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
-        let mut outcome = exchange(previous)?.run(reader(), out, &mut played).await;
+        let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
+        // The key may have been changed meanwhile (Q26): another one is tried, once.
+        if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault.kind)) {
+            address.forget_key();
+            let fresh = address.secret(name).await;
+            if let Ok(fresh) = fresh
+                && fresh != secret
+            {
+                secret = fresh;
+                headers = address.headers(name, secret.as_ref(), &mut secrets)?;
+                played = tape();
+                outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
+            }
+        }
         // Refused before a word was said: it costs nothing to send the whole conversation instead.
         if previous.is_some() && outcome.as_ref().is_err_and(is_lost_conversation) {
             played = tape();
-            outcome = exchange(None)?.run(reader(), out, &mut played).await;
+            outcome = exchange(&headers, None)?.run(reader(), out, &mut played).await;
             if let Ok(reply) = &mut outcome {
                 reply
                     .notices
@@ -197,6 +237,13 @@ impl Models {
             }
         }
         let tape = played;
+        // A server of one's own has models of one's own.
+        if let Ok(reply) = &mut outcome
+            && !is_known
+            && !address.is_direct
+        {
+            reply.notices.extend(self.stranger(&request.model));
+        }
         if let (Some(recorder), Some(tape)) = (&address.recorder, tape)
             && let Err(why) = recorder.append(tape, &secrets).await
             && let Ok(reply) = &mut outcome
@@ -261,6 +308,7 @@ impl Way {
             is_vendor,
             store: provider.store,
             key: provider.key,
+            printed: Mutex::default(),
             headers,
             secrets,
             recorder,
@@ -270,10 +318,43 @@ impl Way {
 }
 
 impl Address {
-    /// Reads the key and puts the headers together. Headers of the settings win.
-    async fn headers(&self, name: &str, secrets: &mut Secrets) -> Result<HeaderMap, ModelFault> {
+    /// The key as it is now. What a command printed is kept until the provider refuses it.
+    async fn secret(&self, name: &str) -> Result<Option<Secret>, ModelFault> {
+        if let Some(printed) = self.printed().clone() {
+            return Ok(Some(printed));
+        }
+        let secret = self.key.read(name, self.api.key_variable()).await?;
+        if matches!(self.key, Key::Command(_)) {
+            self.printed().clone_from(&secret);
+        }
+        Ok(secret)
+    }
+
+    fn printed(&self) -> MutexGuard<'_, Option<Secret>> {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget_key(&self) {
+        *self.printed() = None;
+    }
+
+    /// Whether the refusal may be about a key that has changed.
+    fn doubts_key(&self, kind: FaultKind) -> bool {
+        match kind {
+            FaultKind::Unauthorized => true,
+            FaultKind::Forbidden => matches!(self.key, Key::Command(_)),
+            _ => false,
+        }
+    }
+
+    /// Puts the headers together. Headers of the settings win.
+    fn headers(
+        &self,
+        name: &str,
+        secret: Option<&Secret>,
+        secrets: &mut Secrets,
+    ) -> Result<HeaderMap, ModelFault> {
         let variable = self.api.key_variable();
-        let secret = self.key.read(name, variable).await?;
         let own = match self.api {
             Api::Anthropic => HeaderName::from_static("x-api-key"),
             Api::OpenAiChat | Api::OpenAiResponses => reqwest::header::AUTHORIZATION,
@@ -364,6 +445,7 @@ mod tests {
                 messages: vec![],
                 tools: [].into(),
                 max_output_tokens: None,
+                media: Default::default(),
                 previous_response_id: None,
             };
             let fault = models.call(&request, &out).await.unwrap_err();

@@ -34,8 +34,13 @@ pub(super) fn request_hash(request: &ModelRequest) -> String {
                 Block::ToolCall(call) => {
                     json!(["call", number(call.provider_id.as_str()), call.tool, call.input])
                 }
-                Block::ToolResult { provider_id, content, is_error, .. } => {
-                    json!(["result", number(provider_id.as_str()), content, is_error])
+                Block::ToolResult { provider_id, content, is_error, attachments, .. } => {
+                    let mut result = json!(["result", number(provider_id.as_str()), content, is_error]);
+                    // Blobs are named by their content. Requests without any hash as they always did.
+                    if let (false, Some(parts)) = (attachments.is_empty(), result.as_array_mut()) {
+                        parts.push(json!(attachments));
+                    }
+                    result
                 }
             });
         }
@@ -68,8 +73,13 @@ mod tests {
             input: json!({}),
             input_error: None,
         };
-        let result =
-            Block::ToolResult { call_id, provider_id: id.into(), content: output.into(), is_error: false };
+        let result = Block::ToolResult {
+            call_id,
+            provider_id: id.into(),
+            content: output.into(),
+            is_error: false,
+            attachments: Vec::new(),
+        };
         ModelRequest {
             model: format!("{provider}/m").parse().unwrap(),
             system: "s".into(),
@@ -80,6 +90,7 @@ mod tests {
             ],
             tools: [].into(),
             max_output_tokens: None,
+            media: Default::default(),
             previous_response_id: None,
         }
     }

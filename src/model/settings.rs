@@ -10,14 +10,15 @@ use crate::types::usage::Price;
 
 use super::fault::is_secret_header;
 use super::keys::Key;
+use super::known::ModelFacts;
 
 /// Everything [`Models`](super::Models) needs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Providers by the name that stands before the slash of a model.
     pub providers: BTreeMap<String, Provider>,
-    /// What is known of single models, by `provider/model`. Others get the defaults.
-    pub models: BTreeMap<String, ModelSettings>,
+    /// What the configuration says of single models, by `provider/model`.
+    pub models: BTreeMap<String, ModelFacts>,
     /// How we introduce ourselves, for example `agentd/0.1.0`.
     pub user_agent: String,
     /// How long a connection may take to come about.
@@ -123,8 +124,8 @@ pub struct ModelSettings {
     pub price: Option<Price>,
     /// It can reason visibly.
     pub thinking: bool,
-    /// It can see images.
-    pub vision: bool,
+    /// It can see images. What is not told is hoped of the vendors' own models.
+    pub vision: Option<bool>,
 }
 
 impl Default for ModelSettings {
@@ -138,7 +139,7 @@ impl Default for ModelSettings {
             system_role: true,
             price: None,
             thinking: false,
-            vision: false,
+            vision: None,
         }
     }
 }

@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::{Code, Fault};
-use crate::session::{Keyed, SessionError, StoreError};
-use crate::transport;
-use crate::types::ids::Seq;
+use crate::session::{Keyed, PolicyError, SessionError, StoreError};
 
 /// What a client is told.
 pub(super) fn fault(error: SessionError) -> Fault {
@@ -39,6 +37,20 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "grant: no grant can be derived from this request; name one, or allow it once",
         )
         .with("path", "grant"),
+        SessionError::Refused(Refusal::OtherRequest) => Fault::new(
+            Code::StalePrecondition,
+            "digest: the request that is pending is not the one that was seen; look at it again",
+        )
+        .with("path", "digest"),
+        SessionError::Refused(Refusal::ModeOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "mode: this input joins the running turn, whose mode session.update changes",
+        )
+        .with("path", "mode"),
+        SessionError::Refused(Refusal::NoSuchRule) => {
+            Fault::new(Code::NotFound, "there is no such rule there; permission.rules lists them")
+        }
+        SessionError::Policy(error) => policy(&error),
         SessionError::NotFound => {
             Fault::new(Code::NotFound, "there is no such session; session.list names them")
         }
@@ -59,6 +71,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             format!("after_seq is beyond the journal, which ends at {last_seq}"),
         )
         .with("last_seq", last_seq),
+        SessionError::StaleTrust { digest } => Fault::new(
+            Code::StalePrecondition,
+            "digest: the folder has changed since; look at it again with workspace.status",
+        )
+        .with("path", "digest")
+        .with("digest", digest),
         SessionError::BadParam(path, why) => {
             Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
         }
@@ -71,6 +89,18 @@ pub(super) fn fault(error: SessionError) -> Fault {
         ),
         SessionError::ShuttingDown => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         SessionError::Store(error) => storage(&error),
+    }
+}
+
+fn policy(error: &PolicyError) -> Fault {
+    match error {
+        PolicyError::BadRule(why) => {
+            Fault::new(Code::InvalidParams, format!("rule: {why}")).with("path", "rule")
+        }
+        PolicyError::Unwritable { .. } => Fault::new(Code::StorageReadOnly, error.to_string()),
+        PolicyError::Unsound { file, .. } => {
+            Fault::new(Code::InvalidRequest, error.to_string()).with("file", file.display().to_string())
+        }
     }
 }
 
@@ -99,6 +129,10 @@ fn settled(event: &str) -> Fault {
     let how = match event["by"].as_str() {
         Some("abort") => "withdrawn by an abort".into(),
         Some("submit") => "settled by a further input".into(),
+        Some("timeout") => format!("settled for want of an answer: {decision}"),
+        Some("rule" | "mode") => {
+            format!("allowed by {}", event["rule"].as_str().unwrap_or("a change of rules"))
+        }
         _ => format!("answered: {decision}"),
     };
     Fault::new(Code::NotPending, format!("the request was already {how} (by {by})"))
@@ -123,46 +157,10 @@ pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
 
 /// Bytes of one page, well below what a reply may have.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
-/// What a reply has beside its entries, generously.
-const FRAME: usize = 64 << 10;
-
-/// Refuses an entry that no reply can hold, and says how to go on behind it. Only a subscription
-/// shows such an entry.
-pub(super) fn check_fits(bytes: usize, seq: Seq, next_cursor: Option<Seq>) -> Result<(), Fault> {
-    let most = transport::Limits::default().max_response_bytes;
-    if bytes + FRAME <= most {
-        return Ok(());
-    }
-    let why = format!(
-        "the entry at {seq} alone has {bytes} bytes, more than a reply may have ({most}): subscribe to \
-         read it, or pass data.next_cursor to go on behind it"
-    );
-    let cursor = next_cursor.map_or(Value::Null, |seq| seq.to_string().into());
-    Err(Fault::new(Code::InvalidRequest, why)
-        .with("seq", seq)
-        .with("bytes", bytes)
-        .with("max_bytes", most)
-        .with("next_cursor", cursor))
-}
-
 /// A cursor that we gave out.
 pub(super) fn cursor<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, Fault> {
     text.map(str::parse).transpose().map_err(|_| {
         Fault::new(Code::InvalidParams, "cursor: not one of ours; pass next_cursor as it came")
             .with("path", "cursor")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_that_no_reply_can_hold_says_how_to_go_on() {
-        check_fits(16 << 19, 1, Some(2)).expect("half of a reply");
-        let fault = check_fits(16 << 20, 7, Some(7)).expect_err("a whole reply, and the frame");
-        assert_eq!((fault.code, &fault.details["next_cursor"]), (Code::InvalidRequest, &json!("7")));
-        let last = check_fits(usize::MAX - FRAME, 7, None).expect_err("far more");
-        assert_eq!(last.details["next_cursor"], Value::Null);
-    }
 }

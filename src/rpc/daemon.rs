@@ -8,11 +8,12 @@ use tokio::sync::oneshot;
 use super::office::Office;
 use super::params::Caller;
 use crate::api::params::{
-    ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadReply, ShutdownMode, ShutdownParams,
-    StatusReply,
+    ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadReply, SandboxChoice, SandboxReply,
+    ShutdownMode, ShutdownParams, StatusReply,
 };
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
 use crate::session::backups;
+use crate::types::tool::Confinement;
 
 /// Characters of a client's name that are kept.
 const NAME: usize = 64;
@@ -59,6 +60,7 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
     };
     let setup = house.setup();
     let config = office.config.borrow().clone();
+    let sandbox = setup.tools.sandbox().await;
     let (sessions, active_sessions) = counts.unwrap_or_default();
     Ok(StatusReply {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -77,9 +79,28 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         storage_notices: office.info.storage_notices.clone(),
         backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
         confinement: setup.tools.confinement(),
+        sandbox: SandboxReply {
+            attended: choice(sandbox.attended),
+            unattended: choice(sandbox.unattended),
+            bubblewrap: works(sandbox.bubblewrap),
+            landlock: works(sandbox.landlock),
+        },
         leftovers: office.info.leftovers.clone(),
         last_reload: config.last_reload,
     })
+}
+
+fn choice(chosen: Result<(Confinement, &str), String>) -> SandboxChoice {
+    match chosen {
+        Ok((how, text)) => {
+            SandboxChoice { level: Some(how.level), network: how.network, text: text.to_owned() }
+        }
+        Err(text) => SandboxChoice { level: None, network: false, text },
+    }
+}
+
+fn works(tried: Result<(), String>) -> String {
+    tried.err().unwrap_or_else(|| "works".to_owned())
 }
 
 pub(super) async fn reload(office: Arc<Office>, _: Caller, _: NoParams) -> Result<ReloadReply, Fault> {

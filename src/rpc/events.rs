@@ -36,9 +36,6 @@ pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> R
         .map_err(|error| convert::fault(error.into()))?;
     rows.retain(|row| row.seq <= last_seq);
     let next_cursor = rows.last().map(|row| row.seq).filter(|seq| !is_last && *seq < last_seq);
-    if let [row] = &rows[..] {
-        convert::check_fits(row.body.len(), row.seq, next_cursor)?;
-    }
     let next_cursor = next_cursor.map(|seq| seq.to_string());
     let events = rows.into_iter().filter_map(|row| RawValue::from_string(row.body).ok()).collect();
     Ok(RawEvents { events, last_seq, next_cursor })

@@ -8,6 +8,7 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ItemsParams, ItemsReply};
 use crate::session::{Page, SessionError, StoredItem};
+use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event};
 use crate::types::message::Role;
 use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
@@ -23,13 +24,6 @@ pub(super) async fn items(office: Arc<Office>, _: Caller, p: ItemsParams) -> Res
         store.items_after(key, after, limit, convert::PAGE_BYTES).await.map_err(failed)?;
     let next_cursor = rows.last().map(|item| item.first_seq).filter(|_| !is_last);
     let items: Vec<Item> = rows.iter().filter_map(item).collect();
-    if let ([stored], [item]) = (&rows[..], &items[..])
-        && stored.first.len() + stored.last.len() > convert::PAGE_BYTES
-    {
-        // As it is sent, which is less than what is stored of it.
-        let bytes = serde_json::to_string(item).map_or(0, |text| text.len());
-        convert::check_fits(bytes, item.last_seq, next_cursor)?;
-    }
     Ok(ItemsReply { items, next_cursor: next_cursor.map(|seq| seq.to_string()) })
 }
 
@@ -47,13 +41,20 @@ fn item(stored: &StoredItem) -> Option<Item> {
         role: None,
         content: Vec::new(),
         call: None,
+        cut: Vec::new(),
     };
     match (first.event, last.event) {
-        (_, Event::MessageCompleted { item, .. }) => Some(item),
+        (_, Event::MessageCompleted { item, .. }) => Some(Item { cut: moved(last.cut, "/item", ""), ..item }),
         (Event::MessageStarted { .. }, _) => Some(Item { role: Some(Role::Assistant), ..running }),
-        (Event::ToolRequested { call_id, tool, input }, last) => {
-            let (status, text) = match last {
-                Event::ToolCompleted { status, output, .. } => (status.into(), Some(output)),
+        (Event::ToolRequested { call_id, tool, input }, last_event) => {
+            let mut cut = moved(first.cut, "/input", "/call/input");
+            let (mut output_blob, mut shown) = (None, Vec::new());
+            let (status, text) = match last_event {
+                Event::ToolCompleted { status, output, output_blob: whole, attachments, .. } => {
+                    cut.extend(moved(last.cut, "/output", "/text"));
+                    (output_blob, shown) = (whole, attachments);
+                    (status.into(), Some(output))
+                }
                 Event::ToolStarted { .. } => (CallStatus::Running, None),
                 Event::PermissionRequested { .. } => (CallStatus::AwaitingPermission, None),
                 Event::QuestionRequested { .. } | Event::QuestionResolved { .. } => {
@@ -66,10 +67,20 @@ fn item(stored: &StoredItem) -> Option<Item> {
                 kind: ItemKind::ToolCall,
                 status: if done { ItemStatus::Completed } else { ItemStatus::Running },
                 text,
-                call: Some(CallView { call_id, tool, input, status }),
+                call: Some(CallView { call_id, tool, input, status, output_blob, attachments: shown }),
+                cut,
                 ..running
             })
         }
         _ => None,
     }
+}
+
+/// The cuts at or below `from`, as they are called below `to`.
+fn moved(cuts: Vec<Cut>, from: &str, to: &str) -> Vec<Cut> {
+    let moved = cuts.into_iter().filter_map(|cut| {
+        let rest = cut.at.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+        Some(Cut { at: format!("{to}{rest}"), ..cut })
+    });
+    moved.collect()
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::engine::Refusal;
+use crate::policy::PolicyError;
 use crate::store::StoreError;
 use crate::types::ids::Seq;
 
@@ -26,6 +27,11 @@ pub enum SessionError {
         /// Where the journal ends.
         last_seq: Seq,
     },
+    /// The folder is not any more what was to be trusted.
+    StaleTrust {
+        /// What it is now.
+        digest: String,
+    },
     /// A parameter is wrong: its name and what to fix.
     BadParam(&'static str, String),
     /// A value is known but not built yet: the parameter's name and why.
@@ -34,6 +40,8 @@ pub enum SessionError {
     ShuttingDown,
     /// The session's task panicked while it worked on this.
     Crashed,
+    /// Rules that outlive a session could not be read or changed.
+    Policy(PolicyError),
     /// The store failed.
     Store(StoreError),
 }
@@ -51,8 +59,10 @@ impl fmt::Display for SessionError {
             SessionError::BadParam(name, why) | SessionError::Unsupported(name, why) => {
                 write!(f, "{name}: {why}")
             }
+            SessionError::StaleTrust { .. } => f.write_str("the folder has changed since"),
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
             SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
+            SessionError::Policy(error) => error.fmt(f),
             SessionError::Store(error) => write!(f, "could not {error}"),
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! Rows of a running message are removed once the message is whole. A follower that began or joined
 //! the message and was slower than that still gets every byte: the place where rows were removed
-//! shows as a jump in the numbers, and what is missing is cut out of the finished message.
+//! shows as a jump in the numbers, and what is missing is taken out of the finished message ([`rest`]), in
+//! deltas that have the numbers of the rows that are gone.
 
 use std::sync::Arc;
 
@@ -13,19 +14,18 @@ use tokio::sync::watch;
 use super::error::SessionError;
 use super::feed::{Content, Feed, Line, Look, Shape};
 use crate::store::{JournalRow, Page, SessionKey, Store};
-use crate::types::event::{Envelope, Event};
+use crate::types::event::Event;
 use crate::types::ids::Seq;
-use crate::types::message::Block;
 use crate::types::model::BlockKind;
-use crate::types::session::Item;
 
+mod rest;
 #[cfg(test)]
 mod tests;
 
 /// Rows of one page. Few in tests, so that pages end anywhere.
 const PAGE: u32 = if cfg!(test) { 7 } else { 500 };
 /// Bytes of one page where nobody says how many; one event is always read, however long.
-const PAGE_BYTES: usize = if cfg!(test) { 2 * 1024 } else { 256 * 1024 };
+const PAGE_BYTES: usize = if cfg!(test) { 900 } else { 256 * 1024 };
 
 /// A cursor over one session's journal.
 pub struct Follower {
@@ -39,15 +39,8 @@ pub struct Follower {
     /// The newest event when there was nothing to read, although the cursor was behind it.
     nothing_at: Option<Seq>,
     open: Option<Open>,
-    /// The finished message that was read last: a message of many blocks has as many gaps, and is read
-    /// and parsed once.
-    finished: Option<Finished>,
-}
-
-/// A message that is whole, and the event that says so.
-struct Finished {
-    first_seq: Seq,
-    whole: Envelope,
+    /// Bytes of a delta that is made of a finished message.
+    piece: usize,
 }
 
 /// The message that the follower is inside of.
@@ -70,8 +63,19 @@ struct Inside {
     nth: usize,
     /// Bytes that were passed on.
     sent: usize,
-    /// Whether the rest was taken from the finished message: rows of it that still come are old.
-    is_whole: bool,
+    /// Where what was not passed on comes from.
+    rest: Rest,
+}
+
+/// Where the rest of a block comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// From its rows.
+    Rows,
+    /// From the finished message: rows that still come are old, and only lend their numbers.
+    Item,
+    /// There is none.
+    None,
 }
 
 impl Follower {
@@ -96,7 +100,7 @@ impl Follower {
             is_live: false,
             nothing_at: None,
             open,
-            finished: None,
+            piece: rest::PIECE,
         })
     }
 
@@ -128,7 +132,7 @@ impl Follower {
         let newest = self.feed.last_seq();
         let lines = self.look(most).await?;
         self.nothing_at = lines.is_empty().then_some(newest);
-        self.pass(lines).await
+        self.pass(lines, most).await
     }
 
     /// The next events; waits until there are some. `None` when the session is gone. Cancel-safe like
@@ -170,24 +174,46 @@ impl Follower {
         Ok(rows.into_iter().filter(|row| row.seq <= last).map(line).collect())
     }
 
-    async fn pass(&mut self, lines: Vec<Line>) -> Result<Vec<Arc<str>>, SessionError> {
+    async fn pass(&mut self, lines: Vec<Line>, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
         let mut open = self.open;
         let mut cursor = self.cursor;
-        let mut out = Vec::with_capacity(lines.len());
-        for line in lines {
-            if line.seq > cursor + 1
+        let mut out = Passed { events: Vec::with_capacity(lines.len()), bytes: 0 };
+        let mut source = rest::Source::new(&self.store, self.key, self.piece);
+        'lines: for line in lines {
+            if out.bytes >= most {
+                break;
+            }
+            // Rows that are gone, one number after the other, until all of the block is given.
+            while line.seq > cursor + 1
                 && let Some(Open { first_seq, block: Some(inside), .. }) = &mut open
-                && !inside.is_whole
-                && let Some(body) = self.missing(*first_seq, inside, line.seq - 1).await?
+                && inside.rest != Rest::None
             {
-                inside.is_whole = true;
-                out.push(body);
+                let Some(piece) = source.piece(*first_seq, inside).await? else { break };
+                if out.bytes >= most {
+                    break 'lines;
+                }
+                cursor = if piece.is_last { line.seq - 1 } else { cursor + 1 };
+                inside.take(&piece);
+                out.push(piece.at(cursor));
             }
             // The store may be ahead of the feed by a moment. What it gave whole, the feed repeats;
             // who came when the message was finished gets the item alone.
+            let is_streamed = matches!(line.shape, Shape::Streamed(_));
+            match &mut open {
+                Some(Open { first_seq, block: Some(inside), .. })
+                    if is_streamed && inside.rest == Rest::Item =>
+                {
+                    if let Some(piece) = source.piece(*first_seq, inside).await? {
+                        inside.take(&piece);
+                        out.push(piece.at(line.seq));
+                    }
+                    cursor = line.seq;
+                    continue;
+                }
+                _ => {}
+            }
             let inside = open.and_then(|open| open.block);
-            let is_old =
-                matches!(line.shape, Shape::Streamed(_)) && inside.is_none_or(|inside| inside.is_whole);
+            let is_old = is_streamed && inside.is_none_or(|inside| inside.rest != Rest::Rows);
             open = step(open, &line);
             cursor = line.seq;
             if !is_old {
@@ -195,65 +221,28 @@ impl Follower {
             }
         }
         (self.open, self.cursor) = (open, cursor);
-        if open.is_none() {
-            self.finished = None;
-        }
-        Ok(out)
-    }
-
-    /// What the follower has not seen of a block whose rows are gone, as one delta.
-    async fn missing(
-        &mut self,
-        first_seq: Seq,
-        inside: &Inside,
-        seq: Seq,
-    ) -> Result<Option<Arc<str>>, SessionError> {
-        if self.finished.as_ref().is_none_or(|known| known.first_seq != first_seq) {
-            let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
-            let Ok(whole) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
-            self.finished = Some(Finished { first_seq, whole });
-        }
-        let Some(Finished { whole, .. }) = &self.finished else { return Ok(None) };
-        let Event::MessageCompleted { item, .. } = &whole.event else {
-            // Not finished yet, after all.
-            self.finished = None;
-            return Ok(None);
-        };
-        let Some(event) = rest_of(item, inside) else { return Ok(None) };
-        let delta = Envelope {
-            seq,
-            session_id: whole.session_id,
-            turn_id: whole.turn_id,
-            item_id: whole.item_id,
-            at_ms: whole.at_ms,
-            origin: None,
-            event,
-        };
-        Ok(serde_json::to_string(&delta).ok().map(Arc::from))
+        Ok(out.events)
     }
 }
 
-/// The rest of a block after what was passed on, if there is any.
-fn rest_of(item: &Item, inside: &Inside) -> Option<Event> {
-    let Inside { index, content, nth, sent, .. } = *inside;
-    let rest = |text: &str| text.get(sent..).filter(|rest| !rest.is_empty()).map(String::from);
-    match content {
-        Content::Text => {
-            let mut texts = item.content.iter().filter_map(|block| match block {
-                Block::Text { text } => Some(text),
-                _ => None,
-            });
-            rest(texts.nth(nth)?).map(|text| Event::MessageTextDelta { index, text })
-        }
-        Content::Thinking => {
-            let mut thoughts = item.content.iter().filter_map(|block| match block {
-                Block::Thinking { text, .. } => Some(text.as_str()),
-                Block::RedactedThinking { .. } => Some(""),
-                _ => None,
-            });
-            rest(thoughts.nth(nth)?).map(|text| Event::MessageThinkingDelta { index, text })
-        }
-        Content::Arguments => None,
+/// Events that are passed on.
+struct Passed {
+    events: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+impl Passed {
+    fn push(&mut self, event: Arc<str>) {
+        self.bytes += event.len();
+        self.events.push(event);
+    }
+}
+
+impl Inside {
+    /// A piece of the finished message was passed on.
+    fn take(&mut self, piece: &rest::Piece) {
+        self.sent += piece.text.len();
+        self.rest = if piece.is_last { Rest::None } else { Rest::Item };
     }
 }
 
@@ -276,7 +265,7 @@ fn step(open: Option<Open>, line: &Line) -> Option<Open> {
                 }
                 Content::Arguments => 0,
             };
-            open.block = Some(Inside { index, content, nth, sent: 0, is_whole: false });
+            open.block = Some(Inside { index, content, nth, sent: 0, rest: Rest::Rows });
         }
         Shape::Streamed(bytes) => {
             if let Some(inside) = &mut open.block {

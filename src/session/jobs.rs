@@ -8,17 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{House, Settings, Setup};
+use super::blobs::Own;
+use super::house::House;
+use super::law::Law;
+use super::trust;
 use crate::crash;
-use crate::engine::{Engine, Input, Judged};
-use crate::judge::{Policy, Rule, is_unreadable, judge};
-use crate::tools::{Birth, Scene, Unreadable};
-use crate::types::ids::{CallId, Seq, TurnId};
-use crate::types::message::ToolCall;
+use crate::engine::{Engine, Input, Judged, SessionRules};
+use crate::store::{SessionKey, Store, StoreError};
+use crate::tools::{Birth, Blobs, Scene, Unreadable};
+use crate::types::blob::{Attachment, BlobRef};
+use crate::types::ids::{BlobId, CallId, Seq, TurnId};
+use crate::types::message::{Block, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Inspection, Prepared, ToolOutcome};
 use crate::workspace;
@@ -36,6 +41,9 @@ const PIECES: usize = 64;
 /// The jobs of one session.
 pub(super) struct Jobs {
     house: Arc<House>,
+    key: SessionKey,
+    /// What tools may read of the session's own.
+    blobs: Arc<dyn Blobs>,
     running: JoinSet<Option<Input>>,
     /// Boxed: a queue keeps room for 32 entries, however few there are.
     reports: mpsc::Receiver<Box<Input>>,
@@ -77,7 +85,7 @@ async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
 #[derive(Clone)]
 pub(super) struct Surroundings {
     pub scene: Arc<Scene>,
-    pub grants: Vec<String>,
+    pub rules: Arc<SessionRules>,
     pub safe_mode: bool,
     pub mode: crate::types::permission::Mode,
 }
@@ -90,22 +98,22 @@ impl Surroundings {
             workspace: PathBuf::from(&spec.cwd),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
+            unattended: spec.background,
             unreadable: Unreadable::default(),
+            blobs: None,
         };
-        Self {
-            scene: Arc::new(scene),
-            grants: engine.grants().to_vec(),
-            safe_mode: spec.safe_mode,
-            mode: spec.mode,
-        }
+        Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
     }
 }
 
 impl Jobs {
-    pub fn new(house: Arc<House>, births: mpsc::Sender<Birth>) -> Self {
+    pub fn new(house: Arc<House>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
+        let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
         Self {
             house,
+            key,
+            blobs: Arc::new(own),
             running: JoinSet::new(),
             reports,
             report,
@@ -115,6 +123,11 @@ impl Jobs {
             tools: HashMap::new(),
             births,
         }
+    }
+
+    /// The session's blobs, for the scene of a call.
+    pub fn blobs(&self) -> Arc<dyn Blobs> {
+        Arc::clone(&self.blobs)
     }
 
     pub fn are_idle(&self) -> bool {
@@ -210,14 +223,25 @@ impl Jobs {
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
+        let house = Arc::clone(&self.house);
         self.start(async move {
-            let gathered = tokio::task::spawn_blocking(move || workspace::gather(&request)).await.ok()?;
+            let trusted = house.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+                None
+            });
+            let gathered = workspace::gather(workspace::Request { trusted, ..request }).await?;
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,
-                withheld: gathered.withheld,
+                untrusted: gathered.untrusted,
             })
         });
+    }
+
+    /// Looks whether something in the workspace waits for trust.
+    pub fn look_around(&mut self, cwd: PathBuf) {
+        let house = Arc::clone(&self.house);
+        self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
     }
 
     pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
@@ -227,7 +251,8 @@ impl Jobs {
         });
     }
 
-    pub fn call_model(&mut self, token: Seq, request: ModelRequest) {
+    pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
+        let key = self.key;
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
@@ -235,6 +260,7 @@ impl Jobs {
         self.start(async move {
             crash::point("C3");
             let started = house.clock.now();
+            request.media = media(&house.store, key, &request).await;
             let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
@@ -259,15 +285,17 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
-        let setup = self.house.setup();
-        let scene = seen(&setup, &around);
+        let (house, setup) = (Arc::clone(&self.house), self.house.setup());
+        let blobs = Arc::clone(&self.blobs);
         self.start(async move {
+            let law = Law::now(&house, &around).await;
+            let scene = law.scene(&setup.settings, blobs, &around);
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
-                        let verdict = verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),
@@ -275,7 +303,7 @@ impl Jobs {
                 };
                 judged.push(Judged { call_id: call.call_id, result });
             }
-            Some(Input::Prepared { turn_id, calls: judged })
+            Some(Input::Prepared { turn_id, mode: around.mode, calls: judged })
         });
     }
 
@@ -296,8 +324,9 @@ impl Jobs {
         let setup = house.setup();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
-        let scene = seen(&setup, &around);
+        let blobs = Arc::clone(&self.blobs);
         self.running.spawn(async move {
+            let scene = Law::now(&house, &around).await.scene(&setup.settings, blobs, &around);
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
@@ -327,46 +356,35 @@ impl Jobs {
     }
 }
 
+/// The contents of a request's attachments. What cannot be read is left out, and the model is told so.
+async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMap<BlobId, Arc<[u8]>> {
+    let mut media = HashMap::new();
+    for message in &request.messages {
+        for block in &message.content {
+            let Block::ToolResult { attachments, .. } = block else { continue };
+            for Attachment { blob: BlobRef { blob_id, .. }, .. } in attachments {
+                if media.contains_key(blob_id) {
+                    continue;
+                }
+                let read = async {
+                    let Some(blob) = store.blob(key, *blob_id).await? else { return Ok(None) };
+                    store.read_blob(&blob, 0, usize::MAX).await.map(Some)
+                };
+                match read.await {
+                    Ok(Some(bytes)) => {
+                        media.insert(*blob_id, Arc::from(bytes));
+                    }
+                    Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
+                    Err::<_, StoreError>(error) => {
+                        tracing::warn!(%blob_id, %error, "an attachment is left out")
+                    }
+                }
+            }
+        }
+    }
+    media
+}
+
 fn panicked() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
-}
-
-/// The scene of a call, with what the rules of this moment keep from being read.
-fn seen(setup: &Arc<Setup>, around: &Surroundings) -> Scene {
-    let (setup, safe_mode, mode) = (Arc::clone(setup), around.safe_mode, around.mode);
-    let workspace = around.scene.workspace.clone();
-    let unreadable = Unreadable::new(move |tool, path| {
-        let policy = Policy {
-            mode,
-            rules: &setup.settings.rules,
-            grants: &[],
-            workspace: &workspace,
-            home: &setup.settings.home,
-            safe_mode,
-            safe_commands: false,
-        };
-        is_unreadable(&policy, tool, path)
-    });
-    Scene { unreadable, ..Scene::clone(&around.scene) }
-}
-
-/// What the rules say of a call.
-pub(super) fn verdict(
-    settings: &Settings,
-    around: &Surroundings,
-    tool: &str,
-    prepared: &Prepared,
-) -> crate::types::permission::Verdict {
-    // Grants were checked when they were given.
-    let grants: Vec<Rule> = around.grants.iter().filter_map(|grant| grant.parse().ok()).collect();
-    let policy = Policy {
-        mode: around.mode,
-        rules: &settings.rules,
-        grants: &grants,
-        workspace: &around.scene.workspace,
-        home: &settings.home,
-        safe_mode: around.safe_mode,
-        safe_commands: settings.safe_commands,
-    };
-    judge(&policy, tool, &prepared.subject)
 }

@@ -7,10 +7,12 @@ use super::feed::Line;
 use super::follow::shape_of;
 use crate::engine::{Engine, Plan, Snapshot};
 use crate::store::{Append, Idempotency, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
+use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
+use crate::types::wire;
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +23,10 @@ pub(super) struct Prepared {
     pub lines: Vec<Line>,
 }
 
-/// The row and the line of one event.
-pub(super) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Line) {
-    // Events are plain data with string keys: writing them to memory cannot fail.
-    let body: Arc<str> = Arc::from(serde_json::to_string(envelope).unwrap_or_default());
+/// The row and the line of one event, and what was cut out of them.
+pub(super) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Line, Vec<Blob>) {
+    let (body, blobs) = wire::wire(envelope);
+    let body: Arc<str> = Arc::from(body);
     let row = Row {
         seq: envelope.seq,
         at: envelope.at_ms,
@@ -32,7 +34,7 @@ pub(super) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Line) {
         fold,
         body: Arc::clone(&body),
     };
-    (row, Line { seq: envelope.seq, body, shape: shape_of(&envelope.event) })
+    (row, Line { seq: envelope.seq, body, shape: shape_of(&envelope.event) }, blobs)
 }
 
 /// Turns a plan into a transaction. `after` is the engine with the plan's facts applied, needed for
@@ -43,8 +45,15 @@ pub(super) fn prepare(
     after: Option<Snapshot>,
     idempotency: Option<Idempotency>,
 ) -> Prepared {
-    let (rows, lines): (Vec<Row>, Vec<Line>) =
-        plan.facts.iter().map(|entry| write(&entry.envelope, entry.fold)).unzip();
+    let mut rows = Vec::with_capacity(plan.facts.len());
+    let mut lines = Vec::with_capacity(plan.facts.len());
+    let mut blobs = plan.blobs.clone();
+    for entry in &plan.facts {
+        let (row, line, cut) = write(&entry.envelope, entry.fold);
+        rows.push(row);
+        lines.push(line);
+        blobs.extend(cut);
+    }
     let is_fact = plan.facts.iter().any(|entry| entry.envelope.event.is_fact());
     let items = plan
         .items
@@ -77,6 +86,8 @@ pub(super) fn prepare(
         summary: after.map(summary),
         idempotency,
         processes: Vec::new(),
+        blobs,
+        owes: None,
         audit: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
@@ -94,6 +105,8 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         summary: None,
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
+        blobs: Vec::new(),
+        owes: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

@@ -16,7 +16,7 @@ use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
 use crate::engine::{Engine, Input, PASSING, REPLACED, Recovery};
 use crate::store::{HISTORY_LOST, Page, SessionKey};
-use crate::types::event::{Envelope, Event};
+use crate::types::event::Event;
 use crate::types::ids::{Seq, SessionId};
 
 #[cfg(test)]
@@ -198,15 +198,10 @@ impl Registry {
                 house.store.lasting_after(key, cursor, &settled, PAGE, PAGE_BYTES).await?;
             cursor = rows.last().map_or(cursor, |last| last.seq);
             for row in &rows {
-                match serde_json::from_str::<Envelope>(&row.body) {
-                    Ok(envelope) => {
-                        is_cut =
-                            matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
-                        engine.apply(&envelope);
-                    }
-                    // A kind of a later version: its number counts, its meaning is not known.
-                    Err(error) => tracing::warn!(session = %id, seq = row.seq, %error, "an event is skipped"),
-                }
+                // A kind of a later version: its number counts, its meaning is not known.
+                let Some(envelope) = house.store.whole(key, row.seq, &row.body).await? else { continue };
+                is_cut = matches!(&envelope.event, Event::Notice { kind, .. } if kind == HISTORY_LOST);
+                engine.apply(&envelope);
             }
             if is_last {
                 break;
@@ -262,7 +257,7 @@ impl Registry {
                 Ok((engine, first)) => {
                     outcome.is(Ok(()));
                     let (birth, births) = mpsc::channel(BIRTHS);
-                    let jobs = Jobs::new(Arc::clone(&house), birth);
+                    let jobs = Jobs::new(Arc::clone(&house), key, birth);
                     let door = Arc::clone(&door);
                     let state = Tending::default();
                     let actor = Actor {

@@ -12,16 +12,18 @@ use tokio_util::task::TaskTracker;
 
 use super::audit;
 use super::error::SessionError;
-use super::handle::{Answer, Answered, Chosen, Keyed, Resident};
+use super::handle::{Answer, Answered, Asked, Changes, Chosen, Keyed, Resident};
 use super::house::{House, Setup};
 use super::journal;
 use super::request::NewSessionRequest;
 use crate::crash;
-use crate::engine::Engine;
-use crate::store::{Idempotency, NewSession, StoreError, Sync};
+use crate::engine::{Edited, Engine};
+use crate::store::{Idempotency, NewSession, StoreError, StoredRequest, Sync};
 use crate::types::audit::AuditNote;
+use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
+use crate::types::message::ToolCall;
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
@@ -34,6 +36,22 @@ const TELL_WITHIN: Duration = Duration::from_secs(1);
 const DELETE: &str = "session.delete";
 /// Method name under which `session.create` remembers its replies.
 const CREATE: &str = "session.create";
+
+/// Bytes of the events behind one page of pending requests.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// A pending permission request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// Its session.
+    pub session_id: SessionId,
+    /// When it was raised.
+    pub at_ms: Timestamp,
+    /// Places of it that were cut.
+    pub cut: Vec<Cut>,
+    /// The request.
+    pub request: PermissionRequest,
+}
 
 /// A place in memory for one session. It is filled once: what leaves takes its place along.
 pub(super) type Slot = Arc<OnceCell<Resident>>;
@@ -133,9 +151,10 @@ impl Registry {
             item_id: None,
             at_ms: now,
             origin: request.origin.clone(),
+            cut: Vec::new(),
             event: Event::SessionCreated(spec.clone()),
         };
-        let (row, _) = journal::write(&envelope, None);
+        let (row, _, blobs) = journal::write(&envelope, None);
         let idempotency = request.keyed.clone().map(|keyed| Idempotency {
             method: CREATE,
             key: keyed.key,
@@ -144,7 +163,8 @@ impl Registry {
         });
         let audit = audit::of_creation(&envelope, spec.mode).into_iter().collect();
         let spec_of = spec.clone();
-        let new = NewSession { session_id: id, spec: spec_of, at: now, rows: vec![row], audit, idempotency };
+        let rows = vec![row];
+        let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };
         match house.store.create(new).await {
             Ok(key) => {
                 let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
@@ -188,52 +208,44 @@ impl Registry {
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
         let first =
             store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
-        match serde_json::from_str::<Envelope>(&first.body) {
-            Ok(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
+        match store.whole(key, first.seq, &first.body).await? {
+            Some(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
                 self.view(id).await
             }
             _ => Err(SessionError::Conflict("session_id")),
         }
     }
 
-    async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
-        let setup = self.inner.house.setup();
-        let settings = &setup.settings;
-        let path = Path::new(&request.cwd);
+    /// A folder as the kernel knows it: absolute and free of links.
+    pub(super) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
+        let path = Path::new(asked);
         if !path.is_absolute() {
-            let why = format!("expected an absolute path, got {:?}", request.cwd);
+            let why = format!("expected an absolute path, got {asked:?}");
             return Err(SessionError::BadParam("cwd", why));
         }
         let cwd = match tokio::fs::canonicalize(path).await {
             Ok(cwd) if cwd.is_dir() => cwd,
-            Ok(_) => return Err(SessionError::BadParam("cwd", format!("{} is not a folder", request.cwd))),
+            Ok(_) => return Err(SessionError::BadParam("cwd", format!("{asked} is not a folder"))),
             Err(error) => {
-                return Err(SessionError::BadParam(
-                    "cwd",
-                    format!("could not open {}: {error}", request.cwd),
-                ));
+                return Err(SessionError::BadParam("cwd", format!("could not open {asked}: {error}")));
             }
         };
-        let Some(cwd) = cwd.to_str().map(String::from) else {
-            return Err(SessionError::BadParam("cwd", "the path is not valid UTF-8".into()));
-        };
+        let cwd = cwd.to_str().map(String::from);
+        cwd.ok_or_else(|| SessionError::BadParam("cwd", "the path is not valid UTF-8".into()))
+    }
+
+    async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
+        let setup = self.inner.house.setup();
+        let settings = &setup.settings;
+        let cwd = self.folder(&request.cwd).await?;
         let mode = request.mode.unwrap_or(settings.mode);
-        match mode {
-            Mode::Plan => {
-                return Err(SessionError::Unsupported("mode", "plan mode is not built yet".into()));
-            }
-            Mode::Bypass => {
-                if let Err(why) = &settings.bypass {
-                    return Err(SessionError::BadParam("mode", why.clone()));
-                }
-            }
-            Mode::Default | Mode::AcceptEdits | Mode::DontAsk => {}
-        }
+        self.check_mode(mode)?;
         let model = match &request.model {
             Some(model) => self.known_model(model)?,
             None => settings.main_model.clone().unwrap_or_default(),
         };
-        let budgets = request.budgets.unwrap_or(settings.budgets);
+        let asked = request.budgets.unwrap_or(settings.budgets);
+        let budgets = if request.background { self.unattended(&model, asked) } else { asked };
         self.check_budgets(&model, budgets)?;
         Ok(SessionSpec {
             cwd,
@@ -249,13 +261,62 @@ impl Registry {
         })
     }
 
+    /// Whether sessions may have this mode.
+    ///
+    /// # Errors
+    /// The configuration does not allow it.
+    pub fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
+        match (mode, &self.inner.house.setup().settings.bypass) {
+            (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Limits of an unattended session: where it names none, the configuration does (S29). Our own
+    /// limit on money is left out where no price is known; the other limits hold.
+    fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
+        let setup = self.inner.house.setup();
+        let mut limits = setup.settings.unattended_budgets;
+        let price = model.parse::<ModelRef>().ok().and_then(|known| setup.models.price(&known));
+        if setup.settings.unattended_usd_is_default && price.is_none() {
+            limits.usd_micros = None;
+        }
+        asked.or(limits)
+    }
+
+    /// Limits of a turn as they count in this session: an unattended one always has some.
+    ///
+    /// # Errors
+    /// There is no such session, or the model's price is not known.
+    pub async fn turn_budgets(&self, id: SessionId, asked: Budgets) -> Result<Budgets, SessionError> {
+        let view = self.view(id).await?;
+        let budgets = if view.background { self.unattended(&view.model, asked) } else { asked };
+        self.check_budgets(&view.model, budgets)?;
+        Ok(budgets)
+    }
+
+    /// Changes title, mode or limits of a session; a mode counts at once, also for a running turn.
+    ///
+    /// # Errors
+    /// There is no such session, it has ended, or a value is wrong.
+    pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
+        if let Some(mode) = changes.mode {
+            self.check_mode(mode)?;
+        }
+        if let Some(budgets) = changes.budgets {
+            changes.budgets = Some(self.turn_budgets(id, budgets).await?);
+        }
+        self.open(id).await?.update(changes).await?;
+        self.view(id).await
+    }
+
     /// A limit on money binds only where the price is known: never silently not.
     ///
     /// # Errors
     /// The model's price is not known.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
         let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-        if budgets.usd_micros.is_none() || self.inner.house.setup().models.price(&known).is_some() {
+        if !budgets.limits_money() || self.inner.house.setup().models.price(&known).is_some() {
             return Ok(());
         }
         let why = format!(
@@ -332,13 +393,31 @@ impl Registry {
         }
         let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
         let handle = self.open(known.session_id).await?;
-        let answered = handle.answer(answer).await;
+        let edited = match &answer.updated_input {
+            Some(input) => match handle.look(answer.request_id).await {
+                Ok(asked) => Some(self.edited(asked, input.clone()).await?),
+                // The answer says why there is nothing to answer.
+                Err(_) => None,
+            },
+            None => None,
+        };
+        let answered = handle.answer(answer, edited).await;
         if answered == Err(SessionError::Refused(crate::engine::Refusal::NotPending))
             && let Some(settled) = store.request(request_id).await?.and_then(|known| known.settled)
         {
             return Err(SessionError::Settled(settled));
         }
         Ok((known.session_id, answered?))
+    }
+
+    /// Looks at changed arguments as at the model's own: against the tool's schema, without running.
+    async fn edited(&self, asked: Asked, input: serde_json::Value) -> Result<Edited, SessionError> {
+        let setup = self.inner.house.setup();
+        let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
+        match setup.tools.prepare(&call, &asked.scene).await {
+            Ok(prepared) => Ok(Edited { input, prepared }),
+            Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
+        }
     }
 
     /// Answers a question of any session; the session and the event that says so.
@@ -368,7 +447,7 @@ impl Registry {
         session: Option<SessionId>,
         after: Option<PermissionId>,
         limit: u32,
-    ) -> Result<(Vec<(SessionId, Timestamp, PermissionRequest)>, Option<PermissionId>), SessionError> {
+    ) -> Result<(Vec<Pending>, Option<PermissionId>), SessionError> {
         let store = &self.inner.house.store;
         let key = match session {
             Some(id) => Some(store.find(id).await?.ok_or(SessionError::NotFound)?),
@@ -376,19 +455,26 @@ impl Registry {
         };
         let after = after.map(|id| id.to_string());
         let mut rows = store.pending_requests(key, after.as_deref(), limit + 1).await?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        let requests: Vec<(SessionId, Timestamp, PermissionRequest)> = rows
+        let mut bytes = 0;
+        let mut fits = |row: &StoredRequest| {
+            bytes += row.body.len();
+            bytes <= PAGE_BYTES
+        };
+        let page = rows.iter().take(limit as usize).take_while(|row| fits(row)).count().max(1);
+        let more = rows.len() > page;
+        rows.truncate(page);
+        let requests: Vec<Pending> = rows
             .iter()
             .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
             .filter_map(|envelope| match envelope.event {
                 Event::PermissionRequested { request, .. } => {
-                    Some((envelope.session_id, envelope.at_ms, request))
+                    let Envelope { session_id, at_ms, cut, .. } = envelope;
+                    Some(Pending { session_id, at_ms, cut, request })
                 }
                 _ => None,
             })
             .collect();
-        let next = if more { requests.last().map(|(_, _, request)| request.request_id) } else { None };
+        let next = if more { requests.last().map(|pending| pending.request.request_id) } else { None };
         Ok((requests, next))
     }
 

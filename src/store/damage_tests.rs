@@ -32,6 +32,7 @@ fn event(session: SessionId, seq: Seq, event: Event) -> Row {
         item_id: None,
         at_ms: Timestamp(5),
         origin: None,
+        cut: Vec::new(),
         event,
     };
     let body = serde_json::to_string(&envelope).expect("plain data");

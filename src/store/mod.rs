@@ -6,7 +6,10 @@
 
 mod audit;
 mod backup;
+mod blobs;
+mod changes;
 mod error;
+mod grants;
 mod health;
 mod lies;
 mod open;
@@ -19,6 +22,7 @@ mod saved;
 mod script;
 mod site;
 mod summaries;
+mod trust;
 mod writer;
 
 #[cfg(test)]
@@ -36,11 +40,14 @@ mod trip_tests;
 
 pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
+pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+    Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
+    Sync,
 };
+pub use trust::TrustChange;

@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::backup::sync_folder;
+use super::blobs::cut_oversized;
 use super::error::StoreError;
 use super::health::Health;
 use super::lies::Lies;
@@ -69,6 +70,7 @@ impl Store {
         crash_anywhere(&mut connection).await?;
         keep_a_copy(&mut connection, &migrations, path).await?;
         migrations.run(&mut connection).await?;
+        cut_oversized(&mut connection).await?;
         #[cfg(feature = "failpoints")]
         connection.lock_handle().await?.remove_progress_handler();
 

@@ -22,11 +22,13 @@ use sqlx::{Connection as _, QueryBuilder, Sqlite};
 
 use super::audit;
 use super::backup::{problems, sync_folder};
+use super::blobs;
 use super::error::StoreError;
 use super::open::{Store, StoreOwner};
 use super::rolling::backups;
-use super::rows::Summary;
+use super::rows::{SessionKey, Summary};
 use super::saved::{Journal, Line, Source};
+use super::script::Script;
 use super::site::{Site, make_private};
 use super::summaries::Summaries;
 use super::writer::{integer, to_text};
@@ -323,10 +325,7 @@ async fn save(
     summarise: Summarise<'_>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
-    let events = |lines: &[Line]| -> Vec<Envelope> {
-        lines.iter().filter_map(|line| serde_json::from_str(&line.body).ok()).collect()
-    };
-    let mut known = events(&journal.lines);
+    let mut known = journal.events();
     let Some(Envelope { session_id, at_ms: created, event: Event::SessionCreated(spec), .. }) =
         known.first().cloned()
     else {
@@ -344,6 +343,7 @@ async fn save(
             item_id: None,
             at_ms: at,
             origin: None,
+            cut: Vec::new(),
             event: Event::Notice { kind: HISTORY_LOST.into(), text },
         };
         journal.lines.push(Line::of(&notice));
@@ -397,6 +397,7 @@ async fn save(
         });
         sql.build().persistent(false).execute(&mut *new).await?;
     }
+    blobs::insert(&mut Script::single(new), SessionKey(key), &journal.blobs).await?;
     summaries.write(new, key).await?;
     sqlx::query("commit").execute(new).await?;
     Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::types::audit::AuditNote;
+use crate::types::blob::Blob;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
@@ -11,6 +12,7 @@ use crate::types::usage::Usage;
 
 /// Short key of a session inside the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(Default))]
 pub struct SessionKey(pub(super) i64);
 
 /// How sure a commit must be (S1).
@@ -33,7 +35,7 @@ pub struct Row {
     pub kind: &'static str,
     /// For foldable rows: seq of the event that opened what they belong to.
     pub fold: Option<Seq>,
-    /// The event as it stands on the wire.
+    /// The event as it stands on the wire: what was cut out of it is a blob of the same transaction.
     pub body: Arc<str>,
 }
 
@@ -140,10 +142,25 @@ pub struct Append {
     pub idempotency: Option<Idempotency>,
     /// Changes of the list of processes.
     pub processes: Vec<ProcessRow>,
+    /// Contents that the rows refer to. One that is there already stays as it is.
+    pub blobs: Vec<Blob>,
+    /// A grant that is to be written to a policy file after this.
+    pub owes: Option<OwedGrant>,
     /// Decisions that these rows tell of.
     pub audit: Vec<AuditNote>,
     /// How sure.
     pub sync: Sync,
+}
+
+/// A grant that is given and does not stand in its policy file yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwedGrant {
+    /// The request with whose answer it was given.
+    pub request_id: String,
+    /// The workspace's real path.
+    pub workspace: String,
+    /// What is to stand in the file, as JSON.
+    pub entry: String,
 }
 
 /// A session to be made.
@@ -157,6 +174,8 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Its first journal rows.
     pub rows: Vec<Row>,
+    /// Contents that they refer to.
+    pub blobs: Vec<Blob>,
     /// Decisions that these rows tell of.
     pub audit: Vec<AuditNote>,
     /// A reply to remember.

@@ -1,7 +1,7 @@
 //! Reading a database that may be damaged: everything that can be read, in order, until something
 //! cannot.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -10,8 +10,12 @@ use sqlx::sqlite::SqliteConnection;
 use super::audit;
 use super::error::StoreError;
 use super::site::open_to_read;
+use super::trust;
 use super::writer::integer;
+use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
+use crate::types::ids::BlobId;
+use crate::types::wire;
 
 /// Rows read at once while nothing is wrong.
 const PAGE: i64 = 256;
@@ -47,9 +51,40 @@ pub(super) struct Journal {
     pub is_whole: bool,
     /// The highest number that it is known to have had.
     pub highest: u64,
+    /// Contents that were too large for the rows, as far as they can be read.
+    pub blobs: Vec<Blob>,
 }
 
 impl Journal {
+    /// Ends before the first event of which a part is lost, and cuts what an older version wrote longer
+    /// than an event may be.
+    fn fit(&mut self) {
+        let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
+        let has_all = |line: &Line| wire::cuts(&line.body).iter().all(|cut| known.contains(&cut.blob_id));
+        if let Some(end) = self.lines.iter().position(|line| !has_all(line)) {
+            self.lines.truncate(end);
+            self.is_whole = false;
+        }
+        for line in self.lines.iter_mut().filter(|line| line.fold.is_none()) {
+            if line.body.len() > wire::WIRE_BYTES
+                && let Some((body, blobs)) = wire::cut(&line.body)
+            {
+                line.body = body;
+                self.blobs.extend(blobs);
+            }
+        }
+    }
+
+    /// The events, with all that was cut out of them.
+    pub fn events(&self) -> Vec<Envelope> {
+        let bytes = self.blobs.iter().filter_map(|blob| match &blob.content {
+            Content::Bytes(bytes) => Some((blob.blob_id, bytes.to_vec())),
+            Content::File { .. } => None,
+        });
+        let blobs: HashMap<BlobId, Vec<u8>> = bytes.collect();
+        self.lines.iter().filter_map(|line| wire::restore(&line.body, &blobs)).collect()
+    }
+
     /// Number of the last row; 0 if there is none.
     pub fn last_seq(&self) -> u64 {
         self.lines.last().map_or(0, |line| line.seq)
@@ -151,9 +186,34 @@ impl Source {
             let highest = highest.ok().flatten().and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0);
             journal.highest = journal.highest.max(highest);
         }
+        journal.blobs = self.blobs(key).await;
+        journal.fit();
         // Damage may also hide rows without an error.
         journal.is_whole &= !journal.lines.is_empty() && journal.highest <= journal.last_seq();
         journal
+    }
+
+    /// The contents of a session that can be read whole.
+    async fn blobs(&mut self, key: i64) -> Vec<Blob> {
+        let sql = "select id, blob_id, media_type, bytes, in_file from blob where session = ?";
+        let found: Vec<(i64, String, String, i64, bool)> = self.rows_of(sql, key).await;
+        let mut blobs = Vec::new();
+        for (id, blob_id, media_type, bytes, in_file) in found {
+            let (Ok(blob_id), Ok(bytes)) = (blob_id.parse::<BlobId>(), u64::try_from(bytes)) else {
+                continue;
+            };
+            if in_file {
+                blobs.push(Blob { blob_id, media_type, content: Content::File { bytes } });
+                continue;
+            }
+            let sql = "select content from blob_part where blob = ? order by nth";
+            let parts: Vec<(Vec<u8>,)> = self.rows_of(sql, id).await;
+            let content: Vec<u8> = parts.into_iter().flat_map(|(part,)| part).collect();
+            if content.len() as u64 == bytes {
+                blobs.push(Blob { blob_id, media_type, content: Content::Bytes(content.into()) });
+            }
+        }
+        blobs
     }
 
     async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<Line>, StoreError> {
@@ -180,6 +240,7 @@ impl Source {
         kept: &BTreeMap<i64, Option<u64>>,
     ) -> Result<(), StoreError> {
         audit::copy(&mut self.0, new).await?;
+        trust::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
         let replies: Vec<Reply> =
             self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;
@@ -218,6 +279,20 @@ impl Source {
             }
         }
         Ok(())
+    }
+
+    /// Rows of one key, up to the first that cannot be read.
+    async fn rows_of<T>(&mut self, query: &'static str, key: i64) -> Vec<T>
+    where
+        T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
+    {
+        use futures_util::TryStreamExt as _;
+        let mut found = Vec::new();
+        let mut rows = sqlx::query_as::<_, T>(query).bind(key).fetch(&mut self.0);
+        while let Ok(Some(row)) = rows.try_next().await {
+            found.push(row);
+        }
+        found
     }
 
     /// Rows up to the first that cannot be read.

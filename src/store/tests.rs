@@ -73,6 +73,7 @@ pub(super) fn new_session(number: u128, idempotency: Option<Idempotency>) -> New
         session_id: id(number),
         spec: spec(),
         at: Timestamp(1),
+        blobs: Vec::new(),
         rows: vec![row(1, None)],
         audit: Vec::new(),
         idempotency,
@@ -100,6 +101,8 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         summary: None,
         idempotency: None,
         processes: Vec::new(),
+        blobs: Vec::new(),
+        owes: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

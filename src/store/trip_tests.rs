@@ -69,6 +69,7 @@ fn new(session_id: SessionId, key: &str) -> NewSession {
         spec: spec(),
         at: Timestamp(5),
         rows: vec![row(1, None)],
+        blobs: Vec::new(),
         audit: Vec::new(),
         idempotency,
     }
@@ -92,6 +93,8 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         summary: None,
         idempotency: None,
         processes: Vec::new(),
+        blobs: Vec::new(),
+        owes: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

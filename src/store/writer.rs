@@ -7,7 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::audit;
+use super::blobs;
 use super::error::StoreError;
+use super::grants;
 use super::health::Health;
 use super::lies::Lies;
 use super::open::{close_connection, is_worth_single_tries};
@@ -15,6 +17,7 @@ use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, Sync};
 use super::script::Script;
 use super::site::Site;
+use super::trust::TrustChange;
 use crate::crash;
 use crate::types::audit::{AuditHead, AuditNote};
 use crate::types::ids::{CallId, RequestId};
@@ -48,6 +51,8 @@ pub(super) enum Command {
     /// Writes something that changes nothing.
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
+    Trust(Box<TrustChange>, Answer<()>),
+    Paid(Vec<String>, Answer<()>),
     /// Decisions that belong to no journal.
     Record(Vec<AuditNote>, Sync, Answer<()>),
     Close,
@@ -122,6 +127,14 @@ impl Writer {
                     Command::Forget(calls, answer) => {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.forget(&calls).await);
+                    }
+                    Command::Trust(change, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.trust(&change).await);
+                    }
+                    Command::Paid(requests, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.paid(&requests).await);
                     }
                     Command::Record(notes, sync, answer) => {
                         self.flush(&mut appends).await;
@@ -227,11 +240,21 @@ impl Writer {
             Err(error) => Err(error),
         };
         let done = self.undone(done).await;
+        let done = done.map(|files| blobs::remove_files(&self.site.path, &files));
         self.said(done)
     }
 
     async fn forget(&mut self, calls: &[CallId]) -> Result<(), StoreError> {
         let done = processes::forget(&mut self.connection, calls).await;
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn paid(&mut self, requests: &[String]) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => grants::pay(&mut self.connection, requests).await,
+            Err(error) => Err(error),
+        };
         let done = self.undone(done).await;
         self.said(done)
     }
@@ -252,6 +275,36 @@ impl Writer {
         };
         let done = self.undone(done).await;
         self.said(done)
+    }
+
+    async fn trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => self.write_trust(change).await,
+            Err(error) => Err(error),
+        };
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn write_trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
+        let mut head = self.take_head().await?;
+        let mut script = Script::begin(&mut self.connection, true).await?;
+        match &change.digest {
+            Some(digest) => {
+                script.sql().push("insert or replace into trust (cwd, digest, at_ms) ");
+                script.sql().push_values([digest], |mut values, digest| {
+                    values.push_bind(&change.cwd).push_bind(digest).push_bind(change.note.at_ms.0);
+                });
+            }
+            None => {
+                script.sql().push("delete from trust where cwd = ").push_bind(&change.cwd);
+            }
+        }
+        script.end(true).await?;
+        audit::insert(&mut script, &mut head, std::slice::from_ref(&change.note)).await?;
+        script.commit().await?;
+        self.head = Some(head);
+        Ok(())
     }
 
     async fn write_notes(&mut self, notes: &[AuditNote]) -> Result<(), StoreError> {
@@ -380,14 +433,17 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, processes, audit, summary: None, idempotency: None, .. }]
-        if rows.len() <= CHUNK && audit.is_empty()
+    matches!(group, [Append {
+        rows, folds, items, requests, processes, blobs, audit, summary: None, idempotency: None, owes: None, ..
+    }]
+        if rows.len() <= CHUNK && audit.is_empty() && blobs.is_empty()
             && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
 fn is_everyday(group: &[&Append]) -> bool {
-    matches!(group, [append] if append.rows.len() <= FEW && append.items.len() + append.requests.len() + append.audit.len() <= FEW)
+    matches!(group, [append] if append.rows.len() <= FEW && append.blobs.is_empty()
+        && append.items.len() + append.requests.len() + append.audit.len() <= FEW)
 }
 
 async fn write_group(
@@ -403,6 +459,7 @@ async fn write_group(
     let mut script = Script::begin(connection, is_everyday(group)).await?;
     insert_rows(&mut script, &rows).await?;
     for append in group {
+        blobs::insert(&mut script, append.key, &append.blobs).await?;
         for fold in &append.folds {
             let fold = integer(*fold);
             script.sql().push("delete from event where session = ").push_bind(append.key.0);
@@ -414,6 +471,9 @@ async fn write_group(
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        if let Some(grant) = &append.owes {
+            grants::owe(&mut script, grant).await?;
         }
         for process in &append.processes {
             processes::update(&mut script, append.key, process).await?;
@@ -541,12 +601,22 @@ async fn update_summary(
     script.end(true).await
 }
 
+/// How long the reply of a removed session is remembered, in milliseconds: 30 days.
+const REMEMBERED: i64 = 30 * 24 * 3_600 * 1_000;
+
+/// Remembers a reply as long as there is its session. One without a session is remembered for
+/// [`REMEMBERED`], so that removing sessions makes nothing grow for ever.
 async fn remember(
     script: &mut Script<'_>,
     key: Option<SessionKey>,
     row: &Idempotency,
     at_ms: i64,
 ) -> Result<(), StoreError> {
+    if key.is_none() {
+        script.sql().push("delete from idempotency where session is null and at_ms < ");
+        script.sql().push_bind(at_ms - REMEMBERED);
+        script.end(true).await?;
+    }
     script.sql().push("insert into idempotency (method, key, session, digest, reply, at_ms) ");
     script.sql().push_values([row], |mut values, row| {
         values
@@ -565,7 +635,7 @@ async fn insert_session(
     new: &NewSession,
     head: &mut AuditHead,
 ) -> Result<SessionKey, StoreError> {
-    let mut script = Script::begin(connection, new.rows.len() <= FEW).await?;
+    let mut script = Script::begin(connection, new.rows.len() <= FEW && new.blobs.is_empty()).await?;
     let last_seq = new.rows.last().map_or(0, |row| row.seq);
     script.sql().push(
         "insert into session (session_id, title, cwd, model, mode, background, created_at_ms, updated_at_ms, \
@@ -587,6 +657,7 @@ async fn insert_session(
     let key = SessionKey(script.end_for_key().await?);
     let rows: Vec<(SessionKey, &Row)> = new.rows.iter().map(|row| (key, row)).collect();
     insert_rows(&mut script, &rows).await?;
+    blobs::insert(&mut script, key, &new.blobs).await?;
     audit::insert(&mut script, head, &new.audit).await?;
     if let Some(idempotency) = &new.idempotency {
         remember(&mut script, Some(key), idempotency, new.at.0).await?;
@@ -595,7 +666,12 @@ async fn insert_session(
     Ok(key)
 }
 
-async fn delete_session(connection: &mut SqliteConnection, deletion: &Deletion) -> Result<(), StoreError> {
+/// Returns the files that are to be removed.
+async fn delete_session(
+    connection: &mut SqliteConnection,
+    deletion: &Deletion,
+) -> Result<Vec<String>, StoreError> {
+    let files = blobs::files_of(connection, deletion.key).await?;
     let mut script = Script::begin(connection, false).await?;
     script.sql().push("delete from session where id = ").push_bind(deletion.key.0);
     script.end(true).await?;
@@ -603,7 +679,8 @@ async fn delete_session(connection: &mut SqliteConnection, deletion: &Deletion) 
         // It belongs to no session: it outlives this one.
         remember(&mut script, None, row, deletion.at.0).await?;
     }
-    script.commit().await
+    script.commit().await?;
+    Ok(files)
 }
 
 /// SQLite's integers are signed; sequence numbers and money never come near the edge.

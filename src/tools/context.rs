@@ -8,8 +8,9 @@ use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, Limits};
-use crate::types::ids::SessionId;
+use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, SandboxSettings, Spools};
+use super::web::Ranges;
+use crate::types::ids::{BlobId, SessionId};
 use crate::types::names;
 use crate::types::tool::ReadRecord;
 
@@ -40,6 +41,19 @@ pub struct Settings {
     pub limits: Limits,
     /// Where commands get a cgroup of their own.
     pub cgroup: CgroupSetting,
+    /// The program that converts documents when it is started with
+    /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None`: this process does, without limits; for
+    /// tests of documents that are known.
+    pub converter: Option<PathBuf>,
+    /// Addresses that WebFetch may reach although they are not public.
+    pub web_private: Ranges,
+    /// The proxy that WebFetch uses; none of the environment.
+    pub web_proxy: Option<String>,
+    /// What else commands are held by.
+    pub sandbox: SandboxSettings,
+    /// Where the whole output of commands is kept that is more than the model is told; `None` for
+    /// nowhere.
+    pub spools: Option<Spools>,
 }
 
 impl Settings {
@@ -58,6 +72,12 @@ impl Settings {
             instance: String::new(),
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
+            converter: None,
+            web_private: Ranges::default(),
+            web_proxy: None,
+            // Nothing says yet where temporary files go, nor what is to be hidden.
+            sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
+            spools: None,
         }
     }
 }
@@ -73,8 +93,28 @@ pub struct Scene {
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    /// Nobody looks on (P6): commands are held more strictly.
+    pub unattended: bool,
     /// What rules keep from being read, where a call looks at more than the path it names.
     pub unreadable: Unreadable,
+    /// The session's own blobs.
+    pub blobs: Option<Arc<dyn Blobs>>,
+}
+
+/// The blobs of one session, for tools that show parts of them.
+pub trait Blobs: Send + Sync + std::fmt::Debug {
+    /// Length and media type of a blob; `None` if the session has none of this id. Waits for the disk:
+    /// not to be called from a worker of the runtime.
+    ///
+    /// # Errors
+    /// It could not be looked for: why, for people.
+    fn find(&self, blob_id: BlobId) -> Result<Option<(u64, String)>, String>;
+
+    /// At most `most` bytes from `offset` on. Waits like [`Blobs::find`].
+    ///
+    /// # Errors
+    /// It could not be read: why, for people.
+    fn read(&self, blob_id: BlobId, offset: u64, most: usize) -> Result<Vec<u8>, String>;
 }
 
 /// Says of a tool and a resolved path whether a rule keeps that tool from reading it (or asks first).

@@ -75,10 +75,15 @@ struct Head {
 /// Whole lines that two texts share at the beginning and, in bytes, at the end, but for those that
 /// are shown around the change.
 fn common_lines(old: &str, new: &str) -> (Head, usize) {
-    let same = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
-    let mut bytes = old.as_bytes()[..same].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let same = common(old.as_bytes().chunks(CHUNK), new.as_bytes().chunks(CHUNK), |a, b| {
+        a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    });
+    let mut bytes = memchr::memrchr(b'\n', &old.as_bytes()[..same]).map_or(0, |at| at + 1);
     let most = old.len().min(new.len()) - bytes;
-    let same = old.bytes().rev().zip(new.bytes().rev()).take_while(|(a, b)| a == b).count().min(most);
+    let same = common(old.as_bytes().rchunks(CHUNK), new.as_bytes().rchunks(CHUNK), |a, b| {
+        a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+    })
+    .min(most);
     // The shared end begins after a line feed in both.
     let mut tail = same;
     let is_border =
@@ -95,7 +100,26 @@ fn common_lines(old: &str, new: &str) -> (Head, usize) {
         let shared = &old.as_bytes()[old.len() - tail..];
         tail = shared.iter().position(|b| *b == b'\n').map_or(0, |at| tail - at - 1);
     }
-    (Head { bytes, lines: old.as_bytes()[..bytes].iter().filter(|b| **b == b'\n').count() }, tail)
+    (Head { bytes, lines: memchr::memchr_iter(b'\n', &old.as_bytes()[..bytes]).count() }, tail)
+}
+
+/// Pieces are compared as a whole before their bytes are.
+const CHUNK: usize = 4 << 10;
+
+/// How many bytes are the same, from where the pieces begin.
+fn common<'a>(
+    old: impl Iterator<Item = &'a [u8]>,
+    new: impl Iterator<Item = &'a [u8]>,
+    count: impl Fn(&[u8], &[u8]) -> usize,
+) -> usize {
+    let mut same = 0;
+    for (a, b) in old.zip(new) {
+        if a != b {
+            return same + count(a, b);
+        }
+        same += a.len();
+    }
+    same
 }
 
 fn cut(mut text: String) -> String {

@@ -200,3 +200,46 @@ pub(super) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, Refusal> {
     let by_handle = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     by_handle.map_err(|e| Refusal::io(path, &e))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A way to open: folder, path, flags, mode.
+    type Way = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;
+
+    #[test]
+    fn without_the_kernels_help_a_path_is_opened_just_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("d/e")).unwrap();
+        fs::write(root.join("d/e/f"), "x").unwrap();
+        symlink("e", root.join("d/link")).unwrap();
+        symlink("f", root.join("d/e/file")).unwrap();
+        symlink("/", root.join("root")).unwrap();
+        let folder = File::open(root).unwrap();
+        let ways: [Way; 2] = [open_below, open_by_steps];
+        for (path, expected) in [
+            ("d/e/f", Ok(())),
+            ("d//e/./f", Ok(())),
+            ("", Ok(())),
+            (".", Ok(())),
+            ("d/link/f", Err(Errno::ELOOP)),
+            ("d/e/file", Err(Errno::ELOOP)),
+            ("root/etc", Err(Errno::ELOOP)),
+            ("d/none/f", Err(Errno::ENOENT)),
+            ("d/e/none", Err(Errno::ENOENT)),
+            ("d/e/f/g", Err(Errno::ENOTDIR)),
+            ("../x", Err(Errno::EXDEV)),
+            ("/etc/passwd", Err(Errno::EXDEV)),
+        ] {
+            for way in ways {
+                let path = if path.is_empty() { Path::new(".") } else { Path::new(path) };
+                let opened = way(folder.as_fd(), path, OFlag::O_RDONLY, Mode::empty()).map(|_| ());
+                assert_eq!(opened, expected, "{}", path.display());
+            }
+        }
+    }
+}

@@ -37,7 +37,7 @@ impl Wanted<'_> {
         let view = Shown::new(text);
         let old = view.unify(self.old);
         let places: Vec<Range<usize>> =
-            view.text.match_indices(&old).map(|(at, found)| at..at + found.len()).collect();
+            memchr::memmem::find_iter(view.text.as_bytes(), &old).map(|at| at..at + old.len()).collect();
         if places.is_empty() {
             return Err(self.absent(path, real, &view.text, &old));
         }

@@ -1,8 +1,17 @@
 //! What any file and any text of a model must do in the tools that change files: the laws that the
 //! fuzz targets and their corpus hold us to.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::care::{Access, Places, care};
+use super::jail::Jail;
 use super::near::nearest;
 use super::text::{self, Endings, Shown};
+use crate::types::names;
+use crate::types::tool::PathCare;
 
 /// The bytes are a file; what stands before the first two bytes 0x1F are the old and the new text.
 /// A file comes back byte for byte, an edit touches nothing else, and the text that is shown to a
@@ -67,4 +76,74 @@ pub fn patch(data: &[u8]) {
 /// If a law is broken.
 pub fn notebook(data: &[u8]) {
     super::notebook::fuzz::notebook(data);
+}
+
+/// What stands before the first byte 0x1F is where a link in the workspace leads, the rest a path. A
+/// path that is accepted is absolute, free of links and readable; it is what the kernel would open, and
+/// what is opened; folding its names makes it no less delicate.
+///
+/// # Panics
+/// If a law is broken, or the folder for it cannot be made.
+pub fn path(data: &[u8]) {
+    static HOUSE: OnceLock<Mutex<tempfile::TempDir>> = OnceLock::new();
+    let house = HOUSE.get_or_init(|| Mutex::new(path_house().expect("a folder")));
+    let house = house.lock().unwrap_or_else(PoisonError::into_inner);
+    let root = house.path().canonicalize().expect("its path");
+    let (target, text) = match data.iter().position(|byte| *byte == 0x1f) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (&b"d"[..], data),
+    };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let workspace = root.join("ws");
+    let link = workspace.join("l");
+    let _ = fs::remove_file(&link);
+    let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target);
+    let _ = symlink(target, &link);
+
+    let jail = Jail::open(std::slice::from_ref(&workspace), &root.join("home"), &[]);
+    let places = Places::new(&root.join("home"), &[]);
+    for access in [Access::Read, Access::Edit] {
+        let Ok(held) = jail.decide(text, &workspace, access) else { continue };
+        let path = &held.path;
+        assert!(path.is_absolute(), "{path:?}");
+        assert!(path.iter().all(|part| part != "." && part != ".."), "{path:?}");
+        assert!(path.to_str().is_some_and(|path| !path.chars().any(names::is_hidden)), "{path:?}");
+        assert_eq!(held.in_workspace, path.starts_with(&workspace), "{path:?}");
+        let is_free_of_links = path.ancestors().all(|part| !part.is_symlink());
+        assert!(is_free_of_links, "{path:?}");
+        // As the kernel sees it.
+        let written = match text.strip_prefix('~') {
+            Some("") => root.join("home"),
+            Some(rest) if rest.starts_with('/') => root.join("home").join(rest.trim_start_matches('/')),
+            _ => workspace.join(text),
+        };
+        if let Ok(real) = fs::canonicalize(&written) {
+            assert_eq!(*path, real, "{text:?} leads elsewhere");
+        }
+        // What is opened is what stands there.
+        if let Ok((_, meta)) = held.open() {
+            let now = fs::symlink_metadata(path).expect("it was just opened");
+            assert_eq!(super::disk::Identity::of(&meta), super::disk::Identity::of(&now), "{path:?}");
+        }
+        let folded: PathBuf = path.iter().map(|part| fold(Path::new(part))).collect();
+        let (plain, folded) = (care(path, access, &places), care(&folded, access, &places));
+        assert_eq!(plain, folded, "{path:?}");
+        assert!(plain == PathCare::Ordinary || held.care != PathCare::Ordinary, "{path:?}");
+    }
+}
+
+fn fold(part: &Path) -> String {
+    if part == Path::new("/") { "/".into() } else { names::fold(&part.to_string_lossy()) }
+}
+
+fn path_house() -> std::io::Result<tempfile::TempDir> {
+    let dir = tempfile::tempdir()?;
+    for file in ["ws/a", "ws/d/b", "ws/.git/config", "ws/.agentd/policy.toml", "home/.bashrc", "out/s"] {
+        let path = dir.path().join(file);
+        fs::create_dir_all(path.parent().unwrap_or(dir.path()))?;
+        fs::write(path, file)?;
+    }
+    symlink("../out", dir.path().join("ws/o"))?;
+    symlink("d", dir.path().join("ws/e"))?;
+    Ok(dir)
 }

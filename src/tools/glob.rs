@@ -44,6 +44,7 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
         diff: None,
         read_only: true,
         change: None,
+        sandbox: None,
     })
 }
 

@@ -82,7 +82,7 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
     choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
     let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
     let subject = Subject::Read { path: held.resolved };
-    Ok(Prepared { subject, summary, diff: None, read_only: true, change: None })
+    Ok(Prepared { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
 }
 
 fn matcher(input: &Input) -> Result<RegexMatcher, Refusal> {

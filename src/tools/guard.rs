@@ -165,6 +165,7 @@ impl Change {
             ),
             diff: Some(self.diff.text.clone()),
             read_only: false,
+            sandbox: None,
             change: Some(PlannedChange::One(PlannedEdit {
                 sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
                 sha256_after: disk::sha256(&self.after),
@@ -235,6 +236,7 @@ pub(super) fn bare(context: &Context, path: Held, verb: &str) -> Prepared {
         diff: None,
         read_only: false,
         change: None,
+        sandbox: None,
     }
 }
 

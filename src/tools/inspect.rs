@@ -69,7 +69,11 @@ fn remove_temps(context: &Context, subject: &Subject, call_id: CallId) {
             }
         }
         Subject::Several { parts } => parts.iter().for_each(|part| remove_temps(context, part, call_id)),
-        Subject::Read { .. } | Subject::Web { .. } | Subject::Bash { .. } | Subject::Tool { .. } => {}
+        Subject::Read { .. }
+        | Subject::Web { .. }
+        | Subject::Bash { .. }
+        | Subject::Blob { .. }
+        | Subject::Tool { .. } => {}
     }
 }
 

@@ -19,8 +19,11 @@ use super::held::Held;
 use super::near::similar_path;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset};
-use super::{input, notebook, toolbox};
+use super::{input, media, notebook, toolbox};
+use crate::types::ids::BlobId;
 use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
+
+mod blob;
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Letters of one line.
@@ -37,7 +40,8 @@ const LARGEST_NOTEBOOK: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
-    /// The file: absolute, or relative to the current folder.
+    /// The file: absolute, or relative to the current folder. Or the id of a blob, as the result of a tool
+    /// names it.
     file_path: String,
     /// Number of the first line to read, from 1.
     #[serde(default, deserialize_with = "input::number")]
@@ -51,10 +55,14 @@ pub(super) struct Input {
 
 pub(super) const DESCRIPTION: &str = "Reads a text file and shows it with line numbers (number, tab, text). \
     Shows up to 2000 lines from the beginning unless offset and limit say otherwise; the total number of lines \
-    is always told. A Jupyter notebook is shown by its cells, which offset and limit then count. \
+    is always told. A Jupyter notebook is shown by its cells, which offset and limit then count; of a PDF \
+    the text is shown, by pages (20 unless limit says otherwise). \
     Read a file before you edit or overwrite it.";
 
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+    if let Some(blob_id) = blob(input) {
+        return blob::prepare(context, blob_id);
+    }
     let path = context.resolve(&input.file_path, Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
     if path.in_workspace && path.care == PathCare::Ordinary {
@@ -67,7 +75,13 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
         diff: None,
         read_only: true,
         change: None,
+        sandbox: None,
     })
+}
+
+/// The blob that is meant, if one is. A file of such a name can be read by a path with a slash.
+fn blob(input: &Input) -> Option<BlobId> {
+    input.file_path.parse().ok()
 }
 
 /// A missing file is answered with the name that was probably meant.
@@ -91,6 +105,9 @@ pub(super) fn run(
     prepared: &Prepared,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
+    if let Some(blob_id) = blob(input) {
+        return blob::run(context, input, blob_id, stop);
+    }
     let path = context.resolve(&input.file_path, Access::Read)?;
     toolbox::same_target(prepared, &Subject::Read { path: path.resolved.clone() })?;
     read(context, input, &path, stop)
@@ -109,7 +126,14 @@ fn read(
     if notebook::is_notebook(path) {
         return read_notebook(context, input, path, (file, stamp));
     }
-    let (charset, feed) = sniff(&mut file, path)?;
+    let mut head = Vec::new();
+    (&mut file).take(DETECT as u64).read_to_end(&mut head).map_err(io)?;
+    if media::is_pdf(&head) {
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        return media::read_pdf(context, (input.offset, input.limit), path, (file, stamp), stop);
+    }
+    let (charset, feed) = sniff(&head, path)?;
+    drop(head);
     file.seek(SeekFrom::Start(0)).map_err(io)?;
 
     let first = input.offset.unwrap_or(1).max(1);
@@ -178,11 +202,9 @@ fn read(
 }
 
 /// Tells the encoding and what ends a line, or refuses what is not text.
-fn sniff(file: &mut File, path: &Path) -> Result<(Charset, char), Refusal> {
-    let mut head = Vec::new();
-    file.take(DETECT as u64).read_to_end(&mut head).map_err(|e| Refusal::io(path, &e))?;
-    refuse_binary(path, &head)?;
-    let charset = text::detect(&head, head.len() < DETECT);
+fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), Refusal> {
+    refuse_binary(path, head)?;
+    let charset = text::detect(head, head.len() < DETECT);
     let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
     Ok((charset, if is_cr { '\r' } else { '\n' }))
 }

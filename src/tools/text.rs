@@ -3,6 +3,7 @@
 //! The model sees `\n` and UTF-8. An edit is made in the original text, so everything outside
 //! the edited range keeps its bytes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -47,6 +48,9 @@ impl Charset {
         if self.encoding == UTF_16BE {
             return Some(utf16([0xFE, 0xFF], u16::to_be_bytes));
         }
+        if self.encoding == UTF_8 && self.bom == 0 {
+            return Some(text.as_bytes().to_vec());
+        }
         let (bytes, _, unmappable) = self.encoding.encode(text);
         if unmappable {
             return None;
@@ -57,6 +61,10 @@ impl Charset {
 
     /// The text of a whole file. `None` if it would not come back byte for byte.
     pub(super) fn decode(self, bytes: &[u8]) -> Option<String> {
+        if self.encoding == UTF_8 {
+            // What is valid comes back as it was.
+            return std::str::from_utf8(&bytes[self.bom..]).ok().map(str::to_owned);
+        }
         let (text, malformed) = self.encoding.decode_without_bom_handling(&bytes[self.bom..]);
         if malformed {
             return None;
@@ -132,11 +140,15 @@ pub(super) enum Endings {
 
 impl Endings {
     pub(super) fn of(text: &str) -> Self {
-        let all = text.bytes().filter(|b| *b == b'\n').count();
-        let crlf = text.as_bytes().windows(2).filter(|pair| pair == b"\r\n").count();
+        let bytes = text.as_bytes();
+        let has_feed = memchr::memchr(b'\n', bytes).is_some();
+        if memchr::memchr(b'\r', bytes).is_none() {
+            return if has_feed { Self::Lf } else { Self::None };
+        }
+        let all = memchr::memchr_iter(b'\n', bytes).count();
+        let crlf = memchr::memchr_iter(b'\r', bytes).filter(|at| bytes.get(at + 1) == Some(&b'\n')).count();
         match (all, crlf) {
-            (0, _) if text.contains('\r') => Self::Cr,
-            (0, _) => Self::None,
+            (0, _) => Self::Cr,
             (_, 0) => Self::Lf,
             (all, crlf) if all == crlf => Self::CrLf,
             _ => Self::Mixed,
@@ -157,7 +169,7 @@ impl Endings {
 /// A text as the model sees it (`\n` only), with the way back to the original.
 pub(super) struct Shown<'t> {
     original: &'t str,
-    pub(super) text: String,
+    pub(super) text: Cow<'t, str>,
     /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
     crlf: Vec<usize>,
     /// Every line feed of `text` is a `\r` in the original.
@@ -166,20 +178,27 @@ pub(super) struct Shown<'t> {
 
 impl<'t> Shown<'t> {
     pub(super) fn new(original: &'t str) -> Self {
-        if Endings::of(original) == Endings::Cr {
-            return Self { original, text: original.replace('\r', "\n"), crlf: Vec::new(), cr: true };
+        match Endings::of(original) {
+            Endings::Lf | Endings::None => {
+                return Self { original, text: Cow::Borrowed(original), crlf: Vec::new(), cr: false };
+            }
+            Endings::Cr => {
+                let text = Cow::Owned(original.replace('\r', "\n"));
+                return Self { original, text, crlf: Vec::new(), cr: true };
+            }
+            Endings::CrLf | Endings::Mixed => {}
         }
         let mut text = String::with_capacity(original.len());
         let mut crlf = Vec::new();
-        let mut rest = original;
-        while let Some(at) = rest.find("\r\n") {
-            text.push_str(&rest[..at]);
+        let mut done = 0;
+        for at in memchr::memmem::find_iter(original.as_bytes(), b"\r\n") {
+            text.push_str(&original[done..at]);
             crlf.push(text.len());
             text.push('\n');
-            rest = &rest[at + 2..];
+            done = at + 2;
         }
-        text.push_str(rest);
-        Self { original, text, crlf, cr: false }
+        text.push_str(&original[done..]);
+        Self { original, text: Cow::Owned(text), crlf, cr: false }
     }
 
     /// Where the character at `at` of `text` begins in the original.

@@ -14,11 +14,15 @@ use super::context::{Context, Scene, Settings};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
-use super::shell::{Birth, Cells, Swept, Wires};
-use super::{edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, write};
+use super::shell::{Available, Birth, Cells, Swept, Wires};
+use super::{
+    edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
+};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
-use crate::types::tool::{Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome};
+use crate::types::tool::{
+    Confinement, Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome,
+};
 
 /// All tools, with the settings of the house. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +32,20 @@ pub struct Toolbox {
     cells: Arc<Cells>,
     jails: Arc<Jails>,
     cards: Arc<[ToolCard]>,
+    web: web::Client,
+}
+
+/// Which sandbox commands get; the errors say why there is none.
+#[derive(Clone, Debug)]
+pub struct SandboxReport {
+    /// Where people look on, with what holds in words.
+    pub attended: Result<(Confinement, &'static str), String>,
+    /// Where nobody does.
+    pub unattended: Result<(Confinement, &'static str), String>,
+    /// Whether level 2 works here.
+    pub landlock: Result<(), String>,
+    /// Whether level 3 works here.
+    pub bubblewrap: Result<(), String>,
 }
 
 /// The arguments of a call, read.
@@ -39,6 +57,7 @@ enum Call {
     MultiEdit(multi_edit::Input),
     ApplyPatch(patch::Input),
     NotebookEdit(notebook::Input),
+    WebFetch(web::Input),
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
@@ -55,13 +74,36 @@ impl Toolbox {
         let places = Arc::new(Places::new(&home, &protected));
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
-        Self { settings: Arc::new(settings), places, cells, jails, cards: cards() }
+        Self {
+            settings: Arc::new(settings),
+            places,
+            cells,
+            jails,
+            cards: cards(),
+            web: web::Client::default(),
+        }
     }
 
     /// For people: how commands are held to their limits here.
     #[must_use]
     pub fn confinement(&self) -> String {
         self.cells.describe()
+    }
+
+    /// Which sandbox commands get, in attended sessions and in others. The first call tries what works
+    /// here.
+    pub async fn sandbox(&self) -> SandboxReport {
+        let here = Available::here().await;
+        let told = |unattended| {
+            let chosen = self.settings.sandbox.choose(unattended, here);
+            chosen.map(shell::told).map_err(|refusal| refusal.text)
+        };
+        SandboxReport {
+            attended: told(false),
+            unattended: told(true),
+            landlock: here.landlock().map_err(str::to_owned),
+            bubblewrap: here.bubblewrap().map_err(str::to_owned),
+        }
     }
 
     /// Ends what an earlier daemon of the same instance left running: to be done before any call
@@ -83,14 +125,16 @@ impl Toolbox {
     pub async fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, ToolOutcome> {
         let context = self.context(scene);
         let call = self.parse(call)?;
+        let here = Available::here().await;
         let prepared = blocking(move || match &call {
-            Call::Bash(input) => shell::prepare(&context, input),
+            Call::Bash(input) => shell::prepare(&context, here, input),
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
             Call::Edit(input) => edit::prepare(&context, input),
             Call::MultiEdit(input) => multi_edit::prepare(&context, input),
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
+            Call::WebFetch(input) => web::prepare(input),
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
@@ -148,6 +192,9 @@ impl Toolbox {
                 return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
                     .await;
             }
+            Call::WebFetch(input) => {
+                return web::run(&context, &self.web, &input, prepared, &stop).await;
+            }
             call => call,
         };
         if stop.is_cancelled() {
@@ -155,7 +202,7 @@ impl Toolbox {
         }
         let prepared = prepared.clone();
         blocking(move || match &call {
-            Call::Bash(_) => Err(internal()),
+            Call::Bash(_) | Call::WebFetch(_) => Err(internal()),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
             Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
@@ -188,6 +235,7 @@ impl Toolbox {
             "MultiEdit" => Call::MultiEdit(input::parse(call)?),
             "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
             "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
+            "WebFetch" => Call::WebFetch(input::parse(call)?),
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
@@ -232,12 +280,13 @@ fn cards() -> Arc<[ToolCard]> {
         card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
+        card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
     ]
     .into()
 }
 
 /// Work that waits for the disk. It is not cut short when the caller goes away.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))

@@ -160,7 +160,10 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Desce
             return Some(Descent::tool(why));
         }
     };
+    // A program that closes itself to others of its user shows its name only.
+    let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
     let tool = if chain.ends_here {
         Some("it descends from this daemon, so a tool has started it".to_owned())
     } else if let Some(mark) = mark

@@ -107,6 +107,8 @@ ids! {
     PermissionId = "perm";
     /// One question to a person that is not about permission.
     QuestionId = "ask";
+    /// Content of a session that is too large for an event. Known to that session alone.
+    BlobId = "blob";
 }
 
 /// What waits for a person's answer.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::blob::Attachment;
 use super::ids::CallId;
 
 /// Who speaks.
@@ -50,6 +51,9 @@ pub enum Block {
         content: String,
         /// Whether this is an error for the model.
         is_error: bool,
+        /// Pictures and documents that belong to it.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        attachments: Vec<Attachment>,
     },
 }
 

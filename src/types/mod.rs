@@ -1,6 +1,7 @@
 //! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
 
 pub mod audit;
+pub mod blob;
 pub mod event;
 pub mod ids;
 pub mod message;
@@ -12,6 +13,7 @@ pub mod session;
 pub mod time;
 pub mod tool;
 pub mod usage;
+pub mod wire;
 
 pub use event::{Envelope, Event, Fact, Origin};
 pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};

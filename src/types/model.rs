@@ -1,5 +1,6 @@
 //! One model call: the request, the stream and its end, in words that every provider shares.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ids::BlobId;
 use super::message::Message;
 use super::tool::ToolCard;
 use super::usage::Usage;
@@ -53,6 +55,9 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolCard]>,
     /// Upper limit of the answer, if the session sets one; else the adapter takes the model's.
     pub max_output_tokens: Option<u32>,
+    /// Contents of the attachments of `messages`. The session puts them in when it sends the request;
+    /// what is missing is named to the model instead of shown.
+    pub media: HashMap<BlobId, Arc<[u8]>>,
     /// The provider's id of the last answer in `messages`, if this very model gave it. Providers that
     /// keep conversations continue from there (M3).
     pub previous_response_id: Option<String>,
@@ -180,13 +185,24 @@ pub struct ModelFault {
     pub retry_after_ms: Option<u64>,
     /// The provider's own word for it, for example `context_length_exceeded`.
     pub word: Option<String>,
+    /// The request and its answer do not fit, and the provider said by how much.
+    pub overflow: Option<Overflow>,
+}
+
+/// How a request overflowed the model's window, in the provider's count of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// What fits, the answer included.
+    pub limit: u64,
+    /// What was sent.
+    pub input: u64,
 }
 
 impl ModelFault {
     /// A fault without a wish to wait.
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after_ms: None, word: None }
+        Self { kind, message: message.into(), retry_after_ms: None, word: None, overflow: None }
     }
 }
 

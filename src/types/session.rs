@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
 use super::model::StopReason;
-use super::permission::Mode;
+use super::permission::{Mode, OnTimeout};
 use super::time::Timestamp;
 use super::tool::ToolStatus;
 use super::usage::{Budgets, Usage};
@@ -220,6 +221,10 @@ pub struct Item {
     /// Tool calls: details.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<CallView>,
+    /// In replies: places of this item that show only the beginning of what they hold. Inside an event
+    /// the event has the list.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub cut: Vec<Cut>,
 }
 
 /// The tool call of an item.
@@ -233,6 +238,12 @@ pub struct CallView {
     pub input: Value,
     /// Where it stands (R13).
     pub status: CallStatus,
+    /// The whole of the output, where the item's text shows only its beginning and its end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_blob: Option<BlobRef>,
+    /// Pictures and documents that the model got with the result.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub attachments: Vec<Attachment>,
 }
 
 /// Where a tool call stands (R13).
@@ -289,6 +300,9 @@ pub enum Subtype {
     MaxOutputTokens,
     /// A person stopped it.
     Aborted,
+    /// A person denied a call and ended the turn with it, or nobody answered in time and
+    /// `on_timeout = "fail"` holds.
+    PermissionDenied,
     /// The model or its server failed.
     LlmError,
 }
@@ -306,6 +320,7 @@ impl Subtype {
             Subtype::ErrorMaxTime => "error_max_time",
             Subtype::MaxOutputTokens => "max_output_tokens",
             Subtype::Aborted => "aborted",
+            Subtype::PermissionDenied => "permission_denied",
             Subtype::LlmError => "llm_error",
         }
     }
@@ -362,6 +377,15 @@ pub struct TurnError {
     pub message: String,
 }
 
+/// What of a folder waits for its user's trust (S22).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Untrusted {
+    /// Of all of it: trust is given to exactly this.
+    pub digest: String,
+    /// What is left out until then, for people.
+    pub parts: Vec<String>,
+}
+
 /// A permission request as clients see it (P5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionRequest {
@@ -387,7 +411,49 @@ pub struct PermissionRequest {
     /// For commands: what becomes of each simple command in the line.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<super::permission::CommandPart>,
-    /// Until when an answer counts; absent in attended sessions.
+    /// Until when an answer is waited for; absent in attended sessions, which wait without end. A
+    /// restart does not move it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_ms: Option<Timestamp>,
+    /// What becomes of it then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on_timeout: Option<OnTimeout>,
+    /// The folder in which it would run.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub cwd: String,
+    /// SHA-256 over session, folder, tool and arguments: what an answer is bound to.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub digest: String,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It was not there before.
+    Created,
+    /// It is there and holds something else.
+    Modified,
+    /// It is no longer there.
+    Removed,
+}
+
+/// All that a session changed in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiff {
+    /// Absolute path.
+    pub path: std::path::PathBuf,
+    /// What became of it.
+    pub change: ChangeKind,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Unified diff from before the first change to after the last.
+    pub diff: String,
+    /// How often it was changed.
+    pub changes: u64,
+    /// Whether `diff` is the whole change. If not, somebody else changed the file in between, or a diff
+    /// was too long to be kept: then it holds what is known, one change after the other.
+    pub exact: bool,
 }

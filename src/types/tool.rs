@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::blob::{Attachment, Blob, BlobRef};
+use super::ids::BlobId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +38,40 @@ pub struct Prepared {
     /// file is touched, so that after a crash the file itself says whether it was (S4).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<PlannedChange>,
+    /// For commands: how they are held.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<Confinement>,
+}
+
+/// How a command is held (S25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confinement {
+    /// 3 bubblewrap, 2 Landlock, 1 limits of resources alone, 0 nothing.
+    pub level: u8,
+    /// Whether it reaches the network.
+    pub network: bool,
+}
+
+impl std::fmt::Display for Confinement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "level {}, network {}", self.level, if self.network { "on" } else { "off" })
+    }
+}
+
+impl Confinement {
+    /// Whether less is held than by the other.
+    #[must_use]
+    pub fn is_weaker_than(self, other: Self) -> bool {
+        self.level < other.level || (self.network && !other.network)
+    }
+}
+
+impl Prepared {
+    /// Whether the call may run beside others that are like it (Q22): it changes nothing here.
+    #[must_use]
+    pub fn runs_beside(&self) -> bool {
+        self.read_only || matches!(self.subject, Subject::Web { .. })
+    }
 }
 
 /// What a call on files would come to.
@@ -147,6 +183,11 @@ pub enum Subject {
         /// The exact text.
         command: String,
     },
+    /// Reads a blob of the session itself.
+    Blob {
+        /// The blob.
+        blob_id: BlobId,
+    },
     /// Any other tool.
     Tool {
         /// Its name.
@@ -162,7 +203,11 @@ impl Subject {
         match self {
             Subject::Edit { .. } | Subject::Delete { .. } => true,
             Subject::Several { parts } => !parts.is_empty() && parts.iter().all(Subject::changes_files),
-            Subject::Read { .. } | Subject::Web { .. } | Subject::Bash { .. } | Subject::Tool { .. } => false,
+            Subject::Read { .. }
+            | Subject::Web { .. }
+            | Subject::Bash { .. }
+            | Subject::Blob { .. }
+            | Subject::Tool { .. } => false,
         }
     }
 }
@@ -228,6 +273,13 @@ pub struct ToolOutcome {
     pub reads: Vec<ReadRecord>,
     /// The session's folder for further commands, if it moved.
     pub cwd: Option<PathBuf>,
+    /// Pictures and documents that the model gets with the result. Their content is in `blobs`.
+    pub attachments: Vec<Attachment>,
+    /// The whole of what `output` shows in part. Its content is in `blobs`.
+    pub whole: Option<BlobRef>,
+    /// Contents, stored in the transaction that writes the result.
+    #[serde(skip)]
+    pub blobs: Vec<Blob>,
 }
 
 impl ToolOutcome {
@@ -242,6 +294,9 @@ impl ToolOutcome {
             changes: Vec::new(),
             reads: Vec::new(),
             cwd: None,
+            attachments: Vec::new(),
+            whole: None,
+            blobs: Vec::new(),
         }
     }
 

@@ -99,7 +99,12 @@ async fn ask(cwd: &Path, what: &[&str]) -> Option<String> {
     }
     command
         .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")])
-        .envs([("GIT_NO_LAZY_FETCH", "1"), ("GIT_PAGER", "cat"), ("GIT_ASKPASS", "false"), ("SSH_ASKPASS", "false")])
+        .envs([
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_ASKPASS", "false"),
+            ("SSH_ASKPASS", "false"),
+        ])
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

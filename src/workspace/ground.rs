@@ -92,12 +92,14 @@ pub fn survey(cwd: &Path) -> Ground {
         let size = if walk.too_large { ", and too large to be used at all" } else { "" };
         ground.parts.push(format!("{name} (not used yet{size})"));
     }
-    if let Some(root) = super::trust::repository_root(cwd) {
+    if let Some(root) = super::root::repository_root(cwd) {
         match git_settings(&root) {
             Ok(text) => {
                 walk.note(text.as_bytes(), b"git");
                 ground.has_git = true;
-                ground.parts.push("git facts for the model (branch, status, last commits, user): git is run here".into());
+                ground.parts.push(
+                    "git facts for the model (branch, status, last commits, user): git is run here".into(),
+                );
             }
             Err(why) => {
                 walk.note(why.as_bytes(), b"no git");
@@ -147,7 +149,8 @@ impl Walk<'_> {
             self.note(target.as_os_str().as_bytes(), b"to");
         } else if meta.is_dir() {
             self.note(name, b"folder");
-            let entries: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().take(ENTRIES + 1).collect();
+            let entries: Vec<_> =
+                fs::read_dir(path).into_iter().flatten().flatten().take(ENTRIES + 1).collect();
             let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
             names.sort_unstable();
             for name in names {
@@ -316,7 +319,8 @@ mod tests {
         changed("a file in a folder");
         folder.write(".agentd/hooks/b", "");
         changed("an empty file");
-        fs::rename(folder.path().join(".agentd/hooks/b"), folder.path().join(".agentd/hooks/c")).expect("moved");
+        fs::rename(folder.path().join(".agentd/hooks/b"), folder.path().join(".agentd/hooks/c"))
+            .expect("moved");
         changed("a name");
         let hook = folder.path().join(".agentd/hooks/a");
         fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("set");

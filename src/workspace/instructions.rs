@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::trust::repository_root;
+use super::root::repository_root;
 
 /// Bytes of one file that are read.
 const FILE_BYTES: u64 = 64 * 1024;

@@ -1,8 +1,14 @@
 //! Floor 2: what a session knows of its folder before the model is asked (Q9–Q11): the system
-//! prompt, project instructions as data, and which parts wait for trust (S22).
+//! prompt, project instructions as data, facts of the repository, and what of the folder hangs on its
+//! user's trust (S22).
 
+mod git;
+mod ground;
 mod instructions;
+mod project;
 mod prompt;
-mod trust;
+mod root;
 
+pub use ground::{Ground, survey};
+pub use project::Project;
 pub use prompt::{Gathered, Request, gather};

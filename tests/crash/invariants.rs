@@ -32,6 +32,7 @@ pub async fn check(database: &Path, notes: &Notes) -> Journals {
     }
     summaries_agree(&mut connection, &journals).await;
     audit_agrees(&audit(&mut connection).await, &journals);
+    blobs_are_there(&mut connection, &journals, &database.with_file_name("blobs")).await;
     connection.close().await.expect("closed");
     journals
 }
@@ -173,7 +174,8 @@ fn holds_what_was_told(session: &str, journal: &BTreeMap<u64, Value>, told: &Tol
     }
     for (request, seq) in &told.answers {
         let event = journal.get(seq).unwrap_or_else(|| panic!("I2: {session}: the answer at {seq} is lost"));
-        let is_it = event["request_id"] == request.as_str() && event["type"] == "permission.resolved";
+        let kind = if request.starts_with("ask_") { "question.resolved" } else { "permission.resolved" };
+        let is_it = event["request_id"] == request.as_str() && event["type"] == kind;
         assert!(is_it, "I2: {session}: {seq} is {event}, not the answer to {request}");
     }
     for turn in &told.aborts {
@@ -259,6 +261,22 @@ async fn summaries_agree(connection: &mut SqliteConnection, journals: &Journals)
         }
     }
     assert_eq!(pending, expected, "I3: the pending requests are those of the journal");
+    let rows = sqlx::query("select request_id, settled_seq is null from question");
+    let mut questions: BTreeMap<String, bool> = BTreeMap::new();
+    for row in rows.fetch_all(&mut *connection).await.expect("read") {
+        questions.insert(row.get(0), row.get(1));
+    }
+    let mut asked: BTreeMap<String, bool> = BTreeMap::new();
+    for event in journals.values().flat_map(BTreeMap::values) {
+        match (event["type"].as_str(), event["request_id"].as_str()) {
+            (Some("question.requested"), Some(id)) => drop(asked.insert(id.to_owned(), true)),
+            (Some("question.resolved"), Some(id)) => drop(asked.insert(id.to_owned(), false)),
+            _ => {}
+        }
+    }
+    assert_eq!(questions, asked, "I3: the questions are those of the journal");
+    items_agree(connection, journals).await;
+    keys_agree(connection, journals).await;
     let rows =
         sqlx::query("select session_id, state from session").fetch_all(connection).await.expect("read");
     for row in rows {
@@ -266,6 +284,103 @@ async fn summaries_agree(connection: &mut SqliteConnection, journals: &Journals)
         let told = journals[&session].values().rev().find(|event| event["type"] == "session.status");
         let told = told.and_then(|event| event["state"].as_str()).unwrap_or("idle");
         assert_eq!(state, told, "I3: {session}: its state");
+    }
+}
+
+/// I3: each item has its row, which ends where the journal does.
+async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
+    let rows = sqlx::query(
+        "select session_id, first_seq, item.last_seq from item join session on session.id = item.session",
+    );
+    let mut items: BTreeMap<(String, u64), u64> = BTreeMap::new();
+    for row in rows.fetch_all(connection).await.expect("read") {
+        let (first, last): (i64, i64) = (row.get(1), row.get(2));
+        items.insert((row.get(0), first as u64), last as u64);
+    }
+    let mut expected: BTreeMap<(String, u64), u64> = BTreeMap::new();
+    for (session, journal) in journals {
+        let mut calls: HashMap<&str, u64> = HashMap::new();
+        for (seq, event) in journal {
+            let kind = event["type"].as_str().unwrap_or_default();
+            let call = event["call_id"].as_str();
+            let first = match (kind, call) {
+                ("message.started", _) => Some(*seq),
+                ("message.completed", _) => event["item"]["first_seq"].as_u64(),
+                ("tool.requested", Some(call)) => {
+                    calls.insert(call, *seq);
+                    Some(*seq)
+                }
+                (
+                    "tool.status"
+                    | "tool.started"
+                    | "tool.completed"
+                    | "permission.requested"
+                    | "permission.resolved"
+                    | "question.requested"
+                    | "question.resolved",
+                    Some(call),
+                ) => calls.get(call).copied(),
+                _ => None,
+            };
+            if let Some(first) = first {
+                expected.insert((session.clone(), first), *seq);
+            }
+        }
+    }
+    assert_eq!(items, expected, "I3: the items are those of the journal");
+}
+
+/// I3: what is remembered of a session speaks of what its journal has; processes belong to calls that run.
+async fn keys_agree(connection: &mut SqliteConnection, journals: &Journals) {
+    let sql = "select session_id, reply from idempotency join session on session.id = idempotency.session";
+    for row in sqlx::query(sql).fetch_all(&mut *connection).await.expect("read") {
+        let (session, reply): (String, String) = (row.get(0), row.get(1));
+        let reply: Value = serde_json::from_str(&reply).unwrap_or_default();
+        if let Some(seq) = reply["seq"].as_u64() {
+            assert!(journals[&session].contains_key(&seq), "I2: {reply} of {session} speaks of nothing");
+        }
+    }
+    let sql = "select session_id, call_id from process join session on session.id = process.session";
+    for row in sqlx::query(sql).fetch_all(connection).await.expect("read") {
+        let (session, call): (String, String) = (row.get(0), row.get(1));
+        let of_call = |kind: &str| {
+            journals[&session]
+                .values()
+                .any(|event| event["type"] == kind && event["call_id"] == call.as_str())
+        };
+        assert!(of_call("tool.started"), "I3: a process of {call}, which never started");
+    }
+}
+
+/// I10: what an event refers to is there, whole, and belongs to its session.
+async fn blobs_are_there(connection: &mut SqliteConnection, journals: &Journals, folder: &Path) {
+    let rows = sqlx::query(
+        "select session_id, blob_id, bytes, in_file, \
+         (select coalesce(sum(octet_length(content)), 0) from blob_part where blob = blob.id) \
+         from blob join session on session.id = blob.session",
+    );
+    let mut known: HashMap<(String, String), u64> = HashMap::new();
+    for row in rows.fetch_all(connection).await.expect("read") {
+        let (session, blob_id, bytes): (String, String, i64) = (row.get(0), row.get(1), row.get(2));
+        let there = if row.get::<bool, _>(3) {
+            std::fs::metadata(folder.join(&blob_id)).map_or(-1, |meta| meta.len() as i64)
+        } else {
+            row.get(4)
+        };
+        assert_eq!(there, bytes, "I10: {blob_id} of {session} is not whole");
+        known.insert((session, blob_id), bytes as u64);
+    }
+    for (session, journal) in journals {
+        for event in journal.values() {
+            let cuts = event["cut"].as_array().into_iter().flatten();
+            let shown = event["attachments"].as_array().into_iter().flatten();
+            let whole = event.get("output_blob").into_iter();
+            for named in cuts.chain(shown).chain(whole) {
+                let blob_id = named["blob_id"].as_str().expect("an id").to_owned();
+                let bytes = known.get(&(session.clone(), blob_id));
+                assert_eq!(bytes.copied(), named["bytes"].as_u64(), "I10: {named} of {event}");
+            }
+        }
     }
 }
 

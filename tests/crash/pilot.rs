@@ -54,7 +54,11 @@ impl Pilot {
     /// Answers a question that is not about permission.
     pub async fn decide(&self, question: &Value, choice: &str) -> Outcome {
         let answer = json!({"request_id": question["request_id"], "choice": choice});
-        self.client.ask("session.answer", answer).await
+        let reply = self.client.ask("session.answer", answer).await?;
+        if let Ok(reply) = &reply {
+            self.witness.answered(&self.session, &question["request_id"], reply);
+        }
+        Some(reply)
     }
 
     /// Aborts the running turn.

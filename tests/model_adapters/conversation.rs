@@ -60,7 +60,7 @@ async fn an_answer_in_one_piece_reads_like_a_stream() {
         let step = Step::calls([("Read", json!({"file_path":"a"}))]).say("I read.").usage(7, 3);
         server.push(step.clone());
         server.push(step);
-        let plain = ModelSettings { streaming: false, ..ModelSettings::default() };
+        let plain = ModelFacts { streaming: Some(false), ..ModelFacts::default() };
         let piecewise = models(kind, &server);
         let whole = models_with(provider(kind, &server), |settings| {
             settings.models.insert("test/scripted".into(), plain);
@@ -177,7 +177,7 @@ async fn sealed_reasoning_goes_back_to_the_one_who_sealed_it() {
     server.push(Step::text("All done."));
     server.push(Step::text("And by another."));
     let thinks = |settings: &mut Settings| {
-        let model = ModelSettings { thinking: true, ..ModelSettings::default() };
+        let model = ModelFacts { thinking: Some(true), ..ModelFacts::default() };
         settings.models.insert("test/scripted".into(), model);
     };
     let models = models_with(provider(Kind::OpenAiResponses, &server), thinks);

@@ -101,3 +101,45 @@ async fn a_missing_key_is_told_before_anything_is_sent() {
     assert!(call(&models_with(provider, |_| {}), &hello()).await.1.is_ok());
     assert_eq!(server.requests()[0].header("authorization"), None);
 }
+
+#[tokio::test]
+async fn a_key_that_was_changed_is_read_again_and_tried_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count = folder.path().join("count");
+    // A new key each time it runs.
+    let command = format!("echo >> {0}; printf 'key-%s' $(wc -l < {0})", count.display());
+    for (kind, refusal) in ALL.into_iter().flat_map(|kind| [(kind, 401), (kind, 403)]) {
+        let _ = std::fs::remove_file(&count);
+        let server = ModelServer::start().await;
+        let models =
+            models_with(Provider { key: Key::Command(command.clone()), ..provider(kind, &server) }, |_| {});
+        server.push(Step::text("first"));
+        server.push(Step::error(refusal, "authentication_error", "expired"));
+        server.push(Step::text("second"));
+        call(&models, &hello()).await.1.unwrap();
+        let reply = call(&models, &hello()).await.1.unwrap();
+        assert_eq!(reply.content, [ReplyBlock::Text("second".into())]);
+        let keys: Vec<String> = server
+            .requests()
+            .iter()
+            .map(|request| {
+                let name = if kind == Kind::Anthropic { "x-api-key" } else { "authorization" };
+                request.header(name).expect("a key").trim_start_matches("Bearer ").to_owned()
+            })
+            .collect();
+        assert_eq!(keys, ["key-1", "key-1", "key-2"], "{kind:?}");
+        // Refused again: clearly, and not a third time.
+        server.push(Step::error(401, "authentication_error", "no"));
+        server.push(Step::error(401, "authentication_error", "no"));
+        assert_eq!(fault(&models, &hello()).await.kind, FaultKind::Unauthorized);
+        assert_eq!(server.requests().len(), 5);
+    }
+}
+
+#[tokio::test]
+async fn the_same_key_is_not_tried_twice() {
+    let server = ModelServer::start().await;
+    server.push(Step::error(401, "authentication_error", "no"));
+    assert_eq!(fault(&models(Kind::Anthropic, &server), &hello()).await.kind, FaultKind::Unauthorized);
+    assert_eq!(server.requests().len(), 1);
+}

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::{Key, Kind, ModelSettings, Models, Provider, Settings};
+use agentd::model::{Key, Kind, ModelFacts, Models, Provider, Settings};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
 use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
@@ -61,6 +61,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        media: Default::default(),
         previous_response_id: None,
     }
 }
@@ -88,6 +89,7 @@ fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
                     provider_id: provider_id.clone(),
                     content: format!("result of {tool}"),
                     is_error: false,
+                    attachments: Vec::new(),
                 });
                 Block::ToolCall(ToolCall {
                     call_id,

@@ -209,10 +209,11 @@ async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
     let slow = SlowReader::of(&house, &session).await;
     house.models.push(Step::pieces(pages("page", 640)));
     session.submit("write a book").await;
-    let result = seen.turn_ends("success").await;
+    seen.turn_ends("success").await;
     let whole = pages("page", 640).concat();
     assert!(whole.len() > 5_000_000);
-    assert!(result["text"] == whole.as_str(), "the text of the result is not what was said");
+    let ended = super::blobs::whole(&session.client, &session, &seen.seen_of("turn.completed")[0]).await;
+    assert!(ended["result"]["text"] == whole.as_str(), "the text of the result is not what was said");
 
     let events = slow.catches_up().await;
     let item_id =
@@ -235,6 +236,7 @@ async fn who_reads_slowly_gets_the_text_of_an_answer_that_broke_off() {
 
     let events = slow.catches_up().await;
     let cut = events.iter().find(|event| event["item"]["status"] == "interrupted").expect("a broken answer");
-    assert!(cut["item"]["text"] == pages("said", 400).concat().as_str(), "not all text was kept");
+    let kept = super::blobs::whole(&session.client, &session, cut).await;
+    assert!(kept["item"]["text"] == pages("said", 400).concat().as_str(), "not all text was kept");
     assert!(streamed_text(&events, &cut["item_id"]) == pages("said", 400).concat(), "another text was shown");
 }

@@ -208,44 +208,6 @@ async fn until_clients(session: &Session, wanted: usize) {
     crate::support::wait::within("all to be attached", String::new, look).await;
 }
 
-#[tokio::test]
-async fn what_no_reply_can_hold_is_named_and_can_be_passed() {
-    let house = House::start().await;
-    let session = house.client("alice").await.create(&house).await;
-    let mut seen = session.follow().await;
-    // As JSON each of these is two bytes: the input fits into a call, and the event into no reply.
-    let input = "\"".repeat((8 << 20) - 4_096);
-    let answer = pages(1);
-    house.models.push(Step::pieces(answer.clone()));
-    session.submit(&input).await;
-    seen.turn_ends("success").await;
-    for verb in ["events", "items"] {
-        let mut page = json!({"limit": 10});
-        let mut refused = 0;
-        let mut said = String::new();
-        loop {
-            let mut params = page.clone();
-            params["session_id"] = json!(session.id);
-            let reply = match session.client.try_call(&format!("session.{verb}"), params).await {
-                Ok(reply) => reply,
-                Err(refusal) => {
-                    refused += 1;
-                    assert_eq!(refusal.kind, "invalid_request", "{}", refusal.message);
-                    assert!(refusal.data["bytes"].as_u64() > Some(16 << 20), "{}", refusal.data);
-                    refusal.data
-                }
-            };
-            said += &reply.to_string();
-            match reply.get("next_cursor").and_then(Value::as_str) {
-                Some(cursor) => page["cursor"] = json!(cursor),
-                None => break,
-            }
-        }
-        assert!(refused > 0, "{verb}: that was no test");
-        assert!(said.contains(answer.concat().trim()), "{verb}: what lies behind it was not reached");
-    }
-}
-
 /// The daemon may have few descriptors: a crowd is turned away, and those inside are served.
 #[tokio::test]
 async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {

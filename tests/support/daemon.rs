@@ -210,6 +210,8 @@ impl House {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
+            // So that what is left of its sessions goes with the house.
+            .env("TMPDIR", self.folder.path())
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("XDG_DATA_HOME", self.path("data"))
             .env("XDG_CONFIG_HOME", self.path("config"))
@@ -292,7 +294,7 @@ impl House {
     pub async fn launch(&mut self) {
         let mut child = self.spawn();
         let ready = async {
-            while UnixStream::connect(self.socket()).await.is_err() {
+            while !self.answers(child.id()).await {
                 if let Ok(Some(status)) = child.try_wait() {
                     panic!("agentd ended at once ({status}):\n{}", self.log());
                 }
@@ -301,6 +303,14 @@ impl House {
         };
         within("the socket to answer", || self.log(), ready).await;
         self.daemon = Some(child);
+    }
+
+    /// Whether it is this daemon that listens. What an earlier one was just starting when it was killed may
+    /// hold its socket open for a moment longer.
+    async fn answers(&self, pid: Option<u32>) -> bool {
+        let Ok(stream) = UnixStream::connect(self.socket()).await else { return false };
+        let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        listener.and_then(|pid| u32::try_from(pid).ok()) == pid
     }
 
     /// Runs the program to its end, for starts that are refused.

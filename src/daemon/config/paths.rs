@@ -43,6 +43,18 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
             }
         }
     }
+    if let Some(Value::Table(sandbox)) = table.get_mut("sandbox")
+        && let Some(Value::Array(list)) = sandbox.get_mut("writable")
+    {
+        for item in list {
+            let Value::String(text) = item else { continue };
+            let path = ["sandbox", "writable"];
+            let wrong = |why: String| {
+                source::wrong(std::slice::from_ref(source), &path, format!("sandbox.writable: {why}"))
+            };
+            *text = absolute(text, folder, env).map_err(wrong)?.to_string_lossy().into_owned();
+        }
+    }
     Ok(())
 }
 

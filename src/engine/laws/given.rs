@@ -9,7 +9,8 @@ use crate::types::event::Origin;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
-use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::session::Untrusted;
 use crate::types::tool::{
     FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
     Subject, ToolOutcome, ToolStatus,
@@ -83,11 +84,11 @@ pub fn someone() -> Option<Origin> {
 }
 
 pub fn context() -> Input {
-    let withheld = vec!["hooks".into()];
-    Input::ContextReady { system: "be good".into(), sources: Vec::new(), withheld }
+    let untrusted = Some(Untrusted { digest: "d".into(), parts: vec!["hooks".into()] });
+    Input::ContextReady { system: "be good".into(), sources: Vec::new(), untrusted }
 }
 
-pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
+pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
     let allow = Fate::Allow { read_only: true };
     let calls = calls
         .iter()
@@ -97,7 +98,7 @@ pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Inp
             result: judged(fates.get(at).copied().unwrap_or(allow)),
         })
         .collect();
-    Input::Prepared { turn_id, calls }
+    Input::Prepared { turn_id, mode, calls }
 }
 
 #[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
@@ -127,8 +128,14 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
         _ => (Subject::Bash { command: "ls".into() }, None),
     };
-    let prepared =
-        Prepared { subject, change, summary: "list".into(), diff: Some("-a\n+b".into()), read_only };
+    let prepared = Prepared {
+        subject,
+        change,
+        summary: "list".into(),
+        diff: Some("-a\n+b".into()),
+        read_only,
+        sandbox: None,
+    };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
 }

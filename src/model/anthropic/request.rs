@@ -8,9 +8,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
+use super::super::media::Media;
 use super::super::settings::ModelSettings;
 use super::super::signature::is_sealed;
 
@@ -81,10 +83,35 @@ enum Content<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: &'a str,
+        content: Told<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// What a tool said: text alone, or with what belongs to it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told<'a> {
+    Text(&'a str),
+    Parts(Vec<Seen<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Seen<'a> {
+    Text { text: Cow<'a, str> },
+    Image { source: Source<'a> },
+    Document { source: Source<'a> },
+}
+
+/// Content in the request itself.
+#[derive(Serialize)]
+struct Source<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: &'a str,
+    data: String,
 }
 
 /// The body of a request as JSON.
@@ -110,7 +137,10 @@ pub(in super::super) fn body(
     if let (true, Some(last)) = (system.is_empty(), tools.last_mut()) {
         last.cache_control = Some(BREAKPOINT);
     }
-    let mut messages: Vec<Turn> = request.messages.iter().map(|message| turn(message)).collect();
+    let mut messages: Vec<Turn> = {
+        let media = Media::of(request, settings.vision.unwrap_or(true));
+        request.messages.iter().map(|message| turn(message, &media)).collect()
+    };
     if let Some(last) = messages.last_mut().and_then(|turn| turn.content.last_mut())
         && !matches!(last.content, Content::Thinking { .. } | Content::RedactedThinking { .. })
     {
@@ -139,12 +169,13 @@ impl Part<'_> {
     }
 }
 
-fn turn(message: &Message) -> Turn<'_> {
+fn turn<'a>(message: &'a Message, media: &Media<'_>) -> Turn<'a> {
     let mut content: Vec<Part> = Vec::with_capacity(message.content.len());
     // The provider wants results before anything else in a message.
     let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
-    content.extend(message.content.iter().filter(is_result).filter_map(part));
-    content.extend(message.content.iter().filter(|block| !is_result(block)).filter_map(part));
+    content.extend(message.content.iter().filter(is_result).filter_map(|block| part(block, media)));
+    let others = message.content.iter().filter(|block| !is_result(block));
+    content.extend(others.filter_map(|block| part(block, media)));
     if content.is_empty() {
         // Unsigned reasoning alone: the roles must go on alternating.
         content.push(Content::Text { text: "(no content)" }.into());
@@ -157,7 +188,7 @@ fn turn(message: &Message) -> Turn<'_> {
 }
 
 /// A block, unless the provider would refuse it.
-fn part(block: &Block) -> Option<Part<'_>> {
+fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
     let content = match block {
         Block::Text { text } if text.trim().is_empty() => return None,
         Block::Text { text } => Content::Text { text },
@@ -172,13 +203,30 @@ fn part(block: &Block) -> Option<Part<'_>> {
             name: &call.tool,
             input: wire_input(call),
         },
-        Block::ToolResult { call_id, provider_id, content, is_error } => Content::ToolResult {
+        Block::ToolResult { call_id, provider_id, content, is_error, attachments } => Content::ToolResult {
             tool_use_id: wire_id(provider_id, call_id),
-            content: if content.is_empty() { "(no output)" } else { content },
+            content: told(content, attachments, media),
             is_error: *is_error,
         },
     };
     Some(content.into())
+}
+
+fn told<'a>(content: &'a str, attachments: &'a [Attachment], media: &Media<'_>) -> Told<'a> {
+    let text = if content.is_empty() { "(no output)" } else { content };
+    if attachments.is_empty() {
+        return Told::Text(text);
+    }
+    let mut parts = vec![Seen::Text { text: text.into() }];
+    parts.extend(attachments.iter().map(|attachment| {
+        let source = |data| Source { kind: "base64", media_type: &attachment.blob.media_type, data };
+        match (media.base64(attachment), attachment.kind) {
+            (Ok(data), AttachmentKind::Image) => Seen::Image { source: source(data) },
+            (Ok(data), AttachmentKind::Document) => Seen::Document { source: source(data) },
+            (Err(note), _) => Seen::Text { text: note.into() },
+        }
+    }));
+    Told::Parts(parts)
 }
 
 /// The id the provider knows, or ours where another provider's would be refused here.

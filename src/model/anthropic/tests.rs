@@ -260,6 +260,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        media: Default::default(),
         previous_response_id: None,
     }
 }
@@ -285,6 +286,7 @@ fn a_request_is_written_in_the_providers_words() {
         provider_id: provider_id.into(),
         content: content.into(),
         is_error,
+        attachments: Vec::new(),
     };
     let words = |text: &str| Block::Text { text: text.into() };
     let request = request(vec![

@@ -6,9 +6,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
+use super::super::media::Media;
 use super::super::settings::ModelSettings;
 
 #[derive(Serialize)]
@@ -53,7 +55,7 @@ enum Turn<'a> {
         content: &'a str,
     },
     User {
-        content: String,
+        content: Said<'a>,
     },
     Assistant {
         /// Null beside calls, as the API wants it.
@@ -65,6 +67,33 @@ enum Turn<'a> {
         tool_call_id: &'a str,
         content: &'a str,
     },
+}
+
+/// What a person says: text alone, or with what a tool had to show.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Said<'a> {
+    Text(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    filename: &'a str,
+    file_data: String,
 }
 
 #[derive(Serialize)]
@@ -96,9 +125,10 @@ pub(in super::super) fn body(
             preface = Some(&*request.system);
         }
     }
+    let media = Media::of(request, settings.vision.unwrap_or(vendor));
     for message in &request.messages {
         match message.role {
-            Role::User => user(message, &mut preface, &mut messages),
+            Role::User => user(message, &mut preface, &media, vendor, &mut messages),
             Role::Assistant => messages.push(assistant(message)?),
         }
     }
@@ -125,15 +155,26 @@ pub(in super::super) fn body(
     })
 }
 
-/// One message becomes a message per result, then one of the text. `preface` opens the first text.
-fn user<'a>(message: &'a Message, preface: &mut Option<&'a str>, turns: &mut Vec<Turn<'a>>) {
+/// One message becomes a message per result, then one of what the results show (results themselves are
+/// text here) and of the text. `preface` opens the first text.
+fn user<'a>(
+    message: &'a Message,
+    preface: &mut Option<&'a str>,
+    media: &Media<'_>,
+    vendor: bool,
+    turns: &mut Vec<Turn<'a>>,
+) {
     let mut texts = Vec::new();
+    let mut parts = Vec::new();
     for block in &message.content {
         match block {
-            Block::ToolResult { provider_id, content, .. } => turns.push(Turn::Tool {
-                tool_call_id: provider_id,
-                content: if content.is_empty() { "(no output)" } else { content },
-            }),
+            Block::ToolResult { provider_id, content, attachments, .. } => {
+                turns.push(Turn::Tool {
+                    tool_call_id: provider_id,
+                    content: if content.is_empty() { "(no output)" } else { content },
+                });
+                parts.extend(attachments.iter().map(|attachment| seen(attachment, media, vendor)));
+            }
             Block::Text { text } if !text.is_empty() => texts.push(text.as_str()),
             Block::Text { .. }
             | Block::Thinking { .. }
@@ -143,7 +184,32 @@ fn user<'a>(message: &'a Message, preface: &mut Option<&'a str>, turns: &mut Vec
     }
     if !texts.is_empty() {
         texts.splice(0..0, preface.take());
-        turns.push(Turn::User { content: texts.join("\n\n") });
+    }
+    if parts.is_empty() && !texts.is_empty() {
+        turns.push(Turn::User { content: Said::Text(texts.join("\n\n")) });
+    } else if !parts.is_empty() {
+        if !texts.is_empty() {
+            parts.push(Part::Text { text: texts.join("\n\n") });
+        }
+        turns.push(Turn::User { content: Said::Parts(parts) });
+    }
+}
+
+/// What belongs to a result. Documents are understood by the vendor's own models alone.
+fn seen<'a>(attachment: &'a Attachment, media: &Media<'_>, vendor: bool) -> Part<'a> {
+    let media_type = &attachment.blob.media_type;
+    match (media.base64(attachment), attachment.kind) {
+        (Ok(data), AttachmentKind::Image) => {
+            Part::ImageUrl { image_url: ImageUrl { url: format!("data:{media_type};base64,{data}") } }
+        }
+        (Ok(data), AttachmentKind::Document) if vendor => Part::File {
+            file: File {
+                filename: attachment.name.as_deref().unwrap_or("document"),
+                file_data: format!("data:{media_type};base64,{data}"),
+            },
+        },
+        (Ok(_), AttachmentKind::Document) => Part::Text { text: Media::note(attachment) },
+        (Err(note), _) => Part::Text { text: note },
     }
 }
 

@@ -322,12 +322,14 @@ fn request() -> ModelRequest {
         provider_id: provider_id.into(),
         content: content.into(),
         is_error: false,
+        attachments: Vec::new(),
     };
     let text = |text: &str| Block::Text { text: text.into() };
     let said = |content| Arc::new(Message { role: Role::Assistant, content });
     let told = |content| Arc::new(Message { role: Role::User, content });
     ModelRequest {
         model: "local/qwen/3".parse().unwrap(),
+        media: Default::default(),
         system: "Be brief.".into(),
         messages: vec![
             told(vec![text("hi"), text("there")]),

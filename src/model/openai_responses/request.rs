@@ -3,9 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
+use super::super::media::Media;
 use super::super::settings::ModelSettings;
 use super::super::signature::{self, Sealed};
 
@@ -58,6 +60,13 @@ enum Part<'a> {
     Output { text: &'a str },
     #[serde(rename = "summary_text")]
     Summary { text: &'a str },
+    #[serde(rename = "input_image")]
+    Image { image_url: String },
+    #[serde(rename = "input_file")]
+    File { filename: &'a str, file_data: String },
+    /// What is told instead of a picture.
+    #[serde(rename = "input_text")]
+    Note { text: String },
 }
 
 /// The body of a request as JSON. `store`: the server keeps the conversation; what it has said then is
@@ -74,9 +83,10 @@ pub(in super::super) fn body(
         None => 0,
     };
     let mut input = Vec::with_capacity(request.messages.len() - known);
+    let media = Media::of(request, settings.vision.unwrap_or(true));
     for message in &request.messages[known..] {
         match message.role {
-            Role::User => user(message, &mut input),
+            Role::User => user(message, &media, &mut input),
             Role::Assistant => assistant(message, store, &mut input)?,
         }
     }
@@ -110,14 +120,19 @@ pub(in super::super) fn body(
     })
 }
 
-fn user<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
+/// Pictures and documents of results follow them as what a person shows.
+fn user<'a>(message: &'a Message, media: &Media<'_>, input: &mut Vec<Item<'a>>) {
+    let mut shown = Vec::new();
     let mut texts = Vec::new();
     for block in &message.content {
         match block {
-            Block::ToolResult { provider_id, content, .. } => input.push(Item::FunctionCallOutput {
-                call_id: provider_id,
-                output: if content.is_empty() { "(no output)" } else { content },
-            }),
+            Block::ToolResult { provider_id, content, attachments, .. } => {
+                input.push(Item::FunctionCallOutput {
+                    call_id: provider_id,
+                    output: if content.is_empty() { "(no output)" } else { content },
+                });
+                shown.extend(attachments.iter().map(|attachment| seen(attachment, media)));
+            }
             Block::Text { text } if !text.is_empty() => texts.push(Part::Input { text }),
             Block::Text { .. }
             | Block::Thinking { .. }
@@ -125,8 +140,23 @@ fn user<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
             | Block::ToolCall(_) => {}
         }
     }
-    if !texts.is_empty() {
-        input.push(Item::Message { role: "user", content: texts });
+    shown.append(&mut texts);
+    if !shown.is_empty() {
+        input.push(Item::Message { role: "user", content: shown });
+    }
+}
+
+fn seen<'a>(attachment: &'a Attachment, media: &Media<'_>) -> Part<'a> {
+    let media_type = &attachment.blob.media_type;
+    let url = match media.base64(attachment) {
+        Ok(data) => format!("data:{media_type};base64,{data}"),
+        Err(text) => return Part::Note { text },
+    };
+    match attachment.kind {
+        AttachmentKind::Image => Part::Image { image_url: url },
+        AttachmentKind::Document => {
+            Part::File { filename: attachment.name.as_deref().unwrap_or("document"), file_data: url }
+        }
     }
 }
 

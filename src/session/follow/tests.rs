@@ -276,3 +276,44 @@ async fn a_cursor_ahead_of_the_journal_is_an_error_and_its_end_is_told() {
     );
     assert_eq!(soon(follower.next()).await, Ok(None), "then the end");
 }
+
+/// A text that was cut out of its event is given piece by piece, from any place of its block.
+#[tokio::test]
+async fn what_was_cut_out_of_an_event_is_still_given_to_who_missed_it() {
+    for content in [Content::Text, Content::Thinking] {
+        let mut house = House::new().await;
+        for act in [Act::Begin, Act::Block(Content::Text), Act::Deltas(2), Act::Block(content)] {
+            house.act(act).await;
+        }
+        // Rows as long as rows may be, of what takes most room in JSON and of what is cut in characters.
+        for n in 0..30_u8 {
+            house.say(if n % 3 == 0 { "\u{1}".repeat(8 * 1024) } else { "é€".repeat(1_600) }).await;
+            if n % 7 == 6 {
+                house.act(Act::Other).await;
+            }
+            // Everywhere, and then nobody reads.
+            house.join_after(house.next - 1).await;
+        }
+        for reader in &mut house.readers {
+            reader.follower.piece = 56 * 1024;
+        }
+        for act in [Act::Complete, Act::Other] {
+            house.act(act).await;
+        }
+        let stored = house.store.message_around(house.key, 1).await.unwrap().unwrap();
+        assert!(stored.last.len() <= crate::types::wire::WIRE_BYTES && stored.last.contains("\"cut\":["));
+        for reader in &mut house.readers {
+            while reader.follower.cursor() < house.feed.last_seq() {
+                let events = soon(reader.follower.take(100_000)).await.unwrap();
+                let bytes: usize = events.iter().map(|event| event.len()).sum();
+                assert!(bytes <= 100_000 + 65_536, "{bytes} bytes at once");
+                assert!(
+                    events.iter().all(|event| event.len() <= 65_024),
+                    "an event is too long for the wire"
+                );
+                reader.take(events);
+            }
+        }
+        house.finish().await.unwrap();
+    }
+}

@@ -9,7 +9,7 @@ const TOKEN: Seq = 7;
 
 async fn jobs(place: &Place) -> (Jobs, mpsc::Sender<Vec<Delta>>) {
     let (births, _) = mpsc::channel(1);
-    let mut jobs = Jobs::new(place.house(), births);
+    let mut jobs = Jobs::new(place.house(), SessionKey::default(), births);
     let (out, batches) = mpsc::channel(BATCHES);
     jobs.stream = Some(Stream { token: TOKEN, batches });
     (jobs, out)

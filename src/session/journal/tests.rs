@@ -18,8 +18,16 @@ async fn check(played: Played) {
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
     let Event::SessionCreated(spec) = played.created.event.clone() else { panic!("the first event") };
     let (id, at) = (played.created.session_id, played.created.at_ms);
-    let (row, _) = write(&played.created, None);
-    let new = NewSession { session_id: id, spec, at, rows: vec![row], audit: Vec::new(), idempotency: None };
+    let (row, ..) = write(&played.created, None);
+    let new = NewSession {
+        session_id: id,
+        spec,
+        at,
+        rows: vec![row],
+        blobs: Vec::new(),
+        audit: Vec::new(),
+        idempotency: None,
+    };
     let key = store.create(new).await.unwrap();
 
     // As the session does it: decide → write, with the summary of what is about to be.
@@ -59,7 +67,7 @@ async fn check(played: Played) {
     let items = store.items_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
     assert_eq!(items.iter().map(shape).collect::<Vec<_>>(), items_of(&envelopes));
     let pending = store.pending_requests(Some(key), None, 100).await.unwrap();
-    let mut expected: Vec<String> = again.pending().into_iter().map(|(id, ..)| id.to_string()).collect();
+    let mut expected: Vec<String> = again.pending().into_iter().map(|it| it.request_id.to_string()).collect();
     expected.sort();
     assert_eq!(pending.into_iter().map(|row| row.request_id).collect::<Vec<_>>(), expected);
     owner.close().await;

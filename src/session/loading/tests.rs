@@ -15,6 +15,7 @@ use crate::session::journal;
 use crate::session::{House, NewSessionRequest, Settings, Setup, Submission};
 use crate::store::{Append, Store, StoreError, StoreOwner};
 use crate::tools::{self, Toolbox};
+use crate::types::event::Envelope;
 use crate::types::event::{Event, Origin};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::InputBlock;
@@ -46,6 +47,7 @@ impl Place {
         let settings = Settings {
             engine: Arc::new(engine::Settings { retry_attempts: 1, ..engine::Settings::default() }),
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
+            configured: Arc::from([]),
             home: home.clone(),
             user_dir: None,
             main_model: None,
@@ -54,6 +56,8 @@ impl Place {
             safe_commands: false,
             bypass: Err("not here".into()),
             budgets: Budgets::default(),
+            unattended_budgets: Budgets::default(),
+            unattended_usd_is_default: true,
             idle_unload,
             loaded_sessions,
         };
@@ -79,6 +83,7 @@ impl Place {
             when_busy: Busy::Queue,
             expected_turn: None,
             budgets: None,
+            mode: None,
             keyed: None,
             origin: Origin::default(),
         };
@@ -248,6 +253,7 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
             item_id: None,
             at_ms: Timestamp(1),
             origin: None,
+            cut: Vec::new(),
             event,
         };
         journal::write(&envelope, None).0

@@ -58,6 +58,7 @@ pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prep
         diff: None,
         read_only: false,
         change: None,
+        sandbox: None,
     };
     let names = || {
         let names: Vec<String> = targets.iter().map(|target| context.show(&target.path.path)).collect();

@@ -19,6 +19,8 @@ use super::cell::Powers;
 use super::environment::scrub;
 use super::limits::Breach;
 use super::process::{self, Launch, Shell};
+use super::sandbox::{self, Available, Blocked, Choice, Confined, Layout, Level};
+use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
 use crate::proc;
@@ -26,8 +28,9 @@ use crate::tools::context::{Context, Settings};
 use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
+use crate::types::blob::BlobRef;
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus};
 
 /// A process gets one argument of at most 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
@@ -63,7 +66,11 @@ pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The wo
     next command as long as it is inside the workspace; variables and functions do not. There is no terminal and \
     no input, and everything the command started is ended with it. Use Read, Edit, Glob and Grep for files.";
 
-pub(in crate::tools) fn prepare(_: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(in crate::tools) fn prepare(
+    context: &Context,
+    here: &Available,
+    input: &Input,
+) -> Result<Prepared, Refusal> {
     let command = &input.command;
     if command.trim().is_empty() {
         return Err(Refusal::new("invalid_input", "the command is empty"));
@@ -86,6 +93,7 @@ pub(in crate::tools) fn prepare(_: &Context, input: &Input) -> Result<Prepared, 
     if input.timeout_ms == Some(0) {
         return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
     }
+    let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
     let summary = match input.description.as_deref().map(str::trim) {
         Some(text) if !text.is_empty() => one_line(text),
         _ => one_line(command.trim()),
@@ -96,6 +104,7 @@ pub(in crate::tools) fn prepare(_: &Context, input: &Input) -> Result<Prepared, 
         diff: None,
         read_only: false,
         change: None,
+        sandbox: Some(choice.told()),
     })
 }
 
@@ -139,17 +148,19 @@ pub(in crate::tools) async fn run(
     }
     let settings = &context.settings;
     let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
-    let begun = Instant::now();
     let cwd = starting_folder(context);
+    let (choice, confined) = confine(context, prepared, &cwd).await?;
+    let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
     let powers = if cell.is_some() { context.cells.powers() } else { Powers::default() };
     let launch = Launch {
         command: &input.command,
         cwd: &cwd,
-        environment: environment(context, call_id),
+        environment: environment(context, call_id, &confined),
         limits: settings.limits.rlimits(powers),
         cell: cell.as_ref(),
+        confined: &confined,
     };
     let mut shell = process::start(launch).map_err(|e| {
         Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
@@ -163,7 +174,8 @@ pub(in crate::tools) async fn run(
         return Err(refusal);
     }
     crash::point("C13.recorded");
-    let mut output = Output::new(&mut shell, settings, progress);
+    let spool = Spool::new(settings.spools.clone(), call_id);
+    let mut output = Output::new(&mut shell, settings, progress, spool);
     let (end, mut status) =
         follow(&mut shell, &mut output, begun + Duration::from_millis(limit), &stop).await;
 
@@ -183,8 +195,10 @@ pub(in crate::tools) async fn run(
     let _ = timeout(LAST_WORDS, output.drain()).await;
 
     let folder = shell.last_folder();
-    Ok(Report { context, cwd, limit, end, status, ended, powers, folder, spent: begun.elapsed() }
-        .tell(output))
+    let spent = begun.elapsed();
+    let said = output.finish(settings.output_cap).await;
+    crash::point("C14.spooled");
+    Ok(Report { context, choice, cwd, limit, end, status, ended, powers, folder, spent }.tell(said))
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -193,9 +207,47 @@ fn starting_folder(context: &Context) -> PathBuf {
     if scene.cwd.is_dir() { scene.cwd.clone() } else { scene.workspace.clone() }
 }
 
-fn environment(context: &Context, call_id: CallId) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+/// Makes what holds the command: what was judged, or something stronger.
+async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(Choice, Confined), Refusal> {
+    let here = Available::here().await;
+    let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
+    if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {
+        return Err(Refusal::new(
+            "target_changed",
+            "the command would now be held less than when it was judged; try again",
+        ));
+    }
+    let (context, cwd) = (context.clone(), cwd.to_owned());
+    let made = toolbox::blocking(move || {
+        let make = || {
+            let layout = match choice.level {
+                Level::Off | Level::Rlimits => None,
+                Level::Landlock | Level::Bubblewrap => Some(Layout::of(&context, choice.network)?),
+            };
+            let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
+            Confined::new(choice, layout, here, &cwd)
+        };
+        make().map_err(|error: std::io::Error| {
+            Refusal::new(
+                "sandbox_failed",
+                format!("the sandbox could not be made, so nothing was run: {error}"),
+            )
+        })
+    });
+    Ok((choice, made.await?))
+}
+
+fn environment(
+    context: &Context,
+    call_id: CallId,
+    confined: &Confined,
+) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let settings = &context.settings;
     let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    for (name, value) in confined.variables() {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.into(), value.into()));
+    }
     variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
     variables.push(("AGENTD_SESSION".into(), context.scene.session_id.to_string().into()));
     variables.push(("AGENTD_CALL".into(), call_id.to_string().into()));
@@ -240,6 +292,7 @@ struct Output {
     texts: [Utf8; 2],
     bytes: [u64; 2],
     capture: Capture,
+    spool: Spool,
     progress: mpsc::Sender<Progress>,
     /// Bytes of progress that may still be sent.
     budget: usize,
@@ -251,13 +304,14 @@ struct Output {
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 impl Output {
-    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>) -> Self {
+    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>, spool: Spool) -> Self {
         Self {
             stdout: shell.child.stdout.take(),
             stderr: shell.child.stderr.take(),
             texts: [Utf8::default(), Utf8::default()],
             bytes: [0, 0],
             capture: Capture::default(),
+            spool,
             progress,
             budget: settings.max_progress_bytes,
             burst: 0,
@@ -279,6 +333,7 @@ impl Output {
                 None => std::future::pending().await,
             }
         }
+        self.spool.settle().await;
         if let Some(until) = self.rests_until {
             sleep_until(until).await;
             self.rests_until = None;
@@ -310,6 +365,7 @@ impl Output {
             return;
         }
         self.capture.push(&text);
+        self.spool.push(&text);
         if text.len() <= self.budget {
             self.budget -= text.len();
             // A full channel means a slow listener: progress is dropped, output is not.
@@ -326,18 +382,40 @@ impl Output {
         }
     }
 
-    fn finish(mut self, cap: usize) -> (String, bool) {
+    async fn finish(mut self, cap: usize) -> Said {
         for which in [0, 1] {
             let text = self.texts[which].finish();
             self.take(which, text);
         }
-        self.capture.render(cap)
+        let (text, truncated) = self.capture.render(cap);
+        Said { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
     }
+}
+
+/// How a command was held, and what of it seems to have been in its way: `files` or `network`.
+#[derive(serde::Serialize)]
+struct Held {
+    #[serde(flatten)]
+    how: Confinement,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked: Option<&'static str>,
+}
+
+/// What the command said.
+struct Said {
+    text: String,
+    /// Whether `text` is only the beginning and the end of it.
+    truncated: bool,
+    /// Of each stream.
+    bytes: [u64; 2],
+    /// The whole.
+    spooled: Option<Spooled>,
 }
 
 /// Everything that is known when a command is over.
 struct Report<'a> {
     context: &'a Context,
+    choice: Choice,
     /// Where it started.
     cwd: PathBuf,
     /// In milliseconds.
@@ -351,15 +429,14 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn tell(self, output: Output) -> ToolOutcome {
+    fn tell(self, said: Said) -> ToolOutcome {
         use std::os::unix::process::ExitStatusExt as _;
-        let bytes = output.bytes;
-        let (mut text, truncated) = output.finish(self.context.settings.output_cap);
+        let Said { mut text, truncated, bytes, spooled } = said;
         let signal = self.status.and_then(|status| status.signal());
         let exit_code = self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal)));
 
         let mut notes = Vec::new();
-        let mut limit_reached = None;
+        let (mut limit_reached, mut blocked) = (None, None);
         let (status, code) = match (self.end, exit_code) {
             (End::Stopped, _) => {
                 notes.push("The command was cancelled.".to_owned());
@@ -377,7 +454,10 @@ impl Report<'_> {
                     notes.push(format!("The command {}.", limits.words(breach)));
                 } else if let Some(words) = limits.suspect(&text, self.powers) {
                     notes.push(words);
+                } else {
+                    blocked = sandbox::suspect(&text, self.choice);
                 }
+                notes.extend(blocked.map(|by| by.words(self.choice)));
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),
                     (None, Some(code)) => format!("Exit code {code}"),
@@ -392,6 +472,10 @@ impl Report<'_> {
         if !survivors.is_empty() {
             notes.push(format!("These processes could not be ended: {survivors:?}"));
         }
+        let blob = spooled.and_then(|spooled| {
+            notes.push(spooled.note);
+            spooled.blob
+        });
         if text.trim().is_empty() && notes.is_empty() {
             notes.push("(no output)".to_owned());
         }
@@ -412,12 +496,15 @@ impl Report<'_> {
             "cwd": cwd.as_ref().unwrap_or(&self.cwd),
             "survivors": survivors,
             "limit": limit_reached.map(Breach::name),
+            "sandbox": Held { how: self.choice.told(), blocked: blocked.map(Blocked::name) },
         });
         ToolOutcome {
             status,
             code: code.map(str::to_owned),
             detail: Some(detail),
             cwd,
+            whole: blob.as_ref().map(BlobRef::from),
+            blobs: blob.into_iter().collect(),
             ..ToolOutcome::completed(text)
         }
     }

@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-/// Bytes kept of the beginning, and of the end.
-const HALF: usize = 512 << 10;
+/// Bytes kept of the beginning, and of the end: more than is told of them. The whole is in the spool.
+const HALF: usize = 128 << 10;
 
 /// Makes text of bytes that arrive in pieces. A character that is cut is held back.
 #[derive(Default)]

@@ -8,13 +8,23 @@ mod cell;
 mod environment;
 mod limits;
 mod process;
+mod sandbox;
+mod spool;
 mod sweep;
 mod tree;
 
+use crate::types::tool::Confinement;
 pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
 pub use birth::Birth;
 pub(super) use cell::Cells;
 pub use cell::CgroupSetting;
 pub use limits::Limits;
+pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
+pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;
+
+/// What a command gets, with what holds it in words.
+pub(super) fn told(choice: sandbox::Choice) -> (Confinement, &'static str) {
+    (choice.told(), choice.words())
+}

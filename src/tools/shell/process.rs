@@ -4,25 +4,17 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::libc;
-use nix::sys::resource::setrlimit;
-use tokio::process::{Child, Command};
+use nix::fcntl::OFlag;
+use tokio::process::Child;
 
 use super::cell::Cell;
 use super::limits::Rlimit;
+use super::sandbox::{Confined, raise};
 use crate::proc;
-
-/// The side channel gets a number above those that scripts and the shell itself use.
-const LOWEST_CHANNEL: RawFd = 300;
-/// The same under a limit of fewer descriptors.
-const LOW_CHANNEL: RawFd = 20;
-/// How much likelier than others the kernel picks commands when memory runs out, of 1000, proc(5).
-const OOM_SCORE: &str = "500";
 
 /// What a shell is started with.
 pub(super) struct Launch<'a> {
@@ -31,6 +23,7 @@ pub(super) struct Launch<'a> {
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) limits: Vec<Rlimit>,
     pub(super) cell: Option<&'a Cell>,
+    pub(super) confined: &'a Confined,
 }
 
 /// A running shell.
@@ -52,9 +45,8 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
     let number = channel.as_raw_fd();
     let script = script(launch.command, number);
     let entrance = launch.cell.map(|cell| cell.entrance().as_raw_fd());
-    let limits = launch.limits;
 
-    let mut shell = Command::new(shell_program());
+    let mut shell = launch.confined.command(shell_program());
     shell
         .arg("-c")
         .arg(script)
@@ -65,31 +57,7 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the shell")]
-    // SAFETY: between fork and exec only async-signal-safe calls are made (setsid, write, setrlimit,
-    // close_range, fcntl), nothing is allocated and no lock is taken. `number` and `entrance` are
-    // open in the child: they are copies of our descriptors, which outlive `spawn`.
-    unsafe {
-        shell.pre_exec(move || {
-            // Its own session: no terminal can be opened, and the group can be killed whole.
-            nix::unistd::setsid()?;
-            if let Some(entrance) = entrance {
-                // Before there is anything that could start processes. Where it fails, the tree
-                // is found by its other signs.
-                let _ = libc::write(entrance, c"0".as_ptr().cast(), 1);
-            }
-            for (resource, soft, hard) in &limits {
-                setrlimit(*resource, *soft, *hard)?;
-            }
-            // Whatever the daemon itself was started with, or opened carelessly, ends here. On
-            // kernels without this call only what is already marked is closed.
-            let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-            if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(())
-        });
-    }
+    launch.confined.enforce_in(&mut shell, launch.limits, entrance, Some(number));
     let child = proc::spawn(&mut shell)?;
     let pid = child
         .id()
@@ -97,19 +65,7 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
         .ok_or_else(|| io::Error::other("no process id"))?;
     // Not waited for yet, so it is there, dead or alive.
     let started = proc::one(pid)?.started;
-    // When the machine is out of memory, rather this than the daemon; best effort.
-    let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE);
     Ok(Shell { child, pid, started, folder: File::from(read) })
-}
-
-/// A copy of a descriptor with a high number, closed on exec.
-fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
-    // Where so few descriptors are allowed, any number will do.
-    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_CHANNEL))
-        .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOW_CHANNEL)))?;
-    #[expect(unsafe_code, reason = "fcntl gives a bare number")]
-    // SAFETY: the call succeeded, so the number is a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
 /// The command behind a trap that reports the last folder. The trap keeps the exit status; a

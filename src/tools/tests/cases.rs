@@ -50,6 +50,8 @@ struct Grants {
     #[serde(default)]
     write: Vec<String>,
     #[serde(default)]
+    delete: Vec<String>,
+    #[serde(default)]
     deny_read: Vec<String>,
     #[serde(default)]
     deny_write: Vec<String>,
@@ -88,6 +90,7 @@ impl Stage {
         }
         allow.extend(rule("Read", &grants.read));
         allow.extend(rule("Edit", &grants.write));
+        allow.extend(rule("Delete", &grants.delete));
         let mut deny = rule("Read", &grants.deny_read);
         deny.extend(rule("Edit", &grants.deny_write));
         let rules = Rules::parse(&allow, &[], &deny).unwrap();
@@ -174,6 +177,10 @@ async fn play(case: &Case) -> (&'static str, Vec<String>) {
             let resolved = stage.room.scene.workspace.join(&path);
             let old = fs::read_to_string(resolved).unwrap_or_else(|_| "some text\n".into());
             ("Edit", json!({"file_path": path, "old_string": old, "new_string": "edited by the case\n"}))
+        }
+        "delete" => {
+            let patch = format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch");
+            ("ApplyPatch", json!({"input": patch}))
         }
         other => panic!("{}: no such operation: {other}", case.id),
     };

@@ -5,7 +5,9 @@ mod cases;
 mod edits;
 mod files;
 mod paths;
+mod sandbox;
 mod search;
+mod web;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +38,10 @@ impl Room {
     }
 
     fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap(), change)
+    }
+
+    fn within(dir: tempfile::TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let root = dir.path().canonicalize().unwrap();
         for folder in ["ws", "home", "data"] {
             std::fs::create_dir(root.join(folder)).unwrap();
@@ -55,7 +60,9 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unattended: false,
             unreadable: Default::default(),
+            blobs: None,
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }
@@ -185,7 +192,8 @@ fn cards_are_complete_and_always_the_same() {
             ("NotebookEdit", false),
             ("Glob", true),
             ("Grep", true),
-            ("LS", true)
+            ("LS", true),
+            ("WebFetch", false)
         ]
     );
     for card in cards.iter() {

@@ -143,3 +143,81 @@ async fn ls_lists_a_folder() {
     failed(&room.run("LS", json!({"path": "x.log"})).await, "not_a_directory");
     failed(&room.run("LS", json!({"path": "srx"})).await, "file_not_found");
 }
+
+#[tokio::test]
+async fn what_a_rule_keeps_from_being_read_is_not_shown_by_a_search_above_it() {
+    let mut room = room();
+    room.put("src/private/key.rs", "hello private\n");
+    room.scene.unreadable = super::super::Unreadable::new(|_, path| {
+        path.iter().any(|part| part == "private") || path.ends_with("a.md")
+    });
+    let kept = "(2 files or folders are left out: a permission rule keeps them from being read)";
+    for (tool, input) in [
+        ("Grep", json!({"pattern": "hello"})),
+        ("Grep", json!({"pattern": "hello", "output_mode": "content"})),
+        ("Grep", json!({"pattern": "hello", "glob": "**/*"})),
+        ("Glob", json!({"pattern": "**/*"})),
+    ] {
+        let outcome = room.run(tool, input.clone()).await;
+        let text = completed(&outcome);
+        assert!(
+            !text.contains("private/") && !text.contains("a.md") && text.contains(kept),
+            "{tool} {input}: {text}"
+        );
+        assert_eq!(outcome.detail.as_ref().unwrap()["hidden_by_rules"], 2);
+    }
+    let listed = room.run("LS", json!({"path": "src"})).await;
+    assert!(
+        !completed(&listed).contains("private/") && completed(&listed).contains("1 entries are not shown")
+    );
+    // A name that was probably meant is not told either.
+    let missed = room.run("Read", json!({"file_path": "src/private/kay.rs"})).await;
+    assert!(!missed.output.contains("key.rs"), "{}", missed.output);
+}
+
+#[tokio::test]
+async fn names_that_could_pass_for_two_are_spelled_out() {
+    let mut room = Room::new();
+    room.put("a\nb.txt", "hello\n");
+    room.put("c\u{202e}txt.d", "hello\n");
+    for (tool, input) in
+        [("LS", json!({})), ("Glob", json!({"pattern": "*"})), ("Grep", json!({"pattern": "hello"}))]
+    {
+        let outcome = room.run(tool, input).await;
+        let mut lines: Vec<&str> = completed(&outcome).lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["a\\nb.txt", "c\\u{202e}txt.d"], "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_by_many_threads_always_shows_the_first_lines() {
+    let mut room = Room::new();
+    for n in 0..300 {
+        room.put(&format!("d{}/f{n:03}.txt", n % 7), "needle one\nneedle two\nneedle three\n");
+    }
+    let input = json!({"pattern": "needle", "output_mode": "content", "head_limit": 10});
+    let first = room.run("Grep", input.clone()).await;
+    let expected: Vec<String> = (0..4)
+        .flat_map(|n| (1..=3).map(move |line| (n * 7, line)))
+        .take(10)
+        .map(|(n, line)| format!("d0/f{n:03}.txt:{line}:needle {}", ["one", "two", "three"][line - 1]))
+        .chain(["(there is more; narrow the search or raise head_limit)".to_owned()])
+        .collect();
+    assert_eq!(completed(&first), expected.join("\n"));
+    for _ in 0..5 {
+        let again = room.run("Grep", input.clone()).await;
+        assert_eq!((again.output.as_str(), &again.detail), (first.output.as_str(), &first.detail));
+    }
+}
+
+#[tokio::test]
+async fn a_search_leaves_out_hard_links_to_credentials() {
+    let mut room = room();
+    std::fs::create_dir_all(room.root.join("home/.ssh")).unwrap();
+    std::fs::write(room.root.join("home/.ssh/id_rsa"), "hello key\n").unwrap();
+    std::fs::hard_link(room.root.join("home/.ssh/id_rsa"), room.path("notes.md")).unwrap();
+    let outcome = room.run("Grep", json!({"pattern": "hello"})).await;
+    assert!(!completed(&outcome).contains("notes.md"), "{}", outcome.output);
+    assert_eq!(outcome.detail.unwrap()["secrets_skipped"], 2);
+}

@@ -76,7 +76,11 @@ impl House {
             if !fits || event["item_id"] != told.item_id.to_string() {
                 return Err(format!("{kind} {seq} does not belong to {content:?}"));
             }
-            sums.entry(at).or_default().push_str(event["text"].as_str().unwrap());
+            let text = event["text"].as_str().unwrap();
+            if text.len() > reader.follower.piece {
+                return Err(format!("{kind} {seq} has {} bytes", text.len()));
+            }
+            sums.entry(at).or_default().push_str(text);
         }
         if reader.was_finished == Some(told.first_seq) && deltas == 0 {
             return Ok(()); // The item alone.
@@ -88,7 +92,12 @@ impl House {
             let before = &block.text[..told.before(at, reader.after)];
             let sum = format!("{before}{}", sums.get(&at).map_or("", String::as_str));
             let whole = if until < end { &block.text[..told.before(at, until)] } else { &block.text };
-            if sum != whole {
+            // Of a finished message it may have got more by then: a new subscription gets the item.
+            let is_ahead = told.last_seq.is_some()
+                && until < end
+                && sum.starts_with(whole)
+                && block.text.starts_with(&sum);
+            if sum != whole && !is_ahead {
                 return Err(format!("block {at} became {sum:?}, expected {whole:?}"));
             }
         }

@@ -9,9 +9,12 @@ use serde_json::Value;
 use super::super::*;
 use crate::session::journal;
 use crate::store::{Append, ItemRow, NewSession, StoreOwner, Sync};
+use crate::types::event::Envelope;
 use crate::types::ids::{ItemId, Mint, Seed, SessionId};
+use crate::types::message::Block;
 use crate::types::message::Role;
 use crate::types::permission::Mode;
+use crate::types::session::Item;
 use crate::types::session::{ItemKind, ItemStatus, SessionSpec};
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
@@ -138,6 +141,7 @@ impl House {
             spec,
             at: Timestamp(0),
             rows: Vec::new(),
+            blobs: Vec::new(),
             audit: Vec::new(),
             idempotency: None,
         };
@@ -225,6 +229,22 @@ impl House {
         }
     }
 
+    /// One delta of the open block.
+    pub async fn say(&mut self, text: String) {
+        let seq = self.next;
+        let Some(told) = self.streaming() else { return };
+        let at = told.blocks.len() - 1;
+        let index = u32::try_from(at).unwrap();
+        let block = &mut told.blocks[at];
+        block.text.push_str(&text);
+        told.steps.push((seq, at, block.text.len()));
+        let event = match block.content {
+            Content::Thinking => Event::MessageThinkingDelta { index, text },
+            _ => Event::MessageTextDelta { index, text },
+        };
+        self.write(vec![event]).await;
+    }
+
     async fn end(&mut self, status: ItemStatus) {
         let seq = self.next;
         let Some(told) = self.streaming() else { return };
@@ -264,6 +284,7 @@ impl House {
             role: Some(Role::Assistant),
             content,
             call: None,
+            cut: Vec::new(),
         };
         events.push(Event::MessageCompleted {
             item,
@@ -292,6 +313,8 @@ impl House {
             summary: None,
             idempotency: None,
             processes: Vec::new(),
+            blobs: Vec::new(),
+            owes: None,
             audit: Vec::new(),
             sync: Sync::Normal,
         };
@@ -328,9 +351,11 @@ impl House {
                 item_id: opener.filter(|_| of_message).map(|(item_id, _)| item_id),
                 at_ms: Timestamp(0),
                 origin: None,
+                cut: Vec::new(),
                 event,
             };
-            let (row, line) = journal::write(&envelope, fold);
+            let (row, line, blobs) = journal::write(&envelope, fold);
+            append.blobs.extend(blobs);
             append.rows.push(row);
             lines.push(line);
         }
@@ -377,6 +402,7 @@ impl House {
                 allowed_by: "a rule".into(),
                 read_only: false,
                 change: None,
+                sandbox: None,
             });
         }
         let progress = |n| Event::ToolProgress { call_id, stream: "stdout".into(), text: format!("{n}\n") };
@@ -392,6 +418,8 @@ impl House {
                 reads: Vec::new(),
                 cwd: None,
                 duration_ms: 0,
+                output_blob: None,
+                attachments: Vec::new(),
             });
         }
         self.write(events).await;

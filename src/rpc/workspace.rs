@@ -1,0 +1,36 @@
+//! `workspace.status`, `workspace.trust`, `workspace.untrust`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{Done, TrustParams, WorkspaceParams, WorkspaceReply};
+use crate::session::Standing;
+
+pub(super) async fn status(
+    office: Arc<Office>,
+    _: Caller,
+    p: WorkspaceParams,
+) -> Result<WorkspaceReply, Fault> {
+    office.registry.workspace(&p.cwd).await.map(reply).map_err(convert::fault)
+}
+
+pub(super) async fn trust(
+    office: Arc<Office>,
+    caller: Caller,
+    p: TrustParams,
+) -> Result<WorkspaceReply, Fault> {
+    let trusted = office.registry.trust(&p.cwd, &p.digest, caller.origin()).await;
+    trusted.map(reply).map_err(convert::fault)
+}
+
+pub(super) async fn untrust(office: Arc<Office>, caller: Caller, p: WorkspaceParams) -> Result<Done, Fault> {
+    office.registry.untrust(&p.cwd, caller.origin()).await.map_err(convert::fault)?;
+    Ok(Done {})
+}
+
+fn reply(found: Standing) -> WorkspaceReply {
+    WorkspaceReply { cwd: found.cwd, trusted: found.trusted, digest: found.digest, parts: found.parts }
+}

@@ -1,0 +1,115 @@
+//! What a folder may do in a session: its user's trust, and the rules that hang on it (S22).
+//!
+//! Trust is given to a digest. Whoever uses what hangs on it surveys the folder at that moment and uses
+//! what that very survey read, so that nothing can be put in its place in between.
+
+use std::path::Path;
+
+use super::error::SessionError;
+use super::house::House;
+use super::registry::Registry;
+use crate::judge::Rules;
+use crate::store::{StoreError, TrustChange};
+use crate::types::audit::{AuditKind, AuditNote};
+use crate::types::event::Origin;
+use crate::types::session::Untrusted;
+use crate::workspace::{self, Ground};
+
+/// How a folder stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The folder, absolute and free of links.
+    pub cwd: String,
+    /// Whether it is trusted as it is now.
+    pub trusted: bool,
+    /// Of what trust would cover.
+    pub digest: String,
+    /// What is active with trust.
+    pub parts: Vec<String>,
+}
+
+/// Looks at a folder and asks whether it is trusted as it is.
+pub(super) async fn look(house: &House, cwd: &Path) -> Result<(Ground, bool), StoreError> {
+    // First: trust that is taken back meanwhile is believed a moment longer than it should be, which is
+    // the same as asking a moment earlier.
+    let known = house.store.trusted(&cwd.to_string_lossy()).await?;
+    let folder = cwd.to_owned();
+    let ground = tokio::task::spawn_blocking(move || workspace::survey(&folder)).await.unwrap_or_default();
+    let trusted = !ground.digest.is_empty() && known.as_ref() == Some(&ground.digest);
+    Ok((ground, trusted))
+}
+
+/// The project's own rules as far as they count now.
+pub(super) async fn rules(house: &House, cwd: &Path) -> Rules {
+    let (ground, trusted) = match look(house, cwd).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+            let folder = cwd.to_owned();
+            let ground = tokio::task::spawn_blocking(move || workspace::survey(&folder)).await;
+            (ground.unwrap_or_default(), false)
+        }
+    };
+    let project = ground.project;
+    Rules { allow: if trusted { project.allow } else { Vec::new() }, ask: project.ask, deny: project.deny }
+}
+
+/// What waits for trust in a folder; `None` if nothing does.
+pub(super) async fn waiting(house: &House, cwd: &Path) -> Option<Untrusted> {
+    let (ground, trusted) = look(house, cwd).await.ok()?;
+    let waits = !trusted && !ground.parts.is_empty();
+    waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts })
+}
+
+impl Registry {
+    /// How a folder stands.
+    ///
+    /// # Errors
+    /// There is no such folder, or the database could not be read.
+    pub async fn workspace(&self, cwd: &str) -> Result<Standing, SessionError> {
+        let cwd = self.folder(cwd).await?;
+        let (ground, trusted) = look(self.house(), Path::new(&cwd)).await?;
+        Ok(Standing { cwd, trusted, digest: ground.digest, parts: ground.parts })
+    }
+
+    /// Trusts a folder as it was seen: by its digest.
+    ///
+    /// # Errors
+    /// It is not like that any more, or the store failed.
+    pub async fn trust(&self, cwd: &str, digest: &str, origin: Origin) -> Result<Standing, SessionError> {
+        let found = self.workspace(cwd).await?;
+        if found.digest != digest {
+            return Err(SessionError::StaleTrust { digest: found.digest });
+        }
+        let reason = format!("{}: {}", found.cwd, found.parts.join(", "));
+        self.change(found.cwd.clone(), Some(found.digest.clone()), "trusted", reason, origin).await?;
+        Ok(Standing { trusted: true, ..found })
+    }
+
+    /// Takes the trust in a folder back; also of one that is gone.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn untrust(&self, cwd: &str, origin: Origin) -> Result<(), SessionError> {
+        let cwd = match self.folder(cwd).await {
+            Ok(cwd) => cwd,
+            Err(_) if Path::new(cwd).is_absolute() => cwd.to_owned(),
+            Err(error) => return Err(error),
+        };
+        self.change(cwd.clone(), None, "untrusted", cwd, origin).await
+    }
+
+    async fn change(
+        &self,
+        cwd: String,
+        digest: Option<String>,
+        verdict: &str,
+        reason: String,
+        origin: Origin,
+    ) -> Result<(), SessionError> {
+        let house = self.house();
+        let note = AuditNote::new(house.clock.now(), AuditKind::Trust, verdict, reason).by(Some(&origin));
+        let note = AuditNote { digest: digest.clone(), ..note };
+        Ok(house.store.trust(TrustChange { cwd, digest, note }).await?)
+    }
+}

@@ -1,0 +1,97 @@
+//! Read of a blob (Q14): a window of the whole result that a model was shown a part of. Only the
+//! session's own; nothing on the disk is named, so it passes without asking.
+
+use encoding_rs::UTF_8;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{DEFAULT_LINES, Input, Window, decode};
+use crate::tools::context::{Blobs, Context};
+use crate::tools::refusal::{Refusal, cancelled};
+use crate::types::ids::BlobId;
+use crate::types::tool::{Prepared, Subject, ToolOutcome};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
+
+pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Refusal> {
+    find(context, blob_id)?;
+    Ok(Prepared {
+        subject: Subject::Blob { blob_id },
+        summary: format!("Read {blob_id}"),
+        diff: None,
+        read_only: true,
+        change: None,
+        sandbox: None,
+    })
+}
+
+fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, u64), Refusal> {
+    let unreadable = |why: String| Refusal::new("io_error", format!("{blob_id} could not be read: {why}"));
+    let Some(blobs) = context.scene.blobs.as_deref() else {
+        return Err(unreadable("this session keeps no blobs".into()));
+    };
+    match blobs.find(blob_id).map_err(unreadable)? {
+        Some((bytes, media_type)) if is_text(&media_type) => Ok((blobs, bytes)),
+        Some((_, media_type)) => {
+            Err(Refusal::new("binary_file", format!("{blob_id} is {media_type}; only text can be read")))
+        }
+        None => Err(Refusal::new(
+            "blob_not_found",
+            format!("this session has no {blob_id}; give the id as the result of a tool named it"),
+        )
+        .with(json!({ "blob_id": blob_id }))),
+    }
+}
+
+fn is_text(media_type: &str) -> bool {
+    media_type.starts_with("text/") || media_type == crate::types::blob::JSON
+}
+
+pub(super) fn run(
+    context: &Context,
+    input: &Input,
+    blob_id: BlobId,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, Refusal> {
+    let (blobs, bytes) = find(context, blob_id)?;
+    let first = input.offset.unwrap_or(1).max(1);
+    let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
+    let mut window = Window::new(first, limit, '\n');
+    let mut decoder = UTF_8.new_decoder_without_bom_handling();
+    let mut at = 0;
+    loop {
+        if stop.is_cancelled() {
+            return Ok(cancelled());
+        }
+        let piece = blobs
+            .read(blob_id, at, CHUNK)
+            .map_err(|why| Refusal::new("io_error", format!("{blob_id} could not be read: {why}")))?;
+        at += piece.len() as u64;
+        let last = piece.is_empty() || at >= bytes;
+        if window.is_full() {
+            window.count_only(&piece);
+        } else {
+            decode(&mut decoder, &piece, last, &mut window);
+        }
+        if last {
+            break;
+        }
+    }
+    let shown = window.finish();
+    if first > shown.total.max(1) {
+        return Err(Refusal::new(
+            "offset_past_end",
+            format!("{blob_id} has only {} lines; offset {first} is past its end", shown.total),
+        )
+        .with(json!({ "total_lines": shown.total, "offset": first })));
+    }
+    let detail = json!({
+        "total_lines": shown.total,
+        "first_line": if shown.last >= first { first } else { 0 },
+        "last_line": shown.last,
+        "size": bytes,
+        "blob_id": blob_id,
+    });
+    Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(shown.into_answer(first)) })
+}

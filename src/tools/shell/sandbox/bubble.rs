@@ -1,0 +1,138 @@
+//! A layout as arguments of bubblewrap, bwrap(1): the whole file system to read, a few folders to write,
+//! others covered by nothing; an own table of processes and, if asked for, no network.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::layout::Layout;
+use super::temp::Nothing;
+
+/// Where temporary files are inside.
+pub(super) const TMP: &str = "/tmp";
+
+/// What root keeps inside: enough to work on files of others where they may be written at all.
+const KEPT: &[&str] =
+    &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID"];
+
+/// The first process inside: waits for the command and ends as it did. Bubblewrap's own has no filter of
+/// system calls, and its memory could be written from within.
+pub(super) const FIRST: &[&str] = &["/bin/sh", "-c", "\"$@\"; exit $?", "sh"];
+
+/// Settings of the whole machine in the new `/proc`.
+const KERNEL: &[&str] =
+    &["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"];
+
+/// What a path is inside. Of two for one path the later counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mount {
+    /// As outside, and may be changed.
+    Write,
+    /// Something else, and may be changed.
+    From(PathBuf),
+    /// As outside, only to be read.
+    Read,
+    /// Covered.
+    Nothing(PathBuf),
+}
+
+/// Arguments up to the command. `absent` paths are to exist by the time it is started.
+pub(super) fn arguments(
+    layout: &Layout,
+    nothing: &Nothing,
+    network: bool,
+    cwd: &Path,
+    is_root: bool,
+) -> Vec<OsString> {
+    let mut args: Vec<OsString> = Vec::new();
+    let mut push = |words: &[&dyn AsRef<std::ffi::OsStr>]| {
+        args.extend(words.iter().map(|word| word.as_ref().to_owned()));
+    };
+    push(&[&"--ro-bind", &"/", &"/", &"--dev", &"/dev", &"--proc", &"/proc"]);
+    // For root bubblewrap leaves these open: whoever writes there tells the kernel what to run outside.
+    for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
+        push(&[&"--ro-bind", path, path]);
+    }
+    for (path, mount) in mounts(layout, nothing) {
+        match mount {
+            Mount::Write => push(&[&"--bind", &path, &path]),
+            Mount::From(source) => push(&[&"--bind", &source, &path]),
+            Mount::Read => push(&[&"--ro-bind", &path, &path]),
+            Mount::Nothing(source) => push(&[&"--ro-bind", &source, &path]),
+        }
+    }
+    push(&[&"--unshare-pid", &"--unshare-ipc", &"--unshare-uts", &"--unshare-cgroup-try"]);
+    if !network {
+        push(&[&"--unshare-net"]);
+    }
+    // Whoever kills it, kills all inside.
+    push(&[&"--die-with-parent", &"--as-pid-1", &"--cap-drop", &"ALL"]);
+    for kept in KEPT.iter().filter(|_| is_root) {
+        push(&[&"--cap-add", kept]);
+    }
+    push(&[&"--chdir", &cwd]);
+    args
+}
+
+/// Folders before what is in them, so that the nearest counts.
+fn mounts(layout: &Layout, nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
+    let tmp = Path::new(TMP);
+    let mut list: Vec<(PathBuf, Mount)> = Vec::new();
+    // Whoever lives there, or lists it as writable, keeps it.
+    let is_private = layout.home != tmp && !layout.writable.iter().any(|path| path == tmp);
+    if is_private {
+        list.push((tmp.to_owned(), Mount::From(layout.temp.clone())));
+        if layout.home.starts_with(tmp) {
+            list.push((layout.home.clone(), Mount::Read));
+        }
+    }
+    let writable = layout.writable.iter().chain(&layout.pinned);
+    list.extend(writable.map(|path| (path.clone(), Mount::Write)));
+    let guarded = layout.guarded.iter().chain(&layout.absent);
+    list.extend(guarded.map(|path| (path.clone(), Mount::Read)));
+    for path in &layout.hidden {
+        let cover = if path.is_dir() { &nothing.folder } else { &nothing.file };
+        list.push((path.clone(), Mount::Nothing(cover.clone())));
+    }
+    // What lies in a folder that is not seen cannot be covered, and need not.
+    let is_unseen = |path: &Path| {
+        is_private
+            && path.starts_with(tmp)
+            && path != tmp
+            && !list
+                .iter()
+                .any(|(seen, mount)| path.starts_with(seen) && matches!(mount, Mount::Read | Mount::Write))
+    };
+    let mut list: Vec<_> = list.iter().filter(|(path, _)| !is_unseen(path)).cloned().collect();
+    list.sort_by(|a, b| (a.0.components().count(), &a.0, &a.1).cmp(&(b.0.components().count(), &b.0, &b.1)));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_folder_decides_and_covering_beats_all() {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let layout = Layout {
+            writable: paths(&["/home/u/ws", "/home/u/.config/agentd/inner"]),
+            guarded: paths(&["/home/u/ws/.git/hooks"]),
+            pinned: paths(&["/home/u/ws/.git"]),
+            absent: paths(&["/home/u/ws/.agentd"]),
+            hidden: paths(&["/home/u/.config/agentd", "/home/u/ws/secret", "/tmp/other/run"]),
+            temp: "/tmp/t/s".into(),
+            home: "/home/u".into(),
+        };
+        let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
+        let list = mounts(&layout, &nothing);
+        let of = |path: &str| list.iter().position(|(known, _)| known == Path::new(path));
+        assert!(of("/home/u/.config/agentd") < of("/home/u/.config/agentd/inner"));
+        assert!(
+            of("/home/u/ws") < of("/home/u/ws/.git") && of("/home/u/ws/.git") < of("/home/u/ws/.git/hooks")
+        );
+        assert_eq!(of("/tmp/other/run"), None, "not seen anyway");
+        assert_eq!(list[of("/home/u/ws/.agentd").unwrap()].1, Mount::Read);
+        assert_eq!(list[of("/home/u/ws/secret").unwrap()].1, Mount::Nothing("/n".into()));
+        assert!(Mount::Write < Mount::Read && Mount::Read < Mount::Nothing("/n".into()));
+    }
+}

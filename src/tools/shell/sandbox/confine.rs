@@ -1,0 +1,285 @@
+//! A sandbox for one command: everything is made before the fork; after it only calls that enforce, in
+//! their order: session, cgroup, limits, no new privileges, capabilities, Landlock, seccomp last.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
+use nix::sys::resource::setrlimit;
+use seccompiler::BpfProgram;
+use tokio::process::Command;
+
+use super::bubble;
+use super::filter;
+use super::layout::Layout;
+use super::level::{Choice, Level};
+use super::place::Placed;
+use super::probe::Available;
+use super::rules;
+use super::temp;
+use crate::tools::shell::limits::Rlimit;
+
+/// Descriptors that a command inherits get numbers above those that scripts and shells use.
+const LOWEST_INHERITED: RawFd = 300;
+/// The same under a limit of fewer descriptors.
+const LOW_INHERITED: RawFd = 20;
+/// How much likelier than others the kernel picks commands when memory runs out, of 1000, proc(5).
+const OOM_SCORE: &[u8] = b"500";
+/// What root keeps at level 2: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, capabilities(7).
+const KEPT: u64 = 0b1111_1011;
+const LAST_CAPABILITY: u64 = 63;
+
+/// What a command is held by; to be kept until it has ended.
+#[derive(Debug)]
+pub(in crate::tools::shell) struct Confined {
+    /// Before the command: bubblewrap with its arguments.
+    wrapper: Vec<OsString>,
+    variables: Vec<(&'static str, PathBuf)>,
+    held: Arc<Held>,
+    placed: Placed,
+}
+
+/// What is enforced after the fork.
+#[derive(Debug, Default)]
+struct Held {
+    rules: Option<OwnedFd>,
+    filter: Option<BpfProgram>,
+    /// Where bubblewrap reads the filter.
+    filter_fd: Option<OwnedFd>,
+    new_privileges: bool,
+}
+
+impl Confined {
+    /// Makes what holds a command. `layout` comes with the folder for stand-ins and is needed from level
+    /// 2 on. Waits for the disk.
+    pub(in crate::tools::shell) fn new(
+        choice: Choice,
+        layout: Option<(Layout, &Path)>,
+        here: &Available,
+        cwd: &Path,
+    ) -> io::Result<Self> {
+        let abi = here.abi;
+        let mut confined = Self {
+            wrapper: Vec::new(),
+            variables: Vec::new(),
+            held: Arc::new(Held { new_privileges: true, ..Held::default() }),
+            placed: Placed::default(),
+        };
+        let needed = || io::Error::other("nothing says what may be written");
+        let filter = || {
+            // Before this version Landlock lets files be cut to nothing that may not be written.
+            filter::program(choice.network, choice.level == Level::Bubblewrap || abi >= 3)
+                .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
+        };
+        match choice.level {
+            Level::Off | Level::Rlimits => {}
+            Level::Landlock => {
+                let (layout, _) = layout.ok_or_else(needed)?;
+                confined.variables = variables(&layout.temp, choice);
+                confined.held = Arc::new(Held {
+                    rules: Some(rules::of(&layout, choice.network)?),
+                    filter: Some(filter()?),
+                    ..Held::default()
+                });
+            }
+            Level::Bubblewrap => {
+                let (layout, root) = layout.ok_or_else(needed)?;
+                confined.variables = variables(Path::new(bubble::TMP), choice);
+                let nothing = temp::nothing(root)?;
+                confined.placed = Placed::new(&layout.absent)?;
+                let fd = readable(&filter::bytes(&filter()?))?;
+                let is_root = nix::unistd::geteuid().is_root();
+                let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
+                wrapper.extend(bubble::arguments(&layout, &nothing, choice.network, cwd, is_root));
+                wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
+                wrapper.extend(bubble::FIRST.iter().map(OsString::from));
+                confined.wrapper = wrapper;
+                confined.held =
+                    Arc::new(Held { rules: rules::of_scope(abi)?, filter_fd: Some(fd), ..Held::default() });
+            }
+        }
+        Ok(confined)
+    }
+
+    /// Variables that the command is to have, whatever else they would be.
+    pub(in crate::tools::shell) fn variables(&self) -> &[(&'static str, PathBuf)] {
+        &self.variables
+    }
+
+    /// The command that runs `program` in it; arguments and the rest are to be added.
+    pub(in crate::tools::shell) fn command(&self, program: &str) -> Command {
+        match self.wrapper.split_first() {
+            None => Command::new(program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        }
+    }
+
+    /// Has the child enforce it, with its limits, in the cgroup behind `entrance`; `channel` stays open.
+    pub(in crate::tools::shell) fn enforce_in(
+        &self,
+        command: &mut Command,
+        limits: Vec<Rlimit>,
+        entrance: Option<RawFd>,
+        channel: Option<RawFd>,
+    ) {
+        let held = Arc::clone(&self.held);
+        let parent = nix::unistd::getpid();
+        #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
+        // SAFETY: between fork and exec only async-signal-safe calls are made (setsid, open, write,
+        // setrlimit, close_range, fcntl, prctl, capset, landlock_restrict_self, seccomp), nothing is
+        // allocated and no lock is taken. The descriptors are open in the child: they are copies of
+        // ours, which outlive `spawn`.
+        unsafe {
+            command.pre_exec(move || {
+                // Until it is another program it holds all that we have open, our socket among it: it
+                // must not outlive us so. The thread that forked waits for it meanwhile, prctl(2).
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if nix::unistd::getppid() != parent {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                // Its own session: no terminal can be opened, and the group can be killed whole.
+                nix::unistd::setsid()?;
+                if let Some(entrance) = entrance {
+                    // Before there is anything that could start processes. Where it fails, the tree
+                    // is found by its other signs.
+                    let _ = libc::write(entrance, c"0".as_ptr().cast(), 1);
+                }
+                prefer_for_oom();
+                for (resource, soft, hard) in &limits {
+                    setrlimit(*resource, *soft, *hard)?;
+                }
+                // Whatever the daemon itself was started with, or opened carelessly, ends here. On
+                // kernels without this call only what is already marked is closed.
+                let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+                for number in channel.into_iter().chain(held.filter_fd.as_ref().map(|fd| fd.as_raw_fd())) {
+                    if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
+                        return Err(io::Error::last_os_error());
+                    }
+                }
+                libc::prctl(libc::PR_SET_PDEATHSIG, 0);
+                held.enforce()
+            });
+        }
+    }
+}
+
+/// Where temporary files go; and what is cached, if the usual place cannot be written.
+fn variables(temp: &Path, choice: Choice) -> Vec<(&'static str, PathBuf)> {
+    let mut list = vec![("TMPDIR", temp.to_owned())];
+    if !choice.network {
+        list.push(("XDG_CACHE_HOME", temp.join("cache")));
+    }
+    list
+}
+
+/// Rather this than the daemon when the machine is out of memory; best effort.
+fn prefer_for_oom() {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: plain system calls on a constant path and on the descriptor that comes of it.
+    unsafe {
+        let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if file >= 0 {
+            let _ = libc::write(file, OOM_SCORE.as_ptr().cast(), OOM_SCORE.len());
+            let _ = libc::close(file);
+        }
+    }
+}
+
+impl Held {
+    /// After the fork: nothing here may allocate or take a lock.
+    fn enforce(&self) -> io::Result<()> {
+        fn done(result: libc::c_long) -> io::Result<()> {
+            if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        }
+        if self.new_privileges {
+            return Ok(());
+        }
+        #[expect(unsafe_code, reason = "the libraries that wrap these calls allocate")]
+        // SAFETY: all arguments are numbers, or pointers to values that live until the call returns.
+        unsafe {
+            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            if self.filter.is_some() {
+                drop_capabilities()?;
+            }
+            if let Some(rules) = &self.rules {
+                done(libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0))?;
+            }
+            if let Some(filter) = &self.filter {
+                let program = libc::sock_fprog {
+                    len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+                    filter: filter.as_ptr().cast_mut().cast(),
+                };
+                done(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Root without most of what makes it root. Others have nothing to lose.
+#[expect(unsafe_code, reason = "no library for these calls here")]
+fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    // capget(2): version 3 has two of the data, the lower half first.
+    let mut header = Header { version: 0x2008_0522, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: the kernel reads and writes one header and two data, which is what version 3 says.
+    unsafe {
+        for capability in (0..=LAST_CAPABILITY).filter(|capability| KEPT >> capability & 1 == 0) {
+            // Numbers beyond the kernel's and the lack of the right to do it are no failures: what
+            // counts is below.
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+        }
+        if libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for (half, data) in data.iter_mut().enumerate() {
+            let kept = (KEPT >> (32 * half)) as u32;
+            data.effective &= kept;
+            data.permitted &= kept;
+            data.inheritable = 0;
+        }
+        if libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor from which these few bytes can be read once.
+fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    // Far less than a pipe holds.
+    File::from(write).write_all(bytes)?;
+    raise(&read)
+}
+
+/// A copy of a descriptor with a high number, closed on exec.
+pub(in crate::tools::shell) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
+    // Where so few descriptors are allowed, any number will do.
+    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOWEST_INHERITED))
+        .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(LOW_INHERITED)))?;
+    #[expect(unsafe_code, reason = "fcntl gives a bare number")]
+    // SAFETY: the call succeeded, so the number is a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}

@@ -1,0 +1,254 @@
+//! What a call may write, what it may only read within that, and what it does not see. The same for
+//! every level; how much of it a level can hold is the level's matter.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::temp;
+use crate::tools::context::Context;
+
+/// Secrets below the home folder that no command needs to read.
+const SECRETS: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".password-store",
+    ".docker",
+    ".secrets",
+    ".gcloud",
+    ".terraform.d",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/op",
+    ".config/rclone",
+    ".config/git/credentials",
+    ".netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".vault-token",
+    ".boto",
+    ".s3cfg",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".psql_history",
+    ".mysql_history",
+    ".node_repl_history",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".local/share/keyrings",
+];
+
+/// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
+const OF_THE_MACHINE: &[&str] = &[
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/run/user",
+    "/run/dbus",
+    "/run/docker.sock",
+    "/run/docker",
+    "/run/containerd",
+    "/run/podman",
+    "/run/crio",
+    "/run/libvirt",
+    "/run/snapd.socket",
+    "/run/systemd/private",
+    "/run/tmux",
+    "/run/screen",
+];
+
+/// What package managers keep below the home folder, writable for commands that reach the network:
+/// without it nothing can be installed. What is put there is used by other projects, too.
+const CACHES: &[&str] = &[
+    ".cache",
+    ".cargo/registry",
+    ".cargo/git",
+    ".npm",
+    ".bun/install/cache",
+    ".local/share/pnpm",
+    ".yarn/berry",
+    "go/pkg",
+    ".gradle/caches",
+    ".m2/repository",
+    ".nuget/packages",
+];
+
+/// Where a command may do what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::tools::shell) struct Layout {
+    /// Existing files and folders that it may change.
+    pub(super) writable: Vec<PathBuf>,
+    /// Within these it may change only what `writable` names below them; they exist.
+    pub(super) guarded: Vec<PathBuf>,
+    /// Folders that may be changed and not be moved away, since they hold guarded ones.
+    pub(super) pinned: Vec<PathBuf>,
+    /// What would be guarded and does not exist.
+    pub(super) absent: Vec<PathBuf>,
+    /// Existing files and folders that it does not see.
+    pub(super) hidden: Vec<PathBuf>,
+    /// Its folder for temporary files.
+    pub(super) temp: PathBuf,
+    /// `HOME`, which is to be seen wherever it is.
+    pub(super) home: PathBuf,
+}
+
+impl Layout {
+    /// Looks at what there is, and makes the folder for temporary files. Waits for the disk.
+    ///
+    /// # Errors
+    /// That folder cannot be made, or is not ours alone.
+    pub(in crate::tools::shell) fn of(context: &Context, network: bool) -> std::io::Result<Self> {
+        let settings = &context.settings.sandbox;
+        let (workspace, home) = (&context.scene.workspace, &context.places.home);
+        let mut layout = Self {
+            temp: temp::folder_of(&settings.temp, context.scene.session_id)?,
+            home: home.clone(),
+            ..Self::default()
+        };
+        layout.writable.push(workspace.clone());
+        layout.writable.extend(settings.writable.iter().filter_map(|path| path.canonicalize().ok()));
+        let asked = layout.writable.clone();
+        if network {
+            layout.writable.extend(below(home, CACHES));
+        }
+        let secrets = below(home, SECRETS).chain(OF_THE_MACHINE.iter().map(PathBuf::from));
+        // Whoever lists a secret as writable means it.
+        let secrets = secrets.filter(|path| !asked.contains(path));
+        layout.hidden =
+            settings.hidden.iter().cloned().chain(secrets).filter(|path| is_there(path)).collect();
+        layout.hidden.sort();
+        layout.hidden.dedup();
+        layout.guard(workspace);
+        Ok(layout)
+    }
+
+    /// Protects what in a workspace is obeyed outside of the sandbox (P4).
+    fn guard(&mut self, workspace: &Path) {
+        self.guard_one(workspace.join(".agentd"));
+        let git = workspace.join(".git");
+        if git.is_dir() && !git.is_symlink() {
+            self.guard_git(&git);
+            self.pinned.push(git);
+        } else {
+            if let Some(real) = work_tree(&git) {
+                self.guard_git(&real.common);
+                self.writable.push(real.common);
+                self.writable.push(real.own);
+            }
+            self.guard_one(git);
+        }
+    }
+
+    fn guard_git(&mut self, git: &Path) {
+        for name in ["config", "hooks"] {
+            self.guard_one(git.join(name));
+        }
+        let worktree = git.join("config.worktree");
+        if is_there(&worktree) {
+            self.guard_one(worktree);
+        }
+        // The folders of submodules have the same two.
+        for module in fs::read_dir(git.join("modules")).into_iter().flatten().flatten() {
+            let module = module.path();
+            if module.join("HEAD").is_file() {
+                self.guard_one(module.join("config"));
+                self.guard_one(module.join("hooks"));
+                self.pinned.push(module);
+            }
+        }
+    }
+
+    fn guard_one(&mut self, path: PathBuf) {
+        match fs::symlink_metadata(&path) {
+            // Nothing can be put over a link, and what it leads to is judged where that is.
+            Ok(meta) if meta.is_symlink() => {}
+            Ok(_) => self.guarded.push(path),
+            Err(_) => self.absent.push(path),
+        }
+    }
+}
+
+fn below<'a>(home: &'a Path, names: &'a [&str]) -> impl Iterator<Item = PathBuf> + 'a {
+    // Not through links: what they lead to is elsewhere.
+    names
+        .iter()
+        .map(|name| home.join(name))
+        .filter(|path| path.canonicalize().is_ok_and(|real| real == *path))
+}
+
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
+}
+
+/// The folders of git behind a work tree that was made by `git worktree`.
+struct WorkTree {
+    common: PathBuf,
+    own: PathBuf,
+}
+
+/// Where the `.git` of a work tree leads, if what is there names this work tree, too: a file in the
+/// workspace alone opens no folder elsewhere (gitrepository-layout(5)).
+fn work_tree(git: &Path) -> Option<WorkTree> {
+    let line = |path: &Path| Some(fs::read_to_string(path).ok()?.trim_end().to_owned());
+    let own = PathBuf::from(line(git)?.strip_prefix("gitdir: ")?).canonicalize().ok()?;
+    let is_mutual = Path::new(&line(&own.join("gitdir"))?).canonicalize().ok()? == git.canonicalize().ok()?;
+    let common = own.join(line(&own.join("commondir"))?).canonicalize().ok()?;
+    let is_inside = own.parent() == Some(common.join("worktrees").as_path()) && common.join("HEAD").is_file();
+    (is_mutual && is_inside).then_some(WorkTree { common, own })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_work_tree_opens_the_folder_that_names_it_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let own = root.join("main/.git/worktrees/w");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir(root.join("w")).unwrap();
+        fs::write(root.join("main/.git/HEAD"), "x").unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        fs::write(own.join("gitdir"), format!("{}\n", root.join("w/.git").display())).unwrap();
+        fs::write(root.join("w/.git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let found = work_tree(&root.join("w/.git")).unwrap();
+        assert_eq!((found.common, found.own), (root.join("main/.git"), own.clone()));
+
+        fs::write(own.join("gitdir"), format!("{}\n", root.join("other/.git").display())).unwrap();
+        assert!(work_tree(&root.join("w/.git")).is_none());
+    }
+
+    #[test]
+    fn what_is_obeyed_is_guarded_also_where_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let ws = dir.path().canonicalize().unwrap();
+        let mut layout = Layout::default();
+        layout.guard(&ws);
+        assert_eq!(
+            (layout.absent.clone(), layout.guarded.len()),
+            (vec![ws.join(".agentd"), ws.join(".git")], 0)
+        );
+
+        fs::create_dir_all(ws.join(".git/modules/sub")).unwrap();
+        fs::write(ws.join(".git/config"), "").unwrap();
+        fs::write(ws.join(".git/modules/sub/HEAD"), "").unwrap();
+        fs::create_dir(ws.join(".agentd")).unwrap();
+        let mut layout = Layout::default();
+        layout.guard(&ws);
+        assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
+        let sub = ws.join(".git/modules/sub");
+        assert_eq!(layout.absent, [ws.join(".git/hooks"), sub.join("config"), sub.join("hooks")]);
+        assert_eq!(layout.pinned, [sub, ws.join(".git")]);
+    }
+}

@@ -1,0 +1,222 @@
+//! The levels, and which one a call gets.
+
+use std::path::PathBuf;
+
+use super::probe::Available;
+use crate::tools::refusal::Refusal;
+use crate::types::tool::Confinement;
+
+/// How strongly commands are held; the order is that of strength.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::tools) enum Level {
+    /// Not at all.
+    Off,
+    /// By limits of resources.
+    Rlimits,
+    /// Landlock, seccomp and rlimits.
+    Landlock,
+    /// Namespaces by bubblewrap, seccomp and rlimits.
+    Bubblewrap,
+}
+
+/// `[sandbox] level`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LevelSetting {
+    /// In attended sessions Landlock, in others bubblewrap; else what comes next.
+    #[default]
+    Auto,
+    /// This or nothing.
+    Bubblewrap,
+    /// This or nothing.
+    Landlock,
+    /// Limits of resources alone.
+    Rlimits,
+    /// Nothing.
+    Off,
+}
+
+impl LevelSetting {
+    /// As it stands in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            LevelSetting::Auto => "auto",
+            LevelSetting::Bubblewrap => "bubblewrap",
+            LevelSetting::Landlock => "landlock",
+            LevelSetting::Rlimits => "rlimits",
+            LevelSetting::Off => "off",
+        }
+    }
+}
+
+/// `[sandbox] network`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkSetting {
+    /// In attended sessions, not in others.
+    #[default]
+    Auto,
+    /// Commands reach it.
+    On,
+    /// They do not.
+    Off,
+}
+
+/// How commands are to be held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// How strongly.
+    pub level: LevelSetting,
+    /// Whether they reach the network.
+    pub network: NetworkSetting,
+    /// Files and folders beyond the workspace that they may write, absolute.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that they do not see: the daemon's own, and those of keys.
+    pub hidden: Vec<PathBuf>,
+    /// The folder in which sessions get folders for temporary files. It is made when it is needed.
+    pub temp: PathBuf,
+}
+
+/// What a call gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tools) struct Choice {
+    pub(in crate::tools) level: Level,
+    pub(in crate::tools) network: bool,
+}
+
+impl Level {
+    /// Its number, and what holds.
+    pub(super) const fn words(self) -> (u8, &'static str) {
+        match self {
+            Level::Bubblewrap => (3, "bubblewrap, seccomp, rlimits"),
+            Level::Landlock => (2, "landlock, seccomp, rlimits"),
+            Level::Rlimits => (1, "rlimits"),
+            Level::Off => (0, "off"),
+        }
+    }
+}
+
+impl Choice {
+    /// What holds, in words.
+    pub(in crate::tools) fn words(self) -> &'static str {
+        self.level.words().1
+    }
+
+    /// For the record.
+    pub(in crate::tools) fn told(self) -> Confinement {
+        Confinement { level: self.level.words().0, network: self.network }
+    }
+}
+
+impl SandboxSettings {
+    /// What a command of such a session gets.
+    ///
+    /// # Errors
+    /// What is asked for cannot be had here: nothing may run then.
+    pub(in crate::tools) fn choose(&self, unattended: bool, here: &Available) -> Result<Choice, Refusal> {
+        let level = match self.level {
+            LevelSetting::Off => Level::Off,
+            LevelSetting::Rlimits => Level::Rlimits,
+            LevelSetting::Landlock => {
+                here.landlock().map(|()| Level::Landlock).map_err(|why| self.missing(why))?
+            }
+            LevelSetting::Bubblewrap => {
+                here.bubblewrap().map(|()| Level::Bubblewrap).map_err(|why| self.missing(why))?
+            }
+            LevelSetting::Auto => match (unattended, here.bubblewrap(), here.landlock()) {
+                (true, Ok(()), _) | (false, Ok(()), Err(_)) => Level::Bubblewrap,
+                (_, _, Ok(())) => Level::Landlock,
+                (false, Err(_), Err(_)) => Level::Rlimits,
+                (true, Err(bubblewrap), Err(landlock)) => {
+                    return Err(no_sandbox(format!(
+                        "a session that nobody attends runs commands only in a sandbox, and there is none here \
+                         (bubblewrap: {bubblewrap}; Landlock: {landlock}): install bubblewrap, or set [sandbox] \
+                         level to \"rlimits\" or \"off\" if you mean it"
+                    )));
+                }
+            },
+        };
+        let network = match self.network {
+            NetworkSetting::On => true,
+            NetworkSetting::Off if level < Level::Landlock => {
+                return Err(no_sandbox(format!(
+                    "[sandbox] network = \"off\" cannot be held at level {} ({}): nothing is run",
+                    level.words().0,
+                    level.words().1
+                )));
+            }
+            NetworkSetting::Off => false,
+            // Who has chosen a level that cannot hold it has chosen that.
+            NetworkSetting::Auto => !unattended || level < Level::Landlock,
+        };
+        Ok(Choice { level, network })
+    }
+
+    /// Whether commands of attended sessions could run at all.
+    ///
+    /// # Errors
+    /// They could not: why, for people.
+    pub fn check(&self, here: &Available) -> Result<(), String> {
+        self.choose(false, here).map(|_| ()).map_err(|refusal| refusal.text)
+    }
+
+    /// The lowest level that any session's commands get; 0 as well if none can run.
+    #[must_use]
+    pub fn least_level(&self, here: &Available) -> u8 {
+        let levels = [false, true].map(|unattended| self.choose(unattended, here));
+        levels.iter().flatten().map(|choice| choice.told().level).min().unwrap_or(0)
+    }
+
+    fn missing(&self, why: &str) -> Refusal {
+        let name = self.level.name();
+        no_sandbox(format!("[sandbox] level = {name:?} does not work here: {why}; nothing is run without it"))
+    }
+}
+
+fn no_sandbox(text: String) -> Refusal {
+    Refusal::new("sandbox_unavailable", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use LevelSetting as L;
+    use NetworkSetting as N;
+
+    fn check(level: L, network: N, unattended: bool, works: (bool, bool), expected: Option<(Level, bool)>) {
+        let settings = SandboxSettings { level, network, ..SandboxSettings::default() };
+        let here = Available::pretend(works.0, works.1);
+        let chosen = settings.choose(unattended, &here).map(|choice| (choice.level, choice.network));
+        let asked = (level, network, unattended, works);
+        match (&chosen, expected) {
+            (Ok(chosen), Some(expected)) => assert_eq!(*chosen, expected, "{asked:?}"),
+            (Err(refusal), None) => assert_eq!(refusal.code, "sandbox_unavailable", "{asked:?}"),
+            _ => panic!("{asked:?} gave {chosen:?}"),
+        }
+    }
+
+    #[test]
+    fn the_strongest_that_fits_is_taken_and_nothing_runs_below_what_is_asked() {
+        let (all, none, landlock, bubble) = ((true, true), (false, false), (false, true), (true, false));
+        for (level, network, unattended, works, expected) in [
+            (L::Auto, N::Auto, false, all, Some((Level::Landlock, true))),
+            (L::Auto, N::Auto, true, all, Some((Level::Bubblewrap, false))),
+            (L::Auto, N::Auto, true, landlock, Some((Level::Landlock, false))),
+            (L::Auto, N::Auto, false, bubble, Some((Level::Bubblewrap, true))),
+            (L::Auto, N::Auto, false, none, Some((Level::Rlimits, true))),
+            (L::Auto, N::Auto, true, none, None),
+            (L::Auto, N::On, true, all, Some((Level::Bubblewrap, true))),
+            (L::Auto, N::Off, false, all, Some((Level::Landlock, false))),
+            (L::Auto, N::Off, false, none, None),
+            (L::Bubblewrap, N::Auto, false, all, Some((Level::Bubblewrap, true))),
+            (L::Bubblewrap, N::Auto, false, landlock, None),
+            (L::Landlock, N::Auto, true, all, Some((Level::Landlock, false))),
+            (L::Landlock, N::Auto, false, bubble, None),
+            (L::Rlimits, N::Auto, true, none, Some((Level::Rlimits, true))),
+            (L::Rlimits, N::Off, false, all, None),
+            (L::Off, N::Auto, true, all, Some((Level::Off, true))),
+            (L::Off, N::Off, true, all, None),
+        ] {
+            check(level, network, unattended, works, expected);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What holds a command (S25): bubblewrap and seccomp (level 3), Landlock, seccomp and rlimits
+//! (level 2), rlimits alone (level 1).
+//!
+//! - `level`: the levels, the settings, and which level a call gets.
+//! - `probe`: what works on this machine, found out by trying it.
+//! - `layout`: what a call may write, what it may not, what it does not see.
+//! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
+//! - `confine`: all of it made before a fork, and enforced after it.
+//! - `place`: stand-ins for protected places that do not exist; `temp`: the folders of sessions.
+//! - `blocked`: whether a failure looks like the sandbox's doing.
+
+mod blocked;
+mod bubble;
+mod confine;
+mod filter;
+mod layout;
+mod level;
+mod place;
+mod probe;
+mod rules;
+mod temp;
+
+pub(super) use blocked::{Blocked, suspect};
+pub(super) use confine::{Confined, raise};
+pub(super) use layout::Layout;
+pub(super) use level::{Choice, Level};
+pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
+pub use probe::Available;

@@ -1,0 +1,120 @@
+//! A layout as rules of Landlock (<https://docs.kernel.org/userspace-api/landlock.html>).
+//!
+//! Landlock gives rights on a folder with all below it and cannot take them away further down. So a
+//! folder that holds something hidden gets no right itself; each of its entries does, but for those. What
+//! is guarded within a writable folder cannot be held at all: names are made with a right on the
+//! folder above. All folders may be listed, also hidden ones.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, Scope,
+};
+use nix::libc;
+
+use super::layout::Layout;
+
+/// The newest we know; what a kernel lacks of it is left out.
+const NEWEST: ABI = ABI::V9;
+
+/// Devices that every program may use; `shm` is memory that processes share.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"];
+
+/// Rules that hold a layout. Reads the folders above what is hidden.
+pub(super) fn of(layout: &Layout, network: bool) -> io::Result<OwnedFd> {
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
+    if !network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(io::Error::other)?;
+    }
+    let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
+    let mut rules =
+        Rules { ruleset: Some(ruleset.create().map_err(io::Error::other)?), hidden: &layout.hidden };
+
+    rules.add(Path::new("/"), AccessFs::ReadDir.into())?;
+    for entry in fs::read_dir("/")?.flatten() {
+        // Raw devices hold everything that is hidden elsewhere.
+        if entry.file_name() != "dev" {
+            rules.grant(&entry.path(), reading())?;
+        }
+    }
+    for device in DEVICES {
+        let device = Path::new("/dev").join(device);
+        rules.grant(&device, reading() | writing() | AccessFs::IoctlDev)?;
+    }
+    for folder in layout.writable.iter().chain([&layout.temp]) {
+        rules.grant(folder, reading() | writing())?;
+    }
+    rules.finish()
+}
+
+/// Rules that only keep a process from signalling and reaching what is outside by other ways than
+/// files. `None` where the kernel knows none.
+pub(super) fn of_scope(abi: u32) -> io::Result<Option<OwnedFd>> {
+    if abi < 6 {
+        return Ok(None);
+    }
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
+    Ok(ruleset.create().map_err(io::Error::other)?.into())
+}
+
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST) | AccessFs::ResolveUnix
+}
+
+/// Everything but making devices.
+fn writing() -> BitFlags<AccessFs> {
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    AccessFs::from_write(NEWEST) & !devices
+}
+
+struct Rules<'a> {
+    /// `None` after a failure.
+    ruleset: Option<RulesetCreated>,
+    hidden: &'a [PathBuf],
+}
+
+impl Rules<'_> {
+    /// Rights on a path and all below it, but for what is hidden.
+    fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<()> {
+        if self.hidden.iter().any(|hidden| hidden == path) {
+            return Ok(());
+        }
+        if !self.hidden.iter().any(|hidden| hidden.starts_with(path)) {
+            return self.add(path, access);
+        }
+        let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
+        for entry in entries.flatten() {
+            self.grant(&entry.path(), access)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<()> {
+        // A link is not followed: what it leads to has its rights where it is.
+        let opened = fs::File::options()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(path);
+        let Ok(object) = opened else { return Ok(()) };
+        let kind = object.metadata()?.file_type();
+        if kind.is_symlink() {
+            return Ok(());
+        }
+        let access = if kind.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+        let Some(ruleset) = self.ruleset.take() else { return Ok(()) };
+        self.ruleset = Some(ruleset.add_rule(PathBeneath::new(object, access)).map_err(io::Error::other)?);
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<OwnedFd> {
+        let fd: Option<OwnedFd> = self.ruleset.and_then(Into::into);
+        fd.ok_or_else(|| io::Error::other("this kernel has no Landlock"))
+    }
+}

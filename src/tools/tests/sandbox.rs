@@ -1,0 +1,259 @@
+//! Commands in each level of the sandbox, from the inside: what they cannot do, and what they still can.
+
+use std::fs;
+
+use super::*;
+use crate::tools::shell::{Available, LevelSetting, NetworkSetting};
+
+/// A room whose commands are held so; `None`, with a word about it, where that does not work here.
+async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
+    let here = Available::here().await;
+    let works = match level {
+        LevelSetting::Landlock => here.landlock(),
+        LevelSetting::Bubblewrap => here.bubblewrap(),
+        _ => Ok(()),
+    };
+    if let Err(why) = works {
+        eprintln!("SKIPPED: {} does not work here: {why}", level.name());
+        return None;
+    }
+    // Not where temporary files are: inside there is another folder in that place.
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut room = Room::within(dir, |settings| {
+        let root = settings.home.parent().unwrap().to_owned();
+        settings.sandbox.level = level;
+        settings.sandbox.network = network;
+        settings.sandbox.hidden = vec![root.join("data")];
+        settings.sandbox.temp = root.join("temp");
+    });
+    fs::create_dir(room.root.join("home/.ssh")).unwrap();
+    fs::write(room.root.join("home/.ssh/id"), "secret").unwrap();
+    fs::write(room.root.join("home/notes"), "to be read").unwrap();
+    fs::write(room.root.join("data/db"), "secret").unwrap();
+    git(&mut room);
+    Some(room)
+}
+
+/// A repository with a hook and a configuration.
+fn git(room: &mut Room) {
+    room.put(".git/HEAD", "ref: refs/heads/main\n");
+    room.put(".git/config", "[core]\n\trepositoryformatversion = 0\n");
+    room.put(".git/hooks/pre-commit.sample", "#!/bin/sh\n");
+    for folder in ["objects", "refs/heads"] {
+        fs::create_dir_all(room.path(".git").join(folder)).unwrap();
+    }
+}
+
+fn bash(command: &str) -> Value {
+    json!({"command": command})
+}
+
+const BOTH: [LevelSetting; 2] = [LevelSetting::Landlock, LevelSetting::Bubblewrap];
+
+#[tokio::test]
+async fn what_is_outside_cannot_be_written_nor_secrets_read() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        let root = room.root.display().to_string();
+        fs::write(room.root.join("mine"), "mine").unwrap();
+        for command in [
+            "echo x > {R}/made",
+            "echo x > {R}/home/.bashrc",
+            "echo x >> /etc/made-by-a-test",
+            "echo x > {R}/mine",
+            ": > {R}/mine",
+            "truncate -s 0 {R}/mine",
+            "mkdir {R}/folder",
+            "ln -s /x {R}/link",
+            "mv {R}/mine {R}/ws/",
+            "ln {R}/mine hard && echo x >> hard",
+            "rm {R}/mine",
+            "cat {R}/home/.ssh/id",
+            "cat {R}/data/db",
+            "ln -s {R}/data/db link2 && cat link2",
+            "cat /proc/self/root{R}/data/db",
+            "cat /etc/shadow | grep -q .",
+            "mknod disk b 8 0 || mknod {R}/ws/zero c 1 5",
+            "head -c 1 /dev/vda || head -c 1 /dev/sda || head -c 1 /dev/mem",
+            "mount -t tmpfs x {R}/ws",
+            "unshare -U true || unshare -m true || unshare -n true",
+            "chroot . true",
+            "cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern",
+        ] {
+            let command = command.replace("{R}", &root);
+            let outcome = room.run("Bash", bash(&command)).await;
+            failed(&outcome, "exit_code");
+            let told = outcome.detail.unwrap()["sandbox"].clone();
+            assert_eq!(told["level"], if level == LevelSetting::Landlock { 2 } else { 3 }, "{command}");
+        }
+        assert_eq!(fs::read(room.root.join("mine")).unwrap(), b"mine");
+        assert_eq!(fs::read(room.root.join("home/.ssh/id")).unwrap(), b"secret");
+        for name in ["made", "home/.bashrc", "folder", "link"] {
+            assert!(fs::symlink_metadata(room.root.join(name)).is_err(), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn ordinary_work_goes_on_inside() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        for command in [
+            "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && ln a/d a/e && rm -r a",
+            "f=$(mktemp) && echo hi > $f && cat $f && rm $f",
+            "cat ~/notes /etc/passwd /proc/self/status > /dev/null",
+            "echo x | tee /dev/null /dev/stderr > /dev/stdout",
+            "cat <<< here <(echo there) > /dev/null",
+            "exec 3<> /dev/null; head -c 4 /dev/urandom > r; echo > /dev/full && exit 1; rm r",
+            "sleep 0 & wait; (trap : TERM; kill -TERM $BASHPID); kill -0 $$",
+            "touch x; chmod 755 x; rm x; ps > /dev/null || true",
+            "python3 -c 'import multiprocessing as m; m.Lock(); import socket; socket.socketpair()' 2>/dev/null \
+             || ! command -v python3",
+        ] {
+            let outcome = room.run("Bash", bash(command)).await;
+            assert_eq!(outcome.status, ToolStatus::Completed, "{level:?} {command}: {outcome:?}");
+        }
+        // What is left there is there for the next command.
+        completed(&room.run("Bash", bash("echo kept > $TMPDIR/left")).await);
+        assert_eq!(completed(&room.run("Bash", bash("cat $TMPDIR/left; mkdir sub; cd sub")).await), "kept\n");
+        assert_eq!(room.scene.cwd, room.path("sub"));
+        completed(&room.run("Bash", bash("cd ..; rmdir sub")).await);
+        failed(&room.run("Bash", bash("exit 3")).await, "exit_code");
+        let killed = room.run("Bash", bash("kill -9 $$")).await;
+        assert_eq!(killed.detail.unwrap()["exit_code"], 137);
+        let quiet = fs::read_dir(&room.scene.workspace).unwrap().count();
+        assert_eq!(quiet, 1, "only .git is left: {level:?}");
+    }
+}
+
+#[tokio::test]
+async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
+    let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::Off).await else { return };
+    let commit = "git -c user.name=a -c user.email=a@b commit -q";
+    let work = format!("echo 1 > f && git add f && {commit} -m one && git branch other && git log --oneline");
+    let outcome = room.run("Bash", bash(&work)).await;
+    assert!(completed(&outcome).contains("one"), "{outcome:?}");
+    for command in [
+        "echo x > .git/hooks/pre-commit",
+        "git config a.b c",
+        "mv .git gone",
+        "rm -rf .git/hooks",
+        "mv .git/hooks .git/old",
+        "mv .git/config .git/old && echo x > .git/config",
+        "mkdir .agentd",
+        "echo x > .agentd/config.toml",
+        "mv .agentd x",
+        "ln -sfn /tmp .agentd && test -L .agentd",
+        "rm -rf .git; test ! -e .git/config",
+    ] {
+        let outcome = room.run("Bash", bash(command)).await;
+        assert_eq!(outcome.status, ToolStatus::Failed, "{command}: {outcome:?}");
+    }
+    assert_eq!(room.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
+    assert!(!room.path(".agentd").exists(), "nothing is left of what stood in its place");
+
+    // A folder without a repository does not get one unseen.
+    fs::remove_dir_all(room.path(".git")).unwrap();
+    failed(&room.run("Bash", bash("git init -q . || exit 5")).await, "exit_code");
+    failed(
+        &room.run("Bash", bash("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")).await,
+        "exit_code",
+    );
+    assert!(!room.path(".git").exists());
+}
+
+#[tokio::test]
+async fn without_a_network_there_is_none_and_with_one_there_is() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let connect = format!("exec 3<> /dev/tcp/127.0.0.1/{}", server.local_addr().unwrap().port());
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        completed(&room.run("Bash", bash(&connect)).await);
+        let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
+        let outcome = room.run("Bash", bash(&connect)).await;
+        failed(&outcome, "exit_code");
+        let told = &outcome.detail.unwrap()["sandbox"];
+        assert_eq!(told["network"], false);
+    }
+}
+
+#[tokio::test]
+async fn processes_of_others_are_out_of_reach() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        let me = std::process::id();
+        let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = other.id();
+        for command in [
+            format!("kill -0 {pid}"),
+            format!("kill -KILL {pid}"),
+            format!("kill -0 {me}"),
+            format!("cat /proc/{pid}/environ | grep -q ."),
+            format!("ls /proc/{pid}/root/etc"),
+            format!("head -c 1 /proc/{me}/mem"),
+        ] {
+            let outcome = room.run("Bash", bash(&command)).await;
+            assert_eq!(outcome.status, ToolStatus::Failed, "{level:?} {command}: {outcome:?}");
+        }
+        assert!(other.try_wait().unwrap().is_none(), "it lives");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nothing_survives_its_call_however_it_hides() {
+    let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::On).await else { return };
+    // Its memory can be written from within, so the first process must be held like all others.
+    completed(&room.run("Bash", bash("grep -q '^Seccomp:.*2$' /proc/1/status")).await);
+    // Without parents, session, and the marks of its call.
+    let command = "env -i setsid bash -c 'trap : TERM HUP; (sleep 1000.25 & echo $! > there; wait) & disown' \
+                   >/dev/null 2>&1 </dev/null & while [ ! -s there ]; do :; done";
+    completed(&room.run("Bash", bash(command)).await);
+    let left = crate::proc::all().into_iter().filter(|process| {
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        line.windows(7).any(|part| part == b"1000.25") && !process.is_dead
+    });
+    assert_eq!(left.map(|process| process.pid).collect::<Vec<i32>>(), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn a_command_that_seems_to_be_stopped_by_the_sandbox_says_so() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        let outcome = room.run("Bash", bash("echo x > /etc/made-by-a-test")).await;
+        failed(&outcome, "exit_code");
+        assert!(outcome.output.contains("this was probably the sandbox"), "{}", outcome.output);
+        assert_eq!(outcome.detail.unwrap()["sandbox"]["blocked"], "files");
+        let outcome = room.run("Bash", bash("echo no; false")).await;
+        assert!(!outcome.output.contains("sandbox"), "{}", outcome.output);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_held_is_not_run() {
+    let mut room = Room::with(|settings| {
+        settings.sandbox.level = LevelSetting::Rlimits;
+        settings.sandbox.network = NetworkSetting::Off;
+    });
+    let refused = room.prepare("Bash", bash("touch made")).await.unwrap_err();
+    failed(&refused, "sandbox_unavailable");
+    // Judged as held, and then the settings change.
+    let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
+    let call = room.call("Bash", bash("touch made"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    assert_eq!(prepared.sandbox.unwrap().level, 2);
+    room.tools = Toolbox::new(Settings::new(room.root.join("home")));
+    failed(&room.run_prepared(&call, &prepared).await, "target_changed");
+    assert!(!room.path("made").exists());
+}
+
+#[tokio::test]
+async fn a_folder_for_temporary_files_that_is_not_ours_stops_the_command() {
+    let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::On).await else { return };
+    fs::create_dir(room.root.join("temp")).unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(room.root.join("temp"), fs::Permissions::from_mode(0o777)).unwrap();
+    failed(&room.run("Bash", bash("touch made")).await, "sandbox_failed");
+    assert!(!room.path("made").exists());
+}

@@ -1,0 +1,178 @@
+//! Blobs: content of a session that is too large for an event or for a model, kept beside the journal.
+//!
+//! - What is cut out of an event's wire form ([`super::wire`]) and what a tool's result leaves out for the
+//!   model ([`Blob`], `engine::result`) is named by its content, so the same text is stored once.
+//! - What a command said is spooled to a file while it runs ([`Content::File`]) and is named by its call.
+//! - An image or a document that a tool hands to the model is an [`Attachment`] of its result: the tool
+//!   puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
+//!   session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to
+//!   them (`Block::ToolResult`), and a model request brings them along (`ModelRequest::media`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::ids::BlobId;
+
+/// The media type of text.
+pub const TEXT: &str = "text/plain";
+/// The media type of a list or an object that was cut out of an event.
+pub const JSON: &str = "application/json";
+
+/// One blob on its way into the store.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// Its id.
+    pub blob_id: BlobId,
+    /// What it is, for example `text/plain` (then it is UTF-8, but for what a command said) or
+    /// `image/png`.
+    pub media_type: String,
+    /// Where it is.
+    pub content: Content,
+}
+
+/// Where a blob's content is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Here.
+    Bytes(Arc<[u8]>),
+    /// In a file of the folder for blobs that has the blob's id as its name.
+    File {
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+impl Blob {
+    /// A blob of bytes, named by them.
+    #[must_use]
+    pub fn new(media_type: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let (media_type, bytes) = (media_type.into(), bytes.into());
+        Self { blob_id: BlobId::of(&media_type, &bytes), media_type, content: Content::Bytes(bytes) }
+    }
+
+    /// A blob of text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self::new(TEXT, text.as_bytes())
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match &self.content {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::File { bytes } => *bytes,
+        }
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {} bytes)", self.blob_id, self.media_type, self.len())
+    }
+}
+
+impl BlobId {
+    /// The id of a content: a digest of it (RFC 9562, version 8).
+    #[must_use]
+    pub fn of(media_type: &str, bytes: &[u8]) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(media_type);
+        digest.update([0]);
+        digest.update(bytes);
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest.finalize()[..16]);
+        Self::from_uuid(uuid::Builder::from_custom_bytes(id).into_uuid())
+    }
+
+    /// The id of what a call said.
+    #[must_use]
+    pub fn of_call(call_id: super::ids::CallId) -> Self {
+        let text = call_id.to_string();
+        let digits = text.trim_start_matches("call_");
+        // An id prints its own UUID.
+        Self::from_uuid(Uuid::try_parse(digits).unwrap_or_default())
+    }
+}
+
+/// A place of an event or an item that shows only the beginning of what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cut {
+    /// The place, as a JSON pointer (RFC 6901) into the object that has this list. A text is cut at
+    /// its end; a list or an object has fewer entries.
+    pub at: String,
+    /// The whole, to be read with `session.blob`.
+    pub blob_id: BlobId,
+    /// Length of the whole.
+    pub bytes: u64,
+    /// `text/plain` for a text, `application/json` for a list or an object.
+    pub media_type: String,
+}
+
+/// A blob that is more than what an event shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlobRef {
+    /// To be read with `session.blob`, and by the model with Read.
+    pub blob_id: BlobId,
+    /// Its length.
+    pub bytes: u64,
+    /// What it is, for example `text/plain`.
+    pub media_type: String,
+}
+
+impl From<&Blob> for BlobRef {
+    fn from(blob: &Blob) -> Self {
+        Self { blob_id: blob.blob_id, bytes: blob.len(), media_type: blob.media_type.clone() }
+    }
+}
+
+/// What an attachment is for a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentKind {
+    /// A picture: PNG, JPEG, GIF or WebP.
+    Image,
+    /// A PDF.
+    Document,
+}
+
+/// A picture or a document that belongs to the result of a tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// What it is.
+    pub kind: AttachmentKind,
+    /// Its content.
+    #[serde(flatten)]
+    pub blob: BlobRef,
+    /// Its name for people and models, for example the file's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ids::{Mint, Seed};
+
+    #[test]
+    fn ids_tell_contents_and_calls_apart() {
+        let (one, same) = (Blob::text("a"), Blob::new(TEXT, *b"a"));
+        assert_eq!(one.blob_id, same.blob_id);
+        assert_ne!(one.blob_id, Blob::text("b").blob_id);
+        assert_ne!(one.blob_id, Blob::new(JSON, *b"a").blob_id);
+        let call = Mint::new(0, Seed(1)).call();
+        let of_call = BlobId::of_call(call).to_string();
+        assert_eq!(of_call.trim_start_matches("blob_"), call.to_string().trim_start_matches("call_"));
+    }
+}

@@ -1,0 +1,254 @@
+//! An event's wire form: at most 64 KiB. What is too large for that is cut and named as a blob (R9).
+//!
+//! The journal keeps the wire form and the blobs, and nothing twice: [`restore`] makes the whole event of
+//! them again. Cutting is a function of the event alone, and the whole is what it was, to the letter.
+//!
+//! Texts are cut at their end. Where there are too many small things, lists and objects lose their last
+//! entries; objects only where the model or a tool made them (`input`, `detail`), so that every cut event
+//! still has all the fields of its kind.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::blob::{self, Blob, Cut};
+use super::event::Envelope;
+use super::ids::BlobId;
+
+/// Bytes of an event on the wire, at most. The rest of the 64 KiB is for what it is wrapped in.
+pub const WIRE_BYTES: usize = 64 * 1024 - 512;
+/// Room that an entry of a list must get; else the list is cut.
+const ENTRY: usize = 1024;
+/// Fields of an object up to which it keeps all of them.
+const FIELDS: usize = 24;
+/// Levels below which no kind of event has fields of its own.
+const DEEP: usize = 8;
+/// Room of the kept part, and what a list or an object must get of it to be looked into: the first that
+/// comes to at most [`WIRE_BYTES`].
+const TRIES: [(usize, usize); 5] =
+    [(60 * 1024, 64), (48 * 1024, 512), (32 * 1024, 4096), (16 * 1024, 8192), (8 * 1024, 8192)];
+
+/// The wire form of an event, and what was cut out of it.
+#[must_use]
+pub fn wire(envelope: &Envelope) -> (String, Vec<Blob>) {
+    // Events are plain data with string keys: writing them to memory cannot fail.
+    let text = serde_json::to_string(envelope).unwrap_or_default();
+    if text.len() <= WIRE_BYTES {
+        return (text, Vec::new());
+    }
+    cut(&text).unwrap_or((text, Vec::new()))
+}
+
+/// Cuts an event that is given as a JSON text; `None` if it is none, or too full of small things to be
+/// cut (which no event is).
+#[must_use]
+pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
+    let whole: Value = serde_json::from_str(text).ok()?;
+    TRIES.iter().find_map(|&(room, least)| {
+        let mut knife = Knife { least, taken: Vec::new() };
+        let mut kept = knife.shrink(&whole, &mut String::new(), room, 0, false);
+        let mut blobs: Vec<Blob> = Vec::new();
+        let cuts: Vec<Cut> = knife
+            .taken
+            .into_iter()
+            .map(|(at, value)| {
+                let blob = match value {
+                    Value::String(text) => Blob::text(text),
+                    other => Blob::new(blob::JSON, other.to_string().into_bytes()),
+                };
+                let cut =
+                    Cut { at, blob_id: blob.blob_id, bytes: blob.len(), media_type: blob.media_type.clone() };
+                if blobs.iter().all(|known| known.blob_id != blob.blob_id) {
+                    blobs.push(blob);
+                }
+                cut
+            })
+            .collect();
+        kept.as_object_mut()?.insert("cut".into(), serde_json::to_value(cuts).ok()?);
+        let text = kept.to_string();
+        (text.len() <= WIRE_BYTES).then_some((text, blobs))
+    })
+}
+
+/// The ids of the blobs that a wire form refers to. Cheap if there are none.
+#[must_use]
+pub fn cuts(text: &str) -> Vec<Cut> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        #[serde(default)]
+        cut: Vec<Cut>,
+    }
+    // A key of a tool's arguments may be called so too; then there is nothing at the top.
+    if !text.contains(r#""cut":["#) {
+        return Vec::new();
+    }
+    serde_json::from_str::<Head>(text).map(|head| head.cut).unwrap_or_default()
+}
+
+/// The whole event again. `None` if it is no event, or a blob that it refers to is not there.
+#[must_use]
+pub fn restore(text: &str, blobs: &HashMap<BlobId, Vec<u8>>) -> Option<Envelope> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    let cuts: Vec<Cut> =
+        serde_json::from_value(value.as_object_mut()?.remove("cut").unwrap_or_default()).unwrap_or_default();
+    fill(&mut value, &cuts, |cut| blobs.get(&cut.blob_id).cloned())?;
+    serde_json::from_value(value).ok()
+}
+
+/// Puts what was cut out back into its places. `None` if something of it is not there.
+pub fn fill(value: &mut Value, cuts: &[Cut], mut whole: impl FnMut(&Cut) -> Option<Vec<u8>>) -> Option<()> {
+    for cut in cuts {
+        let bytes = whole(cut)?;
+        let content = match &*cut.media_type {
+            blob::JSON => serde_json::from_slice(&bytes).ok()?,
+            _ => Value::String(String::from_utf8(bytes).ok()?),
+        };
+        *value.pointer_mut(&cut.at)? = content;
+    }
+    Some(())
+}
+
+/// Cuts a tree of values to a size.
+struct Knife<'a> {
+    /// Room that a list or an object must get to be looked into.
+    least: usize,
+    /// Places that were cut, and what they hold.
+    taken: Vec<(String, &'a Value)>,
+}
+
+impl<'a> Knife<'a> {
+    /// `value` in about `room` bytes. `free`: whether objects may lose fields.
+    fn shrink(&mut self, value: &'a Value, at: &mut String, room: usize, depth: usize, free: bool) -> Value {
+        if weigh(value, room) <= room {
+            return value.clone();
+        }
+        let free = free || depth > DEEP;
+        match value {
+            Value::String(text) => {
+                self.taken.push((at.clone(), value));
+                Value::String(head(text, room).to_owned())
+            }
+            Value::Array(entries) if room >= self.least && entries.len() * ENTRY <= room => {
+                let weights = entries.iter().map(|entry| weigh(entry, room) + 1).collect();
+                let rooms = share(weights, room - 2);
+                let mut kept = Vec::with_capacity(entries.len());
+                for (number, (entry, room)) in entries.iter().zip(rooms).enumerate() {
+                    let here = at.len();
+                    at.push_str(&format!("/{number}"));
+                    kept.push(self.shrink(entry, at, room.saturating_sub(1), depth + 1, free));
+                    at.truncate(here);
+                }
+                Value::Array(kept)
+            }
+            Value::Array(entries) => {
+                self.taken.push((at.clone(), value));
+                let mut left = room.saturating_sub(2);
+                let fits = |entry: &&Value| take(&mut left, weigh(entry, room) + 1);
+                Value::Array(entries.iter().take_while(fits).cloned().collect())
+            }
+            Value::Object(fields)
+                if !free
+                    || room >= self.least
+                        && fields.len() <= FIELDS
+                        && fields.keys().all(|key| key.len() <= 256) =>
+            {
+                let names: usize = fields.keys().map(|key| escaped(key, usize::MAX) + 4).sum();
+                let weights = fields.values().map(|field| weigh(field, room)).collect();
+                let rooms = share(weights, room.saturating_sub(2 + names));
+                let mut kept = Map::new();
+                for ((key, field), room) in fields.iter().zip(rooms) {
+                    let here = at.len();
+                    at.push('/');
+                    at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                    let free = free || (matches!(&**key, "input" | "detail") && field.is_object());
+                    kept.insert(key.clone(), self.shrink(field, at, room, depth + 1, free));
+                    at.truncate(here);
+                }
+                Value::Object(kept)
+            }
+            Value::Object(fields) => {
+                self.taken.push((at.clone(), value));
+                let mut left = room.saturating_sub(2);
+                let fits = |(key, field): &(&String, &Value)| {
+                    take(&mut left, escaped(key, room) + 2 + weigh(field, room))
+                };
+                Value::Object(
+                    fields.iter().take_while(fits).map(|(key, field)| (key.clone(), field.clone())).collect(),
+                )
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Takes `bytes` from what is left, if they are there.
+fn take(left: &mut usize, bytes: usize) -> bool {
+    let fits = bytes <= *left;
+    *left -= if fits { bytes } else { 0 };
+    fits
+}
+
+/// Shares out room: the small ones get what they need, the others the same of what is left.
+fn share(weights: Vec<usize>, room: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by_key(|&at| weights[at]);
+    let mut rooms = vec![0; weights.len()];
+    let mut left = room;
+    for (done, &at) in order.iter().enumerate() {
+        rooms[at] = weights[at].min(left / (weights.len() - done));
+        left -= rooms[at];
+    }
+    rooms
+}
+
+/// Bytes of a value as JSON; some number above `most` if it is more than that.
+fn weigh(value: &Value, most: usize) -> usize {
+    match value {
+        Value::Null | Value::Bool(true) => 4,
+        Value::Bool(false) => 5,
+        Value::Number(number) => number.to_string().len(),
+        Value::String(text) => escaped(text, most),
+        Value::Array(entries) => {
+            let mut sum = 2;
+            for entry in entries {
+                if sum > most {
+                    break;
+                }
+                sum += weigh(entry, most) + 1;
+            }
+            sum
+        }
+        Value::Object(fields) => {
+            let mut sum = 2;
+            for (key, field) in fields {
+                if sum > most {
+                    break;
+                }
+                sum += escaped(key, most) + weigh(field, most) + 2;
+            }
+            sum
+        }
+    }
+}
+
+/// Bytes of a text as JSON; some number above `most` if it is more than that.
+fn escaped(text: &str, most: usize) -> usize {
+    if text.len() > most { text.len() + 2 } else { text.bytes().map(escape).sum::<usize>() + 2 }
+}
+
+/// Bytes of one byte in a JSON text.
+const fn escape(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..32 => 6,
+        _ => 1,
+    }
+}
+
+/// As much of the beginning of a text as needs at most `room` bytes as JSON.
+#[must_use]
+pub fn head(text: &str, room: usize) -> &str {
+    let mut left = room.saturating_sub(2);
+    let end = text.bytes().position(|byte| !take(&mut left, escape(byte))).unwrap_or(text.len());
+    &text[..text.floor_char_boundary(end)]
+}

@@ -1,0 +1,279 @@
+//! Contents that are too large for an event or for a model: cut on the wire, kept whole, read in parts
+//! (R9, Q14).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{bash, permanent};
+use crate::support::client::{Client, Session};
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+/// What a wire event may have.
+const WIRE: usize = 64 * 1024;
+
+/// A whole blob, in parts of this many bytes.
+async fn blob(client: &Client, session: &Session, blob_id: &Value, part: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let params =
+            json!({"session_id": session.id, "blob_id": blob_id, "offset": bytes.len(), "limit": part});
+        let reply = client.call("session.blob", params).await;
+        assert_eq!(reply["offset"], bytes.len());
+        let content = reply["content"].as_str().expect("a content");
+        let more = match reply["encoding"].as_str() {
+            Some("text") => content.as_bytes().to_vec(),
+            Some("base64") => STANDARD.decode(content).expect("base64"),
+            other => panic!("encoding {other:?}"),
+        };
+        assert!(!more.is_empty() && more.len() <= part, "{} bytes for {part}", more.len());
+        bytes.extend(more);
+        match reply["next_offset"].as_u64() {
+            Some(next) => assert_eq!(next, bytes.len() as u64),
+            None => {
+                assert_eq!(reply["bytes"], bytes.len());
+                return bytes;
+            }
+        }
+    }
+}
+
+/// An event or an item with everything that was cut out of it.
+pub(super) async fn whole(client: &Client, session: &Session, entry: &Value) -> Value {
+    let mut whole = entry.clone();
+    for cut in entry["cut"].as_array().into_iter().flatten() {
+        let bytes = blob(client, session, &cut["blob_id"], 1 << 20).await;
+        assert_eq!(cut["bytes"], bytes.len());
+        let text = String::from_utf8(bytes).expect("text");
+        let place = whole.pointer_mut(cut["at"].as_str().expect("a place")).expect("it is there");
+        *place = match cut["media_type"].as_str() {
+            Some("application/json") => serde_json::from_str(&text).expect("json"),
+            _ => {
+                let kept = place.as_str().expect("a text");
+                assert!(text.starts_with(kept) && kept.len() < text.len(), "it shows the beginning");
+                json!(text)
+            }
+        };
+    }
+    whole
+}
+
+fn book(megabytes: usize) -> Vec<String> {
+    (0..megabytes * 128).map(|n| format!("{n:07} ").repeat(1024)).collect()
+}
+
+#[tokio::test]
+async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\", \"Write\"]").start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    // Each of these takes two bytes in JSON.
+    let input = "\"é".repeat(1 << 20);
+    let many: Vec<Value> = (0..20_000).map(|n| json!({"n": n})).collect();
+    let arguments = json!({"file_path": "f", "content": "line\n".repeat(60_000), "odd": many});
+    house.models.push(
+        Step::calls([("Write", arguments.clone()), bash("for i in $(seq 3000); do echo \"line $i\"; done")])
+            .say("Now. "),
+    );
+    let answer = book(2).concat();
+    house.models.push(Step::pieces(book(2)));
+    session.submit(&input).await;
+    seen.turn_ends("success").await;
+
+    let events = seen.seen();
+    let mut cut = Vec::new();
+    for event in &events {
+        let bytes = event.to_string().len();
+        assert!(bytes <= WIRE, "{} has {bytes} bytes", event["type"]);
+        if event.get("cut").is_some() {
+            cut.push(event["type"].as_str().expect("a type").to_owned());
+        }
+    }
+    cut.sort();
+    cut.dedup();
+    for kind in ["message.completed", "tool.requested", "turn.completed"] {
+        assert!(cut.iter().any(|cut| *cut == kind), "{kind} was not cut: {cut:?}");
+    }
+    let of = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
+    let said = whole(&alice, &session, of("message.completed").next().expect("the input")).await;
+    assert!(said["item"]["text"] == input.as_str(), "the input is not what it was");
+    let asked = whole(&alice, &session, of("tool.requested").next().expect("the call")).await;
+    assert_eq!(asked["input"], arguments);
+    let ended = whole(&alice, &session, of("turn.completed").last().expect("the end")).await;
+    assert!(ended["result"]["text"] == answer.as_str(), "the answer is not what it was");
+    // One text is kept once.
+    let last = of("message.completed").last().expect("the answer");
+    let ids: Vec<&Value> = last["cut"].as_array().expect("cuts").iter().map(|cut| &cut["blob_id"]).collect();
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+
+    // The same in pages, of events and of items.
+    assert_eq!(permanent(session.events().await), permanent(events.clone()));
+    let items = session.items().await;
+    for item in &items {
+        let bytes = item.to_string().len();
+        assert!(bytes <= 2 * WIRE, "{} has {bytes} bytes", item["kind"]);
+    }
+    assert!(whole(&alice, &session, &items[0]).await["text"] == input.as_str());
+    let call = items.iter().find(|item| item["call"]["tool"] == "Write").expect("the call");
+    assert_eq!(whole(&alice, &session, call).await["call"]["input"], arguments);
+    assert!(whole(&alice, &session, items.last().expect("the answer")).await["text"] == answer.as_str());
+
+    // Any part, and no others' parts.
+    let id = &last["cut"][0]["blob_id"];
+    assert!(blob(&alice, &session, id, 77_777).await == answer.as_bytes());
+    let other = alice.create(&house).await;
+    let refusal = other.refused("blob", json!({"blob_id": id})).await;
+    assert_eq!(refusal.kind, "not_found", "{}", refusal.message);
+    let refusal = session.refused("blob", json!({"blob_id": id, "offset": answer.len() + 1})).await;
+    assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("offset")));
+    let unknown = json!({"blob_id": "blob_0190f2a4-0000-8000-8000-000000000009"});
+    let refusal = session.refused("blob", unknown).await;
+    assert_eq!(refusal.kind, "not_found", "{}", refusal.message);
+    let at_end = json!({"session_id": session.id, "blob_id": id, "offset": answer.len()});
+    assert_eq!(alice.call("session.blob", at_end).await["content"], "");
+
+    // A restart forgets nothing: the model is sent what it was sent before, and more.
+    let before = house.models.requests().len();
+    drop((seen, alice));
+    house.crash_and_restart().await;
+    let bob = house.client("bob").await;
+    let session = bob.join(&session);
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Fine."));
+    session.submit("And?").await;
+    seen.turn_ends("success").await;
+    let requests = house.models.requests();
+    let told = requests[before].body.to_string();
+    assert!(told.contains(&serde_json::to_string(&input).expect("json")), "the input was lost");
+    assert!(told.contains(&serde_json::to_string(&answer).expect("json")), "the answer was lost");
+    assert!(told.contains(&arguments["odd"].to_string()), "the arguments were lost");
+}
+
+/// What the model was told by the last results of its last request.
+fn last_results(house: &House) -> Vec<String> {
+    let requests = house.models.requests();
+    let last = requests.last().expect("a request");
+    last.tool_results().into_iter().map(|(_, text)| text).collect()
+}
+
+#[tokio::test]
+async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
+    let config =
+        "[permissions]\nallow = [\"Bash\"]\n[tools]\nresult_size = \"8KiB\"\nresults_size = \"12KiB\"";
+    let mut house = House::plan().config(config).start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    // Three results of some 7 KB: each may be shown, together they are too much.
+    let calls = ["a", "b", "c"].map(|name| bash(&format!("for i in $(seq 700); do echo {name} $i; done")));
+    house.models.push(Step::calls(calls));
+    house.models.push(Step::calls([bash("seq 20000")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let completed = seen.seen_of("tool.completed");
+    let shown: Vec<&str> = completed.iter().map(|event| event["output"].as_str().expect("output")).collect();
+    assert!(completed[0].get("output_blob").is_none() && shown[0].len() > 4_000, "{}", completed[0]);
+    assert!(shown[..3].iter().map(|output| output.len()).sum::<usize>() <= 13 * 1024);
+    assert!(completed[2]["output_blob"].is_object(), "{}", completed[2]);
+    // One that is too long by itself: both ends, and where the whole is.
+    let long = &completed[3];
+    let whole: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    let output = long["output"].as_str().expect("output");
+    assert!(output.starts_with("1\n2\n") && output.contains("20000") && output.len() < 9 * 1024, "{output}");
+    let id = &long["output_blob"]["blob_id"];
+    assert!(output.contains(id.as_str().expect("an id")), "{output}");
+    assert!(blob(&alice, &session, id, 1 << 20).await == whole.as_bytes());
+    assert_eq!(last_results(&house), [output]);
+
+    // The model reads any part of it, without asking; nobody else's.
+    let read = |offset: u64| ("Read", json!({"file_path": id, "offset": offset, "limit": 3}));
+    house.models.push(Step::calls([read(12_345), read(1_000_000)]));
+    house.models.push(Step::text("Seen."));
+    session.submit("look").await;
+    seen.turn_ends("success").await;
+    let told = last_results(&house);
+    assert!(
+        told[0].contains("12345\t12345\n") && told[0].contains("lines 12345 to 12347 of 20000"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("20000 lines"), "{told:?}");
+    assert!(seen.seen_of("permission.requested").is_empty());
+    let other = alice.create(&house).await;
+    let mut others = other.follow().await;
+    house.models.push(Step::calls([read(1)]));
+    house.models.push(Step::text("No."));
+    other.submit("look").await;
+    others.turn_ends("success").await;
+    assert_eq!(others.seen_of("tool.completed")[0]["code"], "blob_not_found");
+
+    // What it was shown stays to the byte, over a crash and under other settings.
+    let before = house.models.requests()[4].messages().to_vec();
+    drop((seen, others, alice));
+    let file = house.path("config.toml");
+    let config = std::fs::read_to_string(&file).expect("it is there").replace("8KiB", "64KiB");
+    std::fs::write(&file, config).expect("written");
+    house.crash_and_restart().await;
+    let bob = house.client("bob").await;
+    let session = bob.join(&session);
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Still."));
+    session.submit("again").await;
+    seen.turn_ends("success").await;
+    let requests = house.models.requests();
+    let after = requests.last().expect("a request").messages();
+    let plain = |messages: &[Value]| {
+        json!(messages).to_string().replace(r#""cache_control":{"type":"ephemeral"},"#, "")
+    };
+    assert!(plain(after).starts_with(plain(&before[..before.len() - 1]).trim_end_matches(']')));
+}
+
+#[tokio::test]
+async fn the_whole_output_of_a_command_is_kept_up_to_its_quota_and_goes_with_the_session() {
+    let config = "[permissions]\nallow = [\"Bash\"]\n[tools]\nspool_size = \"3MB\"";
+    let house = House::plan().config(config).start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("seq 300000; exit 3")]));
+    house.models.push(Step::calls([bash("head -c 200000000 /dev/zero | tr '\\0' x; echo the end")]));
+    house.models.push(Step::text("Done."));
+    let before = resident_kib(&house);
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let completed = seen.seen_of("tool.completed");
+    let ids: Vec<&Value> = completed.iter().map(|event| &event["output_blob"]["blob_id"]).collect();
+    let whole: String = (1..=300_000).map(|n| format!("{n}\n")).collect();
+    assert!(blob(&alice, &session, ids[0], 1 << 20).await == whole.as_bytes(), "all that was said");
+    let output = completed[0]["output"].as_str().expect("output");
+    assert!(output.contains(ids[0].as_str().expect("an id")) && output.contains("Exit code 3"), "{output}");
+    // Beyond the quota: the beginning, the end, and a word about the rest.
+    let flood = blob(&alice, &session, ids[1], 1 << 20).await;
+    assert!(flood.len() < 3_500_000, "{}", flood.len());
+    assert!(flood.starts_with(b"xxx") && flood.ends_with(b"the end\n"));
+    let note = String::from_utf8_lossy(&flood[3_000_000 - 10..3_000_000 + 100]).into_owned();
+    assert!(note.contains("bytes were left out here"), "{note}");
+    let output = completed[1]["output"].as_str().expect("output");
+    assert!(output.contains("from the middle are not"), "{output}");
+    let grown = resident_kib(&house).saturating_sub(before);
+    assert!(grown < 30 * 1024, "200 MB of output cost {grown} KiB");
+    // Files that only their owner may read, as long as there is the session.
+    let folder = house.path("data/agentd/blobs");
+    let files = || std::fs::read_dir(&folder).expect("there").flatten().collect::<Vec<_>>();
+    assert_eq!(files().len(), 2);
+    for file in files() {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+    session.call("delete", json!({})).await;
+    assert_eq!(files().len(), 0, "the spools of a removed session are left");
+}
+
+/// Resident memory in KiB.
+fn resident_kib(house: &House) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -1,0 +1,88 @@
+//! A provider's key is nowhere but in the request that needs it (S26).
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use nix::sys::signal::Signal;
+
+use super::agentctl::ctl;
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+/// Not a word that anything else could hold.
+const CANARY: &str = "sk-canary-e1f7c0ffee5ca1ab1e0ddba11";
+
+fn is_in(bytes: &[u8]) -> bool {
+    bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes())
+}
+
+#[tokio::test]
+async fn a_key_shows_up_nowhere_wherever_it_comes_from() {
+    for source in ["env", "file", "command"] {
+        let plan = House::plan().config("[permissions]\nallow = [\"Bash\"]");
+        let plan = match source {
+            "env" => plan.provider("api_key_env = \"CANARY_KEY\"").environment("CANARY_KEY", CANARY),
+            "file" => plan.provider("api_key_file = \"@\""),
+            _ => plan.provider("api_key_command = \"cat @\""),
+        };
+        let mut house = plan.build().await;
+        std::fs::write(house.path("key"), CANARY).expect("written");
+        let config = std::fs::read_to_string(house.path("config.toml")).expect("a file");
+        let config = config.replace('@', &house.path("key").display().to_string());
+        std::fs::write(house.path("config.toml"), config).expect("written");
+        house.launch().await;
+        // A command looks around for it. Root may read everybody's environment, the daemon's too.
+        let mut look = "env; cat /proc/self/environ; cat /proc/*/cmdline | tr '\\0' ' '".to_owned();
+        if !nix::unistd::geteuid().is_root() {
+            look.push_str("; cat /proc/$PPID/environ; ps axe");
+        }
+        house.models.push(Step::calls([bash(&look)]));
+        house.models.push(Step::text("Done."));
+        let session = house.client("alice").await.create(&house).await;
+        let mut seen = session.follow().await;
+        session.submit("look around").await;
+        seen.turn_ends("success").await;
+        let requests = house.models.requests();
+        let carries = |headers: &[(String, String)]| headers.iter().any(|(_, value)| value.contains(CANARY));
+        assert_eq!(
+            requests.iter().filter(|request| carries(&request.headers)).count(),
+            2,
+            "{source}: it was used"
+        );
+        for event in session.events().await {
+            assert!(!is_in(event.to_string().as_bytes()), "{source}: {event}");
+        }
+        let copy = house.path("data/copy.db").display().to_string();
+        for args in [
+            &["daemon", "status", "--json"][..],
+            &["doctor"],
+            &["audit", "--json"],
+            &["ps", "--json"],
+            &["backup", &copy],
+        ] {
+            let said = ctl(&house, args).await;
+            assert!(!is_in(said.out.as_bytes()) && !is_in(said.err.as_bytes()), "{source}: {args:?}");
+        }
+        let log = house.log();
+        assert_eq!(log.contains("others may read this key"), source == "file", "{source}: its mode is told");
+        house.stop().await;
+        assert!(!is_in(&house.everything_written()), "{source}: it was written somewhere");
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_that_dies_leaves_no_image_of_its_memory() {
+    // Whether this machine leaves any at all is found out with a process that may be dumped.
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "ulimit -c unlimited; kill -ABRT $$";
+    let other = std::process::Command::new("/bin/bash").args(["-c", script]).current_dir(&folder).status();
+    if !other.expect("it ran").core_dumped() {
+        eprintln!("SKIPPED: nothing leaves an image of its memory here");
+        return;
+    }
+    let mut house = House::plan().under("ulimit -c unlimited").start().await;
+    house.signal(Signal::SIGABRT);
+    let status = house.ended().await;
+    assert_eq!(status.signal(), Some(Signal::SIGABRT as i32));
+    assert!(!status.core_dumped(), "its memory was written to a file");
+}

@@ -1,0 +1,116 @@
+//! How commands are held, from the outside: the configuration, what is told, and what a session that
+//! nobody attends may do.
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// The result of one command, and what stood in the journal before it ran.
+async fn run(house: &House, background: bool, command: &str) -> (Value, Option<Value>) {
+    let session = house.client("alice").await.create_with(house, json!({"background": background})).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash(command)]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let started = seen.seen_of("tool.started").first().map(|event| event["sandbox"].clone());
+    (seen.seen_of("tool.completed").remove(0), started)
+}
+
+async fn works(house: &House, level: &str) -> bool {
+    let status = house.client("eve").await.call("daemon.status", json!({})).await;
+    let told = &status["sandbox"][level];
+    if told != "works" {
+        eprintln!("SKIPPED: {level} does not work here: {told}");
+    }
+    told == "works"
+}
+
+#[tokio::test]
+async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
+        return;
+    }
+    let outside = house.path("outside");
+    for (background, level, network) in [(false, 2, true), (true, 3, false)] {
+        let held = json!({"level": level, "network": network});
+        let (done, started) = run(&house, background, "echo inside > made; cat made; pwd").await;
+        assert_eq!(done["status"], "completed", "{done}");
+        assert_eq!((&done["detail"]["sandbox"], started), (&held, Some(held.clone())));
+        let (done, _) = run(&house, background, &format!("echo x > {}", outside.display())).await;
+        assert!(!outside.exists(), "{done}");
+        // The daemon's own folders and its socket.
+        let hidden =
+            format!("cat {}/*; ls {}", house.path("data/agentd").display(), house.path("run").display());
+        let (done, _) = run(&house, background, &hidden).await;
+        assert!(!done["output"].as_str().expect("a text").contains("SQLite"), "{done}");
+    }
+    // And so does its row of the audit log.
+    let log = house.client("bob").await.call("permission.audit", json!({})).await.to_string();
+    for how in ["level 2, network on", "level 3, network off"] {
+        assert!(log.contains(how), "{how}: {log}");
+    }
+    let status = house.client("bob").await.call("daemon.status", json!({})).await;
+    let told = |which: &str| {
+        (status["sandbox"][which]["level"].clone(), status["sandbox"][which]["network"].clone())
+    };
+    assert_eq!((told("attended"), told("unattended")), ((2.into(), true.into()), (3.into(), false.into())));
+}
+
+#[tokio::test]
+async fn the_socket_is_out_of_reach_where_there_are_namespaces() {
+    let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"bubblewrap\"\nnetwork = \"on\"");
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    if !works(&house, "bubblewrap").await {
+        return;
+    }
+    let house = House::plan().config(&config).start().await;
+    let socket = house.socket().display().to_string();
+    let (done, _) =
+        run(&house, false, &format!("test -S {socket} && echo there; ls -d /proc/[0-9]* | wc -l")).await;
+    let said = done["output"].as_str().expect("a text");
+    assert!(!said.contains("there"), "{done}");
+    let processes: u32 = said.trim().parse().expect("a number");
+    assert!(processes < 8, "only its own processes: {done}");
+}
+
+#[tokio::test]
+async fn an_asked_level_that_cannot_be_had_is_refused_before_anything_starts() {
+    // A PATH without bubblewrap.
+    let house = House::plan()
+        .config("[sandbox]\nlevel = \"bubblewrap\"")
+        .environment("PATH", "/nonexistent")
+        .build()
+        .await;
+    let output = house.run_to_its_end().await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    assert!(said.contains("[sandbox] level") && said.contains("bubblewrap"), "{said}");
+
+    // Nobody looks on, and there is nothing to hold a command.
+    let config = format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"rlimits\"\nnetwork = \"off\"");
+    let house = House::plan().config(&config).build().await;
+    let said = String::from_utf8_lossy(&house.run_to_its_end().await.stderr).into_owned();
+    assert!(said.contains("cannot be held"), "{said}");
+}
+
+#[tokio::test]
+async fn folders_of_the_configuration_can_be_written_too() {
+    let config = format!("{BASH_ALLOWED}\n[sandbox]\nwritable = [\"more\"]");
+    let house = House::plan().config(&config).start().await;
+    if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
+        return;
+    }
+    // Relative to the file's own folder, and there by the time that a command starts.
+    std::fs::create_dir(house.path("more")).expect("made");
+    for (background, name) in [(false, "attended"), (true, "unattended")] {
+        let file = house.path("more").join(name);
+        let (done, _) = run(&house, background, &format!("echo x > {}", file.display())).await;
+        assert!(file.exists(), "{done}");
+    }
+}
