@@ -54,6 +54,13 @@ impl CommandPattern {
                 Some(words) if words.iter().all(|w| w.is_literal() && !w.marks.has(Marks::DOLLAR_QUOTE)) => {
                     Ok(Self::Prefix(words.into_iter().map(|word| word.text).collect()))
                 }
+                // A reserved word stands for itself here: nothing grants what it begins.
+                None if prefix
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.')) =>
+                {
+                    Ok(Self::Prefix(prefix.split_whitespace().map(str::to_owned).collect()))
+                }
                 _ => {
                     Err("the prefix before `:*` must be plain words, without operators, expansions and globs")
                 }
