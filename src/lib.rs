@@ -10,6 +10,7 @@ pub mod engine;
 pub mod judge;
 
 pub mod model;
+pub mod policy;
 pub mod store;
 pub mod tools;
 pub mod transport;

@@ -51,6 +51,8 @@ impl Sample {
 pub enum Target {
     AtMost(f64),
     AtLeast(f64),
+    /// At most this, whatever chance did: the whole interval counts.
+    SurelyAtMost(f64),
     /// Shown for its own sake.
     Open,
 }
@@ -104,9 +106,14 @@ impl<'a> Figure<'a> {
         let (target, met) = match self.target {
             Target::AtMost(most) => (format!("<= {}", short(most)), Some(median <= most)),
             Target::AtLeast(least) => (format!(">= {}", short(least)), Some(median >= least)),
+            Target::SurelyAtMost(wanted) => {
+                let is_sure = most <= wanted || least > wanted;
+                (format!("<= {}", short(wanted)), is_sure.then_some(most <= wanted))
+            }
             Target::Open => ("-".into(), None),
         };
-        let met = met.map_or("-", |met| if met { "met" } else { "MISSED" });
+        let unsure = if matches!(self.target, Target::SurelyAtMost(_)) { "not shown" } else { "-" };
+        let met = met.map_or(unsure, |met| if met { "met" } else { "MISSED" });
         println!(
             "{:<46} | {:>9} {:<8} | {:>9} | {:>9} | {:<28} | {:>7} | {:>10} | {met}",
             self.name,

@@ -72,7 +72,7 @@ impl Guest {
 
     /// A flood of a model takes what processor there is: shown, but nothing is promised.
     fn target(self) -> Target {
-        if self == Guest::FloodingModel { Target::Open } else { Target::AtMost(MOVED) }
+        if self == Guest::FloodingModel { Target::Open } else { Target::SurelyAtMost(MOVED) }
     }
 }
 

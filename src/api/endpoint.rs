@@ -65,6 +65,9 @@ pub fn socket(
     Ok(self::data_dir(env, data_dir)?.join("run/agentd.sock"))
 }
 
+/// The configuration file of the whole system.
+pub const SYSTEM_CONFIG: &str = "/etc/agentd/config.toml";
+
 /// Configuration files in the order they are read, later wins; whether each must exist.
 ///
 /// # Errors
@@ -77,7 +80,7 @@ pub fn config_files(env: Env<'_>, flag: Option<PathBuf>) -> Result<Vec<(PathBuf,
         Some(dir) => dir,
         None => home(env)?.join(".config"),
     };
-    Ok(vec![(PathBuf::from("/etc/agentd/config.toml"), false), (user.join("agentd/config.toml"), false)])
+    Ok(vec![(PathBuf::from(SYSTEM_CONFIG), false), (user.join("agentd/config.toml"), false)])
 }
 
 #[cfg(test)]

@@ -14,3 +14,5 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// Method of the notifications that carry a session's events.
 pub const SESSION_EVENT: &str = "session.event";
+/// Method of the notifications of `permission.subscribe`.
+pub const PERMISSION_EVENT: &str = "permission.event";

@@ -2,16 +2,19 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::types::audit::{AuditEntry, AuditHead};
-use crate::types::blob::Cut;
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
-use crate::types::session::{Item, OnRestart, PermissionRequest, SessionState, SessionView};
+use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
+
+mod permission;
+
+pub use permission::*;
 
 /// A method without parameters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -350,9 +353,9 @@ pub struct SubmitParams {
     pub session_id: SessionId,
     /// What to do.
     pub input: SubmitInput,
-    /// While a turn runs.
-    #[serde(default)]
-    pub when_busy: WhenBusy,
+    /// While a turn runs. Left out, it waits; but if a question is open, it answers it by going on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when_busy: Option<WhenBusy>,
     /// Refuse unless this is the current turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_turn_id: Option<TurnId>,
@@ -362,6 +365,29 @@ pub struct SubmitParams {
     /// Limits of this turn; by default the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
+    /// Approval mode of this turn; by default the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+}
+
+/// `session.update`. What is left out stays.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Short name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Approval mode. It counts from the next verdict on, also in a running turn; requests that it lets
+    /// pass are settled with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Limits of the turns to come, all of them anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Budgets>,
+    /// Makes a repeated call return the first one's reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// What became of a submit.
@@ -412,30 +438,58 @@ pub struct AbortReply {
     pub survivors: Vec<i32>,
 }
 
-/// `session.approve`
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// `session.approve`: one answer, or a list of them in `answers`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ApproveParams {
     /// The request.
-    pub request_id: PermissionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<PermissionId>,
     /// Allow or deny.
-    pub decision: Decision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
     /// For how long an allow holds.
     #[serde(default)]
     pub scope: Scope,
-    /// The grant to give with scope `session`; by default the narrowest suggestion.
+    /// The grant to give with scope `session` or `project`; by default the narrowest suggestion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     /// Words for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+    /// With `deny`: the turn ends as `permission_denied`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop: bool,
+    /// With `allow` and scope `once`: other arguments than the model's. They are looked at and judged
+    /// like the model's own; its history keeps what it said, and the result tells of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_input: Option<serde_json::Value>,
+    /// The request's `digest` as it was seen: the answer is refused if the request is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Several answers, each taken or refused by itself; then nothing else is given but the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Vec<ApproveParams>>,
     /// The same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
-/// Reply of `session.approve`: the answer is on disk.
+/// Reply of `session.approve`: what was taken is on disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ApproveReply {
+    /// To one answer.
+    One(Approved),
+    /// To `answers`.
+    Several {
+        /// What became of each, in their order.
+        results: Vec<ApproveResult>,
+    },
+}
+
+/// An answer that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ApproveReply {
+pub struct Approved {
     /// The session.
     pub session_id: SessionId,
     /// Seq of `permission.resolved`.
@@ -443,6 +497,32 @@ pub struct ApproveReply {
     /// The grant that was given, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
+}
+
+/// What became of one of several answers: taken, or refused with an `error` as it would stand in a
+/// reply of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ApproveResult {
+    /// The request; absent if the answer named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<PermissionId>,
+    /// If it was taken.
+    #[serde(flatten)]
+    pub approved: Option<Approved>,
+    /// If it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<AnswerError>,
+}
+
+/// Why one of several answers was not taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerError {
+    /// The number of the error.
+    pub code: i32,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// `kind` and more.
+    pub data: serde_json::Value,
 }
 
 /// `session.answer`
@@ -580,90 +660,27 @@ pub struct BlobReply {
     pub next_offset: Option<u64>,
 }
 
-/// `permission.list`
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct PermissionListParams {
-    /// Only this session's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<SessionId>,
+/// `session.diff`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DiffParams {
+    /// The session.
+    pub session_id: SessionId,
     /// `next_cursor` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Requests a page, 1 to 500; 100 by default.
+    /// Files a page, 1 to 500, 100 by default; fewer where their diffs are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// One pending request with its session.
+/// Reply of `session.diff`: by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PendingRequest {
-    /// The session.
-    pub session_id: SessionId,
-    /// When it was asked.
-    pub at_ms: Timestamp,
-    /// Places of it that show only the beginning of what they hold; `session.blob` reads the whole.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub cut: Vec<Cut>,
-    /// The request.
-    #[serde(flatten)]
-    pub request: PermissionRequest,
-}
-
-/// Reply of `permission.list`: oldest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PermissionListReply {
-    /// A page of pending requests.
-    pub requests: Vec<PendingRequest>,
+pub struct DiffReply {
+    /// Files that the session changed, but for those that are as they were before it.
+    pub files: Vec<FileDiff>,
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-}
-
-/// `permission.audit`
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct AuditParams {
-    /// Only decisions about this session; also of one that was deleted.
-    #[serde(default)]
-    pub session_id: Option<SessionId>,
-    /// Only what is not older than this.
-    #[serde(default)]
-    pub since_ms: Option<Timestamp>,
-    /// `next_cursor` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
-    /// Rows of a page, at most 500; 100 by default.
-    #[serde(default)]
-    pub limit: Option<u32>,
-}
-
-/// Reply of `permission.audit`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AuditReply {
-    /// The rows.
-    pub entries: Vec<AuditEntry>,
-    /// Where the next page begins.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub next_cursor: Option<String>,
-}
-
-/// `permission.verify_audit`
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct VerifyAuditParams {
-    /// A row that was kept elsewhere: it must still be there, as it was.
-    #[serde(default)]
-    pub known: Option<AuditHead>,
-}
-
-/// Reply of `permission.verify_audit`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct VerifyAuditReply {
-    /// Rows that were read.
-    pub rows: u64,
-    /// The newest; keep it elsewhere to be able to tell later whether it is still there.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub head: Option<AuditHead>,
-    /// What is wrong, in words. Empty: the log is whole.
-    pub faults: Vec<String>,
 }
 
 /// `workspace.status`, `workspace.untrust`

@@ -34,6 +34,17 @@ const LAST: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     agentd::daemon::ignore_hangup();
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(agentd::daemon::DOCUMENT_ARGUMENT) {
+        // Started by a daemon, for one document.
+        return match agentd::daemon::convert_document(&words.next().unwrap_or_default()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("agentd: {why}");
+                ExitCode::from(agentd::daemon::exit::INTERNAL)
+            }
+        };
+    }
     let arguments = Arguments::parse();
     let options = agentd::daemon::Options { config: arguments.config, socket: arguments.socket };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

@@ -1,5 +1,6 @@
 //! `agentctl approve`, `deny` and `approvals`: answering from outside the session.
 
+use super::args::ApproveArgs;
 use super::connect::CallError;
 use super::failure::Failure;
 use super::measure::{age, now, short_id};
@@ -8,51 +9,102 @@ use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
 use super::{answer, escape, summary};
-use crate::api::params::{ApproveParams, ApproveReply};
+use crate::api::params::{ApproveParams, ApproveReply, Approved};
 use crate::types::permission::{Decision, Scope};
+use crate::types::session::PermissionRequest;
+use crate::types::time::Timestamp;
 
-pub(super) async fn approve(
-    reach: &Reach,
-    name: &str,
-    session: bool,
-    grant: Option<String>,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let scope = if session || grant.is_some() { Scope::Session } else { Scope::Once };
-    send(reach, name, Decision::Allow, scope, grant, None, out).await
+pub(super) async fn approve(reach: &Reach, args: &ApproveArgs, out: &mut Out) -> Result<(), Failure> {
+    let scope = match (args.scope, args.project, args.session || args.grant.is_some()) {
+        (Some(scope), ..) => scope,
+        (None, true, _) => Scope::Project,
+        (None, false, true) => Scope::Session,
+        (None, false, false) => Scope::Once,
+    };
+    let updated_input = match &args.input {
+        Some(text) => Some(
+            serde_json::from_str(text)
+                .map_err(|error| Failure::usage(format!("--input is not JSON: {error}")))?,
+        ),
+        None => None,
+    };
+    let answer = ApproveParams {
+        decision: Some(Decision::Allow),
+        scope,
+        grant: args.grant.clone(),
+        updated_input,
+        ..ApproveParams::default()
+    };
+    send(reach, &args.requests, &answer, out).await
 }
 
 pub(super) async fn deny(
     reach: &Reach,
-    name: &str,
+    requests: &[String],
     feedback: Option<String>,
+    stop: bool,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    send(reach, name, Decision::Deny, Scope::Once, None, feedback, out).await
+    let decision = Some(Decision::Deny);
+    send(reach, requests, &ApproveParams { decision, feedback, stop, ..ApproveParams::default() }, out).await
 }
 
+/// Gives the same answer to all of them, each taken or refused by itself.
 async fn send(
     reach: &Reach,
-    name: &str,
-    decision: Decision,
-    scope: Scope,
-    grant: Option<String>,
-    feedback: Option<String>,
+    requests: &[String],
+    answer: &ApproveParams,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let request_id = names::request(&client, name).await?;
-    let params = ApproveParams { request_id, decision, scope, grant, feedback, idempotency_key: None };
-    let reply = match client.call::<ApproveReply>("session.approve", &params).await {
-        Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(names::no_request(name)),
-        reply => reply?,
+    let mut answers = Vec::with_capacity(requests.len());
+    for name in requests {
+        let request_id = Some(names::request(&client, name).await?);
+        answers.push(ApproveParams { request_id, ..answer.clone() });
+    }
+    let word = match answer.decision {
+        Some(Decision::Deny) => "denied",
+        _ => "allowed",
     };
-    let word = match decision {
-        Decision::Allow => "allowed",
-        Decision::Deny => "denied",
+    if let ([name], [answer]) = (requests, answers.as_slice()) {
+        let reply = match client.call::<Approved>("session.approve", answer).await {
+            Err(CallError::Fault(fault)) if fault.kind() == "not_found" => {
+                return Err(names::no_request(name));
+            }
+            reply => reply?,
+        };
+        return Ok(out.say(&told(word, answer, &reply))?);
+    }
+    let params = ApproveParams { answers: Some(answers.clone()), ..ApproveParams::default() };
+    let ApproveReply::Several { results } = client.call("session.approve", &params).await? else {
+        return Err(Failure::internal("the daemon answered something else than it was asked"));
     };
-    let granted = reply.grant.map(|g| format!(", granted for the session: {}", escape::line(&g)));
-    Ok(out.say(&format!("{word} {request_id}{}", granted.unwrap_or_default()))?)
+    let mut refused = 0;
+    for (answer, result) in answers.iter().zip(&results) {
+        match (&result.approved, &result.error) {
+            (Some(approved), _) => out.say(&told(word, answer, approved))?,
+            (None, error) => {
+                refused += 1;
+                let why = error.as_ref().map_or("not taken", |error| error.message.as_str());
+                let id = result.request_id.map(|id| id.to_string()).unwrap_or_default();
+                out.note(&format!("{id}: {}", escape::line(why)))?;
+            }
+        }
+    }
+    match refused {
+        0 => Ok(()),
+        _ => Err(Failure::internal(format!("{refused} of {} answers were not taken", results.len()))),
+    }
+}
+
+fn told(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
+    let id = answer.request_id.map(|id| id.to_string()).unwrap_or_default();
+    let place = match answer.scope {
+        Scope::Project => "in this folder",
+        _ => "for the session",
+    };
+    let granted = approved.grant.as_ref().map(|grant| format!(", granted {place}: {}", escape::line(grant)));
+    format!("{word} {id}{}", granted.unwrap_or_default())
 }
 
 pub(super) async fn list(reach: &Reach, json: bool, out: &mut Out) -> Result<(), Failure> {
@@ -90,10 +142,22 @@ pub(super) async fn list(reach: &Reach, json: bool, out: &mut Out) -> Result<(),
                 Tone::Dim,
                 format!("  {}  {}  ", short_id(pending.session_id), pad(&age(now.since(pending.at_ms)), 4)),
             )
-            .and(Tone::Plain, summary::call_summary(&request.tool, &request.input));
+            .and(Tone::Plain, summary::call_summary(&request.tool, &request.input))
+            .and(Tone::Warn, deadline(request, now));
         out.line(&line)?;
     }
-    Ok(out.note("agentctl approve REQUEST [--session] · agentctl deny REQUEST [--feedback TEXT]")?)
+    let hint = "agentctl approve REQUEST… [--session | --project] · agentctl deny REQUEST… [--feedback TEXT] [--stop]";
+    Ok(out.note(hint)?)
+}
+
+/// How long an answer is still waited for, and what becomes of the request then.
+fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
+    let Some(at) = request.deadline_ms else { return String::new() };
+    let then = request.on_timeout.unwrap_or_default().name();
+    match at.since(now) {
+        0 => format!("  (too late for {then})"),
+        left => format!("  (within {}, else {then})", age(left)),
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +180,9 @@ mod tests {
             _ => Ok(json!({"session_id": SESSION, "seq": 4, "grant": "Bash(make)"})),
         });
         let (mut out, text, _) = papers();
-        approve(&fake.reach(), "perm_0190", true, None, &mut out).await.expect("answered");
+        let requests = vec!["perm_0190".to_string()];
+        let args = ApproveArgs { requests, session: true, ..ApproveArgs::default() };
+        approve(&fake.reach(), &args, &mut out).await.expect("answered");
         let (_, params) = fake.seen().pop().expect("calls");
         assert_eq!(
             (&params["request_id"], &params["decision"], &params["scope"]),

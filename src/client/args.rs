@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::types::audit::AuditHead;
-use crate::types::permission::Mode;
+use crate::types::permission::{Mode, Scope};
 
 /// Run coding-agent sessions in the background and look after them.
 ///
@@ -60,6 +60,17 @@ pub enum Command {
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
     },
+    /// Show what a session changed in files, from before its first change to after its last
+    Diff {
+        /// Session id, a unique start of it, or its title
+        session: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Only the files and how many lines
+        #[arg(long, conflicts_with = "json")]
+        stat: bool,
+    },
     /// Stop and end sessions; their history stays readable
     Kill {
         /// Session ids, unique starts, or titles
@@ -78,24 +89,40 @@ pub enum Command {
         #[arg(short, long)]
         force: bool,
     },
-    /// Allow what a session asks for
-    Approve {
-        /// Request id (perm_…) or a unique start of it
-        request: String,
-        /// Allow it for the rest of the session
-        #[arg(long)]
-        session: bool,
-        /// The rule to grant, for example `Bash(npm:*)`; implies --session
-        #[arg(long, value_name = "RULE")]
-        grant: Option<String>,
-    },
-    /// Refuse what a session asks for
+    /// Allow what sessions ask for
+    Approve(ApproveArgs),
+    /// Refuse what sessions ask for
     Deny {
-        /// Request id (perm_…) or a unique start of it
-        request: String,
+        /// Request ids (perm_…) or unique starts of them
+        #[arg(required = true)]
+        requests: Vec<String>,
         /// Words for the model
         #[arg(long, value_name = "TEXT")]
         feedback: Option<String>,
+        /// End the turn with it
+        #[arg(long)]
+        stop: bool,
+    },
+    /// List, add and take back permission rules
+    Rules {
+        /// What to do; without it, the rules of this folder are listed
+        #[command(subcommand)]
+        what: Option<RulesCommand>,
+    },
+    /// Change how much a session may do without asking, also while it works
+    Mode {
+        /// Session id, unique start of it, title, or `.` for the newest of this folder
+        session: String,
+        /// default, accept_edits, plan, dont_ask or bypass
+        #[arg(value_parser = mode)]
+        mode: Mode,
+    },
+    /// Give a session another title
+    Rename {
+        /// Session id, unique start of it, or title
+        session: String,
+        /// The title
+        title: String,
     },
     /// Say what becomes of a call whose outcome is unknown, or of a paused turn
     Answer {
@@ -139,6 +166,12 @@ pub enum Command {
         #[command(subcommand)]
         what: Option<AuditCommand>,
     },
+    /// Ask what permission rules would say
+    Permissions {
+        /// What to ask.
+        #[command(subcommand)]
+        what: PermissionsCommand,
+    },
     /// Start, stop and look at the daemon
     Daemon {
         /// What to do.
@@ -173,6 +206,66 @@ pub enum Command {
         #[arg(long)]
         keep: bool,
     },
+}
+
+/// What `approve` takes.
+#[derive(Debug, Default, Args)]
+pub struct ApproveArgs {
+    /// Request ids (perm_…) or unique starts of them
+    #[arg(required = true)]
+    pub requests: Vec<String>,
+    /// Allow it for the rest of the session
+    #[arg(long, conflicts_with = "scope")]
+    pub session: bool,
+    /// Allow it in this folder, until it is taken back
+    #[arg(long, conflicts_with_all = ["scope", "session"])]
+    pub project: bool,
+    /// once, session or project
+    #[arg(long, value_parser = scope)]
+    pub scope: Option<Scope>,
+    /// The rule to grant, for example `Bash(npm:*)`; implies --session
+    #[arg(long, value_name = "RULE")]
+    pub grant: Option<String>,
+    /// Run it with these arguments instead of the model's
+    #[arg(long, value_name = "JSON")]
+    pub input: Option<String>,
+}
+
+/// What to do with rules.
+#[derive(Debug, Subcommand)]
+pub enum RulesCommand {
+    /// Print them with where they come from
+    List {
+        /// Those of this session and its folder, instead of those of this folder
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add one; it counts at once
+    Add(RuleArgs),
+    /// Take one back; that counts at once
+    Rm(RuleArgs),
+}
+
+/// What `rules add` and `rules rm` take.
+#[derive(Debug, Args)]
+pub struct RuleArgs {
+    /// The rule, for example `Bash(npm run:*)`
+    pub rule: String,
+    /// A rule that asks
+    #[arg(long)]
+    pub ask: bool,
+    /// A rule that denies
+    #[arg(long, conflicts_with = "ask")]
+    pub deny: bool,
+    /// For this session, instead of for this folder
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<String>,
+    /// In every folder
+    #[arg(long, conflicts_with = "session")]
+    pub user: bool,
 }
 
 /// What `run` takes.
@@ -274,6 +367,44 @@ pub enum AuditCommand {
     },
 }
 
+/// What to ask about permissions.
+#[derive(Debug, Subcommand)]
+pub enum PermissionsCommand {
+    /// Judge a command, or a path for a file tool, by just the rules given; nothing runs
+    Explain(ExplainArgs),
+}
+
+/// `agentctl permissions explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The command line; for a file tool the path
+    pub text: String,
+    /// Bash, Read, Write, Edit, Delete or LS
+    #[arg(long, default_value = "Bash")]
+    pub tool: String,
+    /// A rule that allows, for example "Bash(git status:*)"; may be given several times
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<String>,
+    /// A rule that asks
+    #[arg(long, value_name = "RULE")]
+    pub ask: Vec<String>,
+    /// A rule that denies
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
+    /// The session's folder; this one by default
+    #[arg(short, long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// default, accept_edits, plan, dont_ask or bypass
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Without the table of commands that only look
+    #[arg(long)]
+    pub no_safe_commands: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// What to do with the daemon.
 #[derive(Debug, Subcommand)]
 pub enum DaemonCommand {
@@ -306,6 +437,11 @@ pub enum DaemonCommand {
 fn mode(text: &str) -> Result<Mode, String> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|_| "one of default, accept_edits, plan, dont_ask, bypass".to_string())
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|_| "one of once, session, project".to_string())
 }
 
 fn usd_micros(text: &str) -> Result<u64, String> {

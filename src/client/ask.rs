@@ -37,6 +37,8 @@ pub(super) enum Outcome {
     Choose(AnswerParams),
     /// Abort the turn.
     Abort,
+    /// Let the person change the arguments.
+    Edit,
     /// Nothing yet.
     Wait,
 }
@@ -49,6 +51,8 @@ pub(super) struct Asker {
     questions: VecDeque<Question>,
     keys: Option<Keys>,
     words: Option<Editor>,
+    /// The words are changed arguments.
+    edits: bool,
 }
 
 impl Asker {
@@ -122,7 +126,14 @@ impl Asker {
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         if let Some(words) = &mut self.words {
             match type_words(words, input) {
-                Typed::More => out.prompt("  because: ", words.text())?,
+                Typed::More => {
+                    out.prompt(if self.edits { "  input: " } else { "  because: " }, words.text())?
+                }
+                Typed::Done if self.edits => {
+                    let text = words.text().to_string();
+                    out.aside(&Line::default())?;
+                    return self.edited(&text, out);
+                }
                 Typed::Back => {
                     self.words = None;
                     out.aside(&Line::default())?;
@@ -150,15 +161,54 @@ impl Asker {
             None => return Ok(Outcome::Wait),
             Some(Answer::Abort) => return Ok(Outcome::Abort),
             Some(Answer::Feedback) => {
-                self.words = Some(Editor::default());
+                (self.words, self.edits) = (Some(Editor::default()), false);
                 out.prompt("  because: ", "")?;
                 return Ok(Outcome::Wait);
             }
+            Some(Answer::Edit) => return Ok(Outcome::Edit),
+            Some(Answer::Project) => prompt::approval(request, Decision::Allow, Scope::Project, None),
             Some(Answer::Once) => prompt::approval(request, Decision::Allow, Scope::Once, None),
             Some(Answer::Session) => prompt::approval(request, Decision::Allow, Scope::Session, None),
             Some(Answer::Deny) => prompt::approval(request, Decision::Deny, Scope::Once, None),
         };
         Ok(self.answered(answer))
+    }
+
+    /// The arguments of the open request, to be changed in an editor.
+    pub(super) fn editable(&self) -> Option<String> {
+        self.queue.front().filter(|_| self.questions.is_empty()).map(prompt::editable)
+    }
+
+    /// Changes the arguments in the line, where there is no editor.
+    pub(super) fn edit_here(&mut self, out: &mut Out) -> io::Result<()> {
+        let Some(request) = self.queue.front() else { return Ok(()) };
+        let mut words = Editor::default();
+        words.insert(&request.input.to_string());
+        out.prompt("  input: ", words.text())?;
+        (self.words, self.edits) = (Some(words), true);
+        Ok(())
+    }
+
+    /// Takes the terminal again, after an editor had it.
+    pub(super) fn again(&mut self, out: &mut Out) -> io::Result<()> {
+        if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
+            return self.open(out);
+        }
+        Ok(())
+    }
+
+    /// What changed arguments come to; a mistake is told and the question stays open.
+    pub(super) fn edited(&mut self, text: &str, out: &mut Out) -> io::Result<Outcome> {
+        self.words = None;
+        let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
+        match prompt::edited(request, text) {
+            Ok(answer) => Ok(self.answered(answer)),
+            Err(why) => {
+                out.aside(&Line::new(Tone::Bad, format!("  {why}")))?;
+                out.aside(&prompt::keys(request))?;
+                Ok(Outcome::Wait)
+            }
+        }
     }
 
     /// The request stays open until the daemon says that it is settled: an answer that is lost
@@ -274,17 +324,31 @@ mod tests {
     fn one_key_answers() {
         let check = |keys: &str, decision, scope, feedback: Option<&str>| {
             let Outcome::Send(params) = press(&mut asker(), keys) else { panic!("{keys:?} did not answer") };
-            assert_eq!((params.decision, params.scope), (decision, scope), "{keys:?}");
+            assert_eq!((params.decision, params.scope), (Some(decision), scope), "{keys:?}");
             assert_eq!(params.feedback.as_deref(), feedback);
         };
         check("y", Decision::Allow, Scope::Once, None);
         check("zs", Decision::Allow, Scope::Session, None);
+        check("p", Decision::Allow, Scope::Project, None);
         check("n", Decision::Deny, Scope::Once, None);
         check("fuse x\u{8}ninja\n", Decision::Deny, Scope::Once, Some("use ninja"));
         check("f\n", Decision::Deny, Scope::Once, None);
         check("fno\u{1b}y", Decision::Allow, Scope::Once, None);
         assert!(matches!(press(&mut asker(), "a"), Outcome::Abort));
+        assert!(matches!(press(&mut asker(), "e"), Outcome::Edit));
         assert!(matches!(press(&mut asker(), "\n"), Outcome::Wait));
+    }
+
+    #[test]
+    fn arguments_are_changed_in_the_line() {
+        let mut asker = asker();
+        let (mut out, _, _) = papers();
+        asker.edit_here(&mut out).expect("written");
+        let Outcome::Send(params) = press(&mut asker, "\u{8}\u{8} -n\"}\n") else { panic!("no answer") };
+        assert_eq!(params.updated_input, Some(json!({"command": "make -n"})));
+        asker.edit_here(&mut out).expect("written");
+        assert!(matches!(press(&mut asker, "\u{8}\n"), Outcome::Wait), "a mistake is told");
+        assert!(matches!(press(&mut asker, "y"), Outcome::Send(_)), "and the question stays open");
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::io::Write as _;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::args::{AuditCommand, Cli, Command};
+use super::args::{AuditCommand, Cli, Command, PermissionsCommand};
 use super::failure::{Failure, code};
 use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
 use super::{
-    abort, answer, approve, attach, audit, backup, daemon, demo, doctor, list, logs, rpc, submit, trust,
+    abort, answer, approve, attach, audit, backup, daemon, demo, diff, doctor, explain, list, logs, rpc,
+    rules, submit, trust,
 };
 use crate::api::params::ClientRole;
 
@@ -75,12 +76,16 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Submit { session, text } => submit::submit(&reach, &session, text, out).await,
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
+        Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,
-        Command::Approve { request, session, grant } => {
-            approve::approve(&reach, &request, session, grant, out).await
+        Command::Approve(args) => approve::approve(&reach, &args, out).await,
+        Command::Deny { requests, feedback, stop } => {
+            approve::deny(&reach, &requests, feedback, stop, out).await
         }
-        Command::Deny { request, feedback } => approve::deny(&reach, &request, feedback, out).await,
+        Command::Rules { what } => rules::rules(&reach, what.as_ref(), out).await,
+        Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
+        Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
         Command::Approvals { json } => approve::list(&reach, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
@@ -90,6 +95,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         }
         Command::Audit { session, since, json, what: None } => {
             audit::audit(&reach, session.as_deref(), since, json, out).await
+        }
+        Command::Permissions { what: PermissionsCommand::Explain(args) } => {
+            explain::explain(&reach, args, out).await
         }
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,

@@ -34,6 +34,7 @@ pub fn code_of(subtype: &str) -> u8 {
         "success" => code::SUCCESS,
         "llm_error" => code::MODEL,
         "aborted" => code::ABORTED,
+        "permission_denied" => code::DENIED,
         "max_output_tokens" | "structured_output_invalid" => code::OUTPUT,
         limit if limit.starts_with("error_max_") => code::BUDGET,
         _ => code::INTERNAL,

@@ -9,6 +9,7 @@ use super::summary;
 use crate::api::params::ApproveParams;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
+use crate::types::tool::Subject;
 
 /// What one key answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub enum Answer {
     Once,
     /// Calls like this one, as long as the session lives.
     Session,
+    /// Calls like this one in this folder, until that is taken back.
+    Project,
+    /// This call with other arguments.
+    Edit,
     /// No.
     Deny,
     /// No, with words for the model.
@@ -32,6 +37,8 @@ impl Answer {
         match key.to_ascii_lowercase() {
             'y' => Some(Answer::Once),
             's' => Some(Answer::Session),
+            'p' => Some(Answer::Project),
+            'e' => Some(Answer::Edit),
             'n' => Some(Answer::Deny),
             'f' => Some(Answer::Feedback),
             'a' => Some(Answer::Abort),
@@ -48,8 +55,34 @@ pub fn approval(
     scope: Scope,
     feedback: Option<String>,
 ) -> ApproveParams {
-    let grant = (scope == Scope::Session).then(|| request.suggestions.first().cloned()).flatten();
-    ApproveParams { request_id: request.request_id, decision, scope, grant, feedback, idempotency_key: None }
+    let lasts = decision == Decision::Allow && scope != Scope::Once;
+    let grant = lasts.then(|| request.suggestions.first().cloned()).flatten();
+    ApproveParams {
+        request_id: Some(request.request_id),
+        decision: Some(decision),
+        scope,
+        grant,
+        feedback,
+        // What was on the screen is what is answered.
+        digest: Some(request.digest.clone()).filter(|digest| !digest.is_empty()),
+        ..ApproveParams::default()
+    }
+}
+
+/// The arguments as a person changes them.
+#[must_use]
+pub fn editable(request: &PermissionRequest) -> String {
+    serde_json::to_string_pretty(&request.input).unwrap_or_default()
+}
+
+/// The parameters of `session.approve` for changed arguments; or what is wrong with them.
+pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
+    let input: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    if !input.is_object() {
+        return Err("expected a JSON object".into());
+    }
+    let updated_input = (input != request.input).then_some(input);
+    Ok(ApproveParams { updated_input, ..approval(request, Decision::Allow, Scope::Once, None) })
 }
 
 /// The question, without its keys.
@@ -70,6 +103,9 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
     if input.is_none() {
         shown.extend(field("input", &request.input));
     }
+    if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
+        shown.extend(field("in", &Value::from(request.cwd.as_str())));
+    }
     if let Some(diff) = &request.diff {
         shown.extend(summary::diff(diff));
     }
@@ -83,10 +119,14 @@ pub fn keys(request: &PermissionRequest) -> Line {
     if let Some(grant) = request.suggestions.first() {
         line = line
             .and(Tone::Bold, "  s")
-            .and(Tone::Plain, " for the session: ")
+            .and(Tone::Plain, " for the session")
+            .and(Tone::Bold, "  p")
+            .and(Tone::Plain, " in this folder: ")
             .and(Tone::Tool, summary::one_line(grant, 60));
     }
-    for (key, word) in [("  n", " no"), ("  f", " no, because…"), ("  a", " abort the turn")] {
+    for (key, word) in
+        [("  n", " no"), ("  f", " no, because…"), ("  e", " edit"), ("  a", " abort the turn")]
+    {
         line = line.and(Tone::Bold, key).and(Tone::Plain, word);
     }
     line
@@ -95,7 +135,18 @@ pub fn keys(request: &PermissionRequest) -> Line {
 /// What the diff says better; and the model's own words about its call, which prove nothing.
 fn hidden(name: &str, told_by_diff: bool) -> bool {
     name == "description"
-        || told_by_diff && matches!(name, "old_string" | "new_string" | "content" | "file_text")
+        || told_by_diff
+            && matches!(
+                name,
+                "old_string"
+                    | "new_string"
+                    | "content"
+                    | "file_text"
+                    | "edits"
+                    | "new_source"
+                    | "input"
+                    | "patch"
+            )
 }
 
 fn field(name: &str, value: &Value) -> Vec<Line> {
@@ -184,10 +235,30 @@ mod tests {
     #[test]
     fn the_grant_is_named_before_it_is_given() {
         let request = request("Bash", json!({"command": "sh test.sh"}), None);
-        assert!(keys(&request).plain().contains("s for the session: Bash(sh test.sh)"));
+        let keys = keys(&request).plain();
+        assert!(keys.contains("s for the session  p in this folder: Bash(sh test.sh)"), "{keys}");
         let params = approval(&request, Decision::Allow, Scope::Session, None);
         assert_eq!(params.grant.as_deref(), Some("Bash(sh test.sh)"));
         assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).grant, None);
+    }
+
+    #[test]
+    fn an_answer_is_bound_to_what_was_shown() {
+        let mut request = request("Bash", json!({"command": "sh test.sh"}), None);
+        assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest, None);
+        request.digest = "ab".into();
+        assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest.as_deref(), Some("ab"));
+    }
+
+    #[test]
+    fn changed_arguments_are_sent_and_mistakes_are_told() {
+        let request = request("Bash", json!({"command": "sh test.sh"}), None);
+        let same = edited(&request, &editable(&request)).expect("JSON");
+        assert_eq!((same.decision, same.updated_input), (Some(Decision::Allow), None));
+        let other = edited(&request, "{\"command\": \"sh -n test.sh\"}").expect("JSON");
+        assert_eq!(other.updated_input, Some(json!({"command": "sh -n test.sh"})));
+        assert!(edited(&request, "{").is_err_and(|why| why.contains("JSON")));
+        assert!(edited(&request, "[]").is_err_and(|why| why.contains("object")));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::input_text;
 use crate::types::permission::{Decision, Scope};
-use crate::types::session::{Item, ItemKind, ItemStatus, TurnResult};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 
 /// How many lines of a diff are shown where nobody has to agree to it.
@@ -72,7 +72,9 @@ impl Transcript {
                 let how = match by {
                     SettledBy::Submit => "continued by a further input".to_string(),
                     SettledBy::Abort => "no longer asked".into(),
-                    SettledBy::Answer => choice.name().into(),
+                    SettledBy::Answer | SettledBy::Timeout | SettledBy::Rule | SettledBy::Mode => {
+                        choice.name().into()
+                    }
                 };
                 let who = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
                 let what = kind.name().replace('_', " ");
@@ -117,18 +119,18 @@ impl Transcript {
                 self.asked.insert(request.request_id, summary);
                 Vec::new()
             }
-            Event::PermissionResolved { request_id, decision, scope, grant, feedback, by, .. } => {
+            Event::PermissionResolved { request_id, .. } => {
                 let what = self.asked.remove(request_id).unwrap_or_default();
                 let who = envelope.origin.as_ref().map(|o| o.client.as_str());
-                lines(vec![resolved(
-                    &what,
-                    *decision,
-                    *scope,
-                    grant.as_deref(),
-                    feedback.as_deref(),
-                    *by,
-                    who,
-                )])
+                lines(vec![resolved(&what, &envelope.event, who)])
+            }
+            Event::PermissionExpired { request_id, on_timeout, .. } => {
+                let what = self.asked.get(request_id).cloned().unwrap_or_default();
+                lines(vec![
+                    Line::new(Tone::Dim, format!("  └ {} ", cut(&what, 60)))
+                        .and(Tone::Warn, "nobody answered in time: ")
+                        .and(Tone::Plain, on_timeout.name().replace('_', " ")),
+                ])
             }
             Event::Error { kind, message } => {
                 self.errors.insert(message.clone());
@@ -185,12 +187,14 @@ fn tool_line(mark: &str, summary: &str) -> Line {
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     match event {
-        Event::SessionUpdated { title, model, mode } => {
+        Event::SessionUpdated { title, model, mode, budgets } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
             news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
-            if echo { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
+            news.extend(budgets.as_ref().map(|_| "new limits".to_string()));
+            // Whoever watches a turn is told what changes under it; its title they know.
+            if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }
         Event::SessionEnded { reason } => {
             vec![Line::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
@@ -211,7 +215,14 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::HistoryRepaired { changes, .. } => {
             dim(format!("  the record was repaired: {}", escape::line(&changes.join("; "))))
         }
+        Event::TurnAborting { subtype: Subtype::PermissionDenied, .. } => dim("  the turn ends…".into()),
         Event::TurnAborting { .. } => dim("  aborting…".into()),
+        Event::PermissionRuleAdded { kind, rule } => {
+            dim(format!("  rule added: {} {}", kind.name(), escape::line(rule)))
+        }
+        Event::PermissionRuleRemoved { kind, rule } => {
+            dim(format!("  rule taken back: {} {}", kind.name(), escape::line(rule)))
+        }
         Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
             Tone::Warn,
             format!(
@@ -275,26 +286,35 @@ fn last_lines(output: &str, count: usize) -> String {
     cut(&escape::line(&end.join(" · ")), 140)
 }
 
-fn resolved(
-    what: &str,
-    decision: Decision,
-    scope: Scope,
-    grant: Option<&str>,
-    feedback: Option<&str>,
-    by: SettledBy,
-    who: Option<&str>,
-) -> Line {
+fn resolved(what: &str, event: &Event, who: Option<&str>) -> Line {
+    let mut line = Line::new(Tone::Dim, format!("  └ {} ", cut(what, 60)));
+    let Event::PermissionResolved { decision, scope, grant, feedback, by, rule, updated_input, stop, .. } =
+        event
+    else {
+        return line;
+    };
+    let granted = escape::line(grant.as_deref().unwrap_or("this call")).into_owned();
     let (tone, word) = match (by, decision, scope) {
         (SettledBy::Abort | SettledBy::Submit, ..) => (Tone::Dim, "no longer asked".to_string()),
+        (_, Decision::Deny, _) if *stop => (Tone::Warn, "denied, and the turn ended".into()),
         (_, Decision::Deny, _) => (Tone::Warn, "denied".into()),
-        (_, Decision::Allow, Scope::Once) => (Tone::Good, "allowed once".into()),
-        (_, Decision::Allow, _) => {
-            (Tone::Good, format!("allowed for the session: {}", escape::line(grant.unwrap_or("this call"))))
+        (SettledBy::Rule | SettledBy::Mode, ..) => {
+            (Tone::Good, format!("allowed by {}", one_line(rule.as_deref().unwrap_or("a rule"), 80)))
         }
+        _ if updated_input.is_some() => (Tone::Good, "allowed once, changed".into()),
+        (_, Decision::Allow, Scope::Once) => (Tone::Good, "allowed once".into()),
+        (_, Decision::Allow, Scope::Session) => (Tone::Good, format!("allowed for the session: {granted}")),
+        (_, Decision::Allow, Scope::Project) => (Tone::Good, format!("allowed in this folder: {granted}")),
     };
-    let mut line = Line::new(Tone::Dim, "  └ ").and(Tone::Dim, cut(what, 60)).and(tone, format!(" {word}"));
+    line = line.and(tone, word);
+    if *by == SettledBy::Timeout {
+        line = line.and(Tone::Dim, " for want of an answer");
+    }
     if let Some(who) = who {
         line = line.and(Tone::Dim, format!(" by {}", escape::line(who)));
+    }
+    if let Some(input) = updated_input {
+        line = line.and(Tone::Dim, format!(": {}", one_line(&input.to_string(), 120)));
     }
     if let Some(words) = feedback {
         line = line.and(Tone::Dim, format!(": {}", one_line(words, 120)));

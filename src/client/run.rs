@@ -36,7 +36,7 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
     }
     if args.background {
         let session = create(&client, &params).await?;
-        submit(&client, session, prompt).await?;
+        submit(&client, session, prompt, None).await?;
         return Ok(out.say(&session.to_string())?);
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
@@ -57,7 +57,7 @@ pub(super) async fn task(
 ) -> Result<Ended, Failure> {
     let session = create(&client, params).await?;
     let follow = Follow::start(reach, &client, session, 0).await?;
-    let turn = submit(&client, session, prompt).await?.turn_id;
+    let turn = submit(&client, session, prompt, None).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", super::measure::short_id(session)))?;
     }
@@ -143,19 +143,22 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionId, Fai
     Ok(reply.session.session_id)
 }
 
-/// Gives a session something to do; it queues while a turn runs.
+/// Gives a session something to do; without a word on `when_busy` it queues while a turn runs, or
+/// answers an open question by going on.
 pub(super) async fn submit(
     client: &Client,
     session_id: SessionId,
     text: String,
+    when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
     let params = SubmitParams {
         session_id,
         input: SubmitInput::Text(text),
-        when_busy: WhenBusy::Queue,
+        when_busy,
         expected_turn_id: None,
         idempotency_key: Some(key()),
         budgets: None,
+        mode: None,
     };
     Ok(client.call("session.submit", &params).await?)
 }

@@ -14,7 +14,7 @@ pub(super) async fn submit(reach: &Reach, name: &str, text: String, out: &mut Ou
     }
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, name).await?.session_id;
-    let reply = run::submit(&client, session, text).await?;
+    let reply = run::submit(&client, session, text, None).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

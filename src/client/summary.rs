@@ -10,7 +10,8 @@ use super::paint::{Line, Tone, cut};
 pub fn call_summary(tool: &str, input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let tool = escape::line(tool).replace(' ', "⟦SP⟧");
-    let main = field("command").or(field("file_path")).or(field("pattern")).or(field("path"));
+    let main =
+        ["command", "file_path", "notebook_path", "pattern", "path", "url"].into_iter().find_map(field);
     let rest = match main {
         Some(main) => match (field("pattern"), field("path")) {
             (Some(_), Some(path)) => format!("{main} in {path}"),
@@ -76,6 +77,8 @@ mod tests {
         check("Grep", json!({"pattern": "fn main", "path": "src"}), "Grep fn main in src");
         check("mcp__x__y", json!({"z": 1}), r#"mcp__x__y {"z":1}"#);
         check("List", json!({}), "List");
+        check("WebFetch", json!({"prompt": "x", "url": "https://a.org/"}), "WebFetch https://a.org/");
+        check("NotebookEdit", json!({"new_source": "x", "notebook_path": "n.ipynb"}), "NotebookEdit n.ipynb");
     }
 
     #[test]

@@ -109,6 +109,7 @@ impl Watch {
                         Outcome::Send(answer) => self.answer(answer),
                         Outcome::Choose(answer) => self.choose(answer),
                         Outcome::Abort => self.interrupted(out)?,
+                        Outcome::Edit => self.edit(out).await?,
                         Outcome::Wait => {}
                     },
                     None => return Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on")),
@@ -117,6 +118,26 @@ impl Watch {
                 _ = interrupt.recv() => self.interrupted(out)?,
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
             }
+        }
+    }
+
+    /// Lets the person change the arguments of the open request: in their editor, or in the line.
+    async fn edit(&mut self, out: &mut Out) -> Result<(), Failure> {
+        let Some(text) = self.asker.editable() else { return Ok(()) };
+        if !super::edit::has_editor() {
+            return Ok(self.asker.edit_here(out)?);
+        }
+        self.asker.close(out);
+        let changed = super::edit::in_editor(&text).await;
+        self.asker.again(out)?;
+        match changed {
+            Ok(changed) => {
+                if let Outcome::Send(answer) = self.asker.edited(&changed, out)? {
+                    self.answer(answer);
+                }
+                Ok(())
+            }
+            Err(error) => Ok(out.note(&format!("  the editor failed: {error}"))?),
         }
     }
 

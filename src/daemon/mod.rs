@@ -3,6 +3,7 @@
 mod activation;
 mod config;
 mod error;
+mod herald;
 mod notify;
 mod orphans;
 mod places;
@@ -25,6 +26,7 @@ use shutdown::Wish;
 use wiring::Found;
 
 use crate::crash;
+use crate::policy::Policies;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry, summarise};
 use crate::store::{self, Store};
@@ -33,6 +35,7 @@ use crate::transport::{self, StateLock};
 use crate::types::time::{Clock, Timestamp};
 
 pub use crate::api::exit;
+pub use crate::tools::{DOCUMENT_ARGUMENT, convert_document};
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 pub use shutdown::ignore_hangup;
@@ -148,7 +151,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("database open");
 
     let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
-    let registry = Registry::new(House::new(store, Arc::clone(&clock), setup));
+    let policies = Policies::at(places.data_dir.join("policy"));
+    let house = House::new(store, Arc::clone(&clock), setup).with_policies(policies);
+    let registry = Registry::new(house);
+    // Before anybody decides by them.
+    registry.pay_grants().await;
     // Before anything can be started, and before anybody can ask for it.
     let reaper = orphans::adopt()?;
     let leftovers = orphans::sweep(&registry).await;
@@ -207,6 +214,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     });
 
     let copying = tokio::spawn(copying);
+    let (herald, heralded) = watch::channel(herald::command(&config));
+    let calling = tokio::spawn(herald::run(registry.clone(), heralded));
 
     let mut reloader = Reloader {
         flag: options.config,
@@ -217,6 +226,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         at_start: config.clone(),
         in_force: config,
         state,
+        herald,
     };
     loop {
         tokio::select! {
@@ -238,6 +248,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     notify::stopping();
     warm.abort();
     copying.abort();
+    calling.abort();
     // What was not loaded yet is still there at the next start.
     recovery.abort();
     let _ = recovery.await;

@@ -9,7 +9,7 @@ use super::config::{Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::places::Places;
 use super::wiring::Found;
-use super::{telemetry, wiring};
+use super::{herald, telemetry, wiring};
 use crate::api::params::{LastReload, ReloadReply};
 use crate::rpc::{ConfigState, Refused};
 use crate::session::Registry;
@@ -27,6 +27,8 @@ pub(super) struct Reloader {
     pub at_start: Config,
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
+    /// What is started when something waits.
+    pub herald: watch::Sender<Vec<String>>,
 }
 
 impl Reloader {
@@ -53,6 +55,7 @@ impl Reloader {
         };
         serving.set_limits(config.limits.of_transport());
         telemetry::set_level(config.daemon.log);
+        self.herald.send_replace(herald::command(&config));
         self.state.send_replace(ConfigState {
             files: files(&config),
             last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),

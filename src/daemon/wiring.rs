@@ -1,7 +1,7 @@
 //! The configuration handed out: each floor gets the small settings it asked for.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
-use crate::session::{Settings, Setup};
+use crate::session::{ConfiguredRule, Settings, Setup};
 use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
-use crate::types::permission::Mode;
+use crate::types::permission::{Mode, RuleScope};
 use crate::types::usage::Budgets;
 
 /// No byte from a model for this long drops the stream (Q29).
@@ -66,6 +66,10 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         instance: found.instance.clone(),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
+        // This very program, also after its file was replaced.
+        converter: Some(PathBuf::from("/proc/self/exe")),
+        web_private: web_private(config)?,
+        web_proxy: web_proxy(config)?,
         spools: Some(Spools::new(
             &places.data_dir.join("blobs"),
             config.tools.spool_size.0,
@@ -92,19 +96,41 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             result_bytes: usize::try_from(config.tools.result_size.0).unwrap_or(usize::MAX),
             results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
+            unattended: unattended(config),
         }),
         rules: Arc::new(rules),
+        configured: configured(config),
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
         main_model: config.models.main.clone(),
         mode: config.session.mode,
         safe_mode: config.session.safe_mode,
+        safe_commands: config.permissions.safe_commands,
         bypass,
         budgets: budgets(config),
+        unattended_budgets: unattended_budgets(config),
+        unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
         idle_unload: config.limits.idle_unload(),
         loaded_sessions: config.limits.loaded_sessions(),
     };
     Ok(Setup { models, tools, settings })
+}
+
+fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {
+    tools::Ranges::parse(&config.tools.web_private).map_err(|error| {
+        config.wrong(&["tools", "web_private"], format!("[tools] web_private: {error}")).into()
+    })
+}
+
+fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
+    match &config.tools.web_proxy {
+        Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
+            // Not repeated: it may hold a password.
+            let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
+            Err(config.wrong(&["tools", "web_proxy"], why.to_owned()).into())
+        }
+        proxy => Ok(proxy.clone()),
+    }
 }
 
 /// A mode that every session would be refused with is refused here, where it is written.
@@ -115,7 +141,6 @@ fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), Daemon
         Err(config.wrong(&["session", "mode"], why).into())
     };
     match (config.session.mode, bypass) {
-        (Mode::Plan, _) => wrong("plan mode is not built yet"),
         (Mode::Bypass, Err(why)) => wrong(why),
         _ => Ok(()),
     }
@@ -270,11 +295,51 @@ fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
 fn budgets(config: &Config) -> Budgets {
     let given = &config.session.budgets;
     Budgets {
-        usd_micros: given.usd.map(|usd| (usd.max(0.0) * 1e6).round() as u64),
+        usd_micros: given.usd.map(micros),
         model_calls: given.model_calls,
         output_tokens: given.output_tokens,
         wall_time_ms: given.wall_time.map(|span| millis(span.0)),
+        session_usd_micros: given.session_usd.map(micros),
+        session_model_calls: given.session_model_calls,
+        session_output_tokens: given.session_output_tokens,
+        session_wall_time_ms: given.session_wall_time.map(|span| millis(span.0)),
     }
+}
+
+fn micros(usd: f64) -> u64 {
+    (usd.max(0.0) * 1e6).round() as u64
+}
+
+/// US dollars of one turn of an unattended session, where the configuration does not say.
+const UNATTENDED_USD: f64 = 5.0;
+
+fn unattended_budgets(config: &Config) -> Budgets {
+    let given = &config.permissions.unattended;
+    Budgets {
+        usd_micros: Some(micros(given.usd.unwrap_or(UNATTENDED_USD))),
+        model_calls: Some(given.model_calls.get()),
+        output_tokens: Some(given.output_tokens.get()),
+        wall_time_ms: Some(millis(given.wall_time.0)),
+        ..Budgets::default()
+    }
+}
+
+fn unattended(config: &Config) -> engine::Unattended {
+    let given = &config.permissions.unattended;
+    engine::Unattended {
+        deadline_ms: Some(millis(given.deadline.0)).filter(|ms| *ms > 0),
+        on_timeout: given.on_timeout,
+    }
+}
+
+/// The system's file is the administrator's; all others are the user's.
+fn configured(config: &Config) -> Arc<[ConfiguredRule]> {
+    let managed = Path::new(crate::api::endpoint::SYSTEM_CONFIG);
+    let of = |(file, kind, rule): (&Path, _, String)| {
+        let scope = if file == managed { RuleScope::Managed } else { RuleScope::User };
+        ConfiguredRule { kind, rule, scope, file: file.to_path_buf() }
+    };
+    config.rules().into_iter().map(of).collect()
 }
 
 fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
@@ -313,6 +378,20 @@ mod tests {
     }
 
     #[test]
+    fn what_webfetch_may_reach_is_checked_where_it_is_written() {
+        let mut config = Config::default();
+        assert_eq!(web_private(&config).expect("right"), tools::Ranges::default());
+        config.tools.web_private = vec!["10.0.0.0/8".into(), "intranet".into()];
+        let told = web_private(&config).expect_err("no address").to_string();
+        assert!(told.contains("web_private") && told.contains("intranet"), "{told}");
+        config.tools.web_proxy = Some("proxy:secret@x".into());
+        let told = web_proxy(&config).expect_err("no url").to_string();
+        assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");
+        config.tools.web_proxy = Some("http://x:1".into());
+        assert_eq!(web_proxy(&config).expect("right").as_deref(), Some("http://x:1"));
+    }
+
+    #[test]
     fn a_mode_that_every_session_would_be_refused_with_is_named() {
         let check = |mode, bypass: Result<(), String>, word: Option<&str>| {
             let mut config = Config::default();
@@ -324,7 +403,7 @@ mod tests {
             }
         };
         check(Mode::Default, Err("no".into()), None);
-        check(Mode::Plan, Ok(()), Some("not built yet"));
+        check(Mode::Plan, Ok(()), None);
         check(Mode::Bypass, Ok(()), None);
         check(Mode::Bypass, Err("set it".into()), Some("set it"));
     }

@@ -1,59 +1,181 @@
-//! Answers to permission requests: the first one wins.
+//! Answers to permission requests: the first one wins. Also what settles a request without one: a
+//! rule or a mode that lets it pass, or its deadline.
 
-use super::input::Refusal;
-use super::plan::Draft;
-use super::state::Stage;
+use serde_json::Value;
+
+use super::input::{Answer, Refusal};
+use super::plan::{Draft, Effect};
+use super::state::{Call, Deadline, Stage};
 use super::words;
 use crate::types::event::{Event, SettledBy};
-use crate::types::ids::PermissionId;
-use crate::types::permission::{Decision, Scope};
-use crate::types::tool::{ToolOutcome, ToolStatus};
+use crate::types::ids::{CallId, PermissionId};
+use crate::types::permission::{Decision, OnTimeout, Scope};
+use crate::types::session::Subtype;
+use crate::types::tool::{PathCare, Prepared, Subject, ToolOutcome, ToolStatus};
+
+/// How a request is settled, with what there is to say about it.
+struct Settled {
+    decision: Decision,
+    by: SettledBy,
+    scope: Scope,
+    grant: Option<String>,
+    feedback: Option<String>,
+    rule: Option<String>,
+    edited: Option<(Value, Prepared)>,
+    stop: bool,
+}
+
+impl Settled {
+    fn new(decision: Decision, by: SettledBy) -> Self {
+        let (scope, grant, feedback, rule, edited) = (Scope::Once, None, None, None, None);
+        Self { decision, by, scope, grant, feedback, rule, edited, stop: false }
+    }
+}
 
 impl Draft<'_> {
-    pub fn answer(
-        &mut self,
-        request_id: PermissionId,
-        decision: Decision,
-        scope: Scope,
-        grant: Option<String>,
-        feedback: Option<String>,
-    ) -> Result<(), Refusal> {
-        let found = self.state.calls().iter().find_map(|call| match &call.stage {
-            Stage::Awaiting { request_id: id, suggestions, .. } if *id == request_id => {
-                Some((call.call.call_id, call.item_id, suggestions.clone()))
-            }
-            _ => None,
-        });
-        let Some((call_id, item_id, suggestions)) = found.filter(|_| !self.is_aborting()) else {
+    pub fn answer(&mut self, answer: Answer) -> Result<(), Refusal> {
+        let Some(call) = self.awaiting(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);
         };
-        let grant = match (decision, scope) {
-            (Decision::Allow, Scope::Session) => {
-                Some(grant.or_else(|| suggestions.into_iter().next()).ok_or(Refusal::NoGrant)?)
-            }
-            _ => None,
+        let Stage::Awaiting { suggestions, digest, .. } = &call.stage else {
+            return Err(Refusal::NotPending);
         };
+        if answer.digest.as_ref().is_some_and(|seen| seen != digest) {
+            return Err(Refusal::OtherRequest);
+        }
+        let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
+        let grant = match lasts {
+            true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
+            false => None,
+        };
+        let stop = answer.stop && answer.decision == Decision::Deny;
+        let settled = Settled {
+            scope: answer.scope,
+            grant,
+            feedback: answer.feedback.clone(),
+            edited: answer.edited.map(|edited| (edited.input, edited.prepared)),
+            stop,
+            ..Settled::new(answer.decision, SettledBy::Answer)
+        };
+        self.settle(&call, answer.request_id, settled);
+        if answer.decision == Decision::Deny {
+            let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
+            let (code, text) = match said {
+                Some(feedback) => ("denied_with_feedback", words::denied_with_feedback(feedback)),
+                None => ("denied", words::DENIED.to_string()),
+            };
+            self.deny(call.call.call_id, code, text);
+        }
+        if stop {
+            self.end_as_denied();
+        } else {
+            self.advance_tools();
+        }
+        Ok(())
+    }
+
+    /// A rule that came meanwhile, or another mode, lets a request pass.
+    pub fn covered(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
+        let Some(call) = self.awaiting(request_id).filter(|_| !self.is_aborting()) else { return };
+        let settled = Settled { rule: Some(rule), ..Settled::new(Decision::Allow, by) };
+        self.settle(&call, request_id, settled);
+        self.advance_tools();
+    }
+
+    /// Settles what nobody answered in time. Whatever the clock did meanwhile, a request is expired
+    /// once, and never before its deadline.
+    pub fn expire(&mut self) {
+        if self.is_aborting() {
+            return;
+        }
+        let now = self.now.at;
+        let mut fails = false;
+        for call in self.state.calls().to_vec() {
+            let Stage::Awaiting { request_id, prepared, deadline: Some(deadline), expired: false, .. } =
+                &call.stage
+            else {
+                continue;
+            };
+            let Deadline { at, on_timeout } = *deadline;
+            if at > now {
+                continue;
+            }
+            let (request_id, call_id) = (*request_id, call.call.call_id);
+            self.push_item(call.item_id, Event::PermissionExpired { request_id, call_id, on_timeout });
+            match on_timeout {
+                OnTimeout::Pause => {}
+                OnTimeout::AllowReadOnly if is_harmless(prepared) => {
+                    self.settle(&call, request_id, Settled::new(Decision::Allow, SettledBy::Timeout));
+                }
+                OnTimeout::Deny | OnTimeout::AllowReadOnly | OnTimeout::Fail => {
+                    let stop = on_timeout == OnTimeout::Fail;
+                    fails |= stop;
+                    let settled = Settled { stop, ..Settled::new(Decision::Deny, SettledBy::Timeout) };
+                    self.settle(&call, request_id, settled);
+                    self.deny(call_id, "no_answer", words::NO_ANSWER.to_string());
+                }
+            }
+        }
+        if fails {
+            self.end_as_denied();
+        } else {
+            self.advance_tools();
+        }
+    }
+
+    fn awaiting(&self, request_id: PermissionId) -> Option<Call> {
+        let is_it =
+            |call: &&Call| matches!(call.stage, Stage::Awaiting { request_id: id, .. } if id == request_id);
+        self.state.calls().iter().find(is_it).cloned()
+    }
+
+    fn settle(&mut self, call: &Call, request_id: PermissionId, settled: Settled) {
+        let Settled { decision, by, scope, grant, feedback, rule, edited, stop } = settled;
+        let (updated_input, prepared) = edited.unzip();
+        let prepared = prepared.map(|prepared| Prepared { diff: None, ..prepared });
+        let call_id = call.call.call_id;
         self.push_item(
-            item_id,
+            call.item_id,
             Event::PermissionResolved {
                 request_id,
                 call_id,
                 decision,
                 scope,
                 grant,
-                feedback: feedback.clone(),
-                by: SettledBy::Answer,
+                feedback,
+                by,
+                rule,
+                updated_input,
+                prepared,
+                stop,
             },
         );
-        if decision == Decision::Deny {
-            let (code, text) = match feedback.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
-                Some(feedback) => ("denied_with_feedback", words::denied_with_feedback(feedback)),
-                None => ("denied", words::DENIED.to_string()),
-            };
-            let outcome = ToolOutcome { status: ToolStatus::Denied, ..ToolOutcome::failed(code, text) };
-            self.complete(call_id, outcome, 0);
-        }
-        self.advance_tools();
-        Ok(())
+    }
+
+    /// Ends a call that was refused.
+    pub fn deny(&mut self, call_id: CallId, code: &str, text: String) {
+        let outcome = ToolOutcome { status: ToolStatus::Denied, ..ToolOutcome::failed(code, text) };
+        self.complete(call_id, outcome, 0);
+    }
+
+    /// Ends the turn because of a denial: like an abort, but said as what it is.
+    fn end_as_denied(&mut self) {
+        self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::PermissionDenied });
+        self.effect(Effect::StopAll);
+    }
+}
+
+/// What `allow_read_only` lets pass: reading, but not what likely holds secrets, and nothing that
+/// leaves this machine.
+pub(super) fn is_harmless(prepared: &Prepared) -> bool {
+    prepared.read_only && stays_quiet(&prepared.subject)
+}
+
+fn stays_quiet(subject: &Subject) -> bool {
+    match subject {
+        Subject::Read { path } => path.care != PathCare::Secret,
+        Subject::Bash { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
+        Subject::Several { parts } => parts.iter().all(stays_quiet),
+        Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
     }
 }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::said::Said;
-use super::state::{Activity, Call, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn};
+use super::state::{Activity, Call, Deadline, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn};
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::BlockKind;
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, RuleKind, Scope, digest};
 use crate::types::question::{Question, QuestionKind};
 use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState};
 use crate::types::tool::{Prepared, ToolStatus};
@@ -49,7 +49,7 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
             }
-            Event::SessionUpdated { title, model, mode } => {
+            Event::SessionUpdated { title, model, mode, budgets } => {
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
                 }
@@ -58,7 +58,17 @@ impl State {
                 }
                 if let Some(mode) = mode {
                     self.spec.mode = *mode;
+                    if let Some(turn) = &mut self.turn {
+                        turn.mode = *mode;
+                    }
                 }
+                if let Some(budgets) = budgets {
+                    self.spec.budgets = *budgets;
+                }
+            }
+            Event::PermissionRuleAdded { kind, rule } => self.add_rule(*kind, rule),
+            Event::PermissionRuleRemoved { kind, rule } => {
+                Arc::make_mut(&mut self.rules).of_mut(*kind).retain(|known| known != rule);
             }
             Event::SessionStatus { state, requires } => {
                 self.status = *state;
@@ -72,9 +82,9 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets } => {
+            Event::TurnQueued { input, front, budgets, mode } => {
                 if let Some(turn_id) = fact.turn_id {
-                    let queued = Queued { turn_id, input: input.clone(), budgets: *budgets };
+                    let queued = Queued { turn_id, input: input.clone(), budgets: *budgets, mode: *mode };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -82,13 +92,16 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, budgets, .. } => {
+            Event::TurnStarted { model, mode, budgets } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    self.turn = Some(Turn::new(turn_id, model.clone(), *budgets, fact.at_ms));
+                    self.turn = Some(Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms));
                 }
             }
-            Event::TurnCompleted { .. } => self.turn = None,
+            Event::TurnCompleted { result } => {
+                self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
+                self.turn = None;
+            }
             Event::HistoryRepaired { kept, messages, .. } => {
                 let transcript = Arc::make_mut(&mut self.transcript);
                 transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
@@ -97,6 +110,7 @@ impl State {
                 transcript.extend(messages.iter().cloned().map(Arc::new));
             }
             Event::UsageBooked { model, usage, cost_usd_micros, .. } => {
+                self.model_calls += 1;
                 self.usage.add(usage);
                 self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
                 if let Some(turn) = &mut self.turn {
@@ -127,6 +141,7 @@ impl State {
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }
                 if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
+                    self.model_calls += 1;
                     self.usage.add(usage);
                     self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
                     turn.usage.add(usage);
@@ -167,9 +182,15 @@ impl State {
                 answered(turn, RequestId::Question(*request_id), fact);
             }
             Event::TurnSteered { input } => turn.steered.push_back(input.clone()),
-            Event::TurnAborting { ending } => {
+            Event::TurnAborting { ending, subtype } => {
+                if !turn.aborting {
+                    turn.ends_as = *subtype;
+                }
                 turn.aborting = true;
                 turn.ending |= ending;
+                if fact.origin.is_some() {
+                    turn.aborted_by.clone_from(&fact.origin);
+                }
             }
             Event::Retry { .. } => {
                 turn.failures += 1;
@@ -224,8 +245,13 @@ impl State {
                     })
                 });
                 let (Some(call), Some(item_id)) = (found, fact.item_id) else { return };
-                let call =
-                    Call { call: Arc::new(call), item_id, first_seq: fact.seq, stage: Stage::Requested };
+                let call = Call {
+                    call: Arc::new(call),
+                    item_id,
+                    first_seq: fact.seq,
+                    edited: None,
+                    stage: Stage::Requested,
+                };
                 match &mut turn.activity {
                     Activity::Tools { calls } => calls.push(call),
                     other => *other = Activity::Tools { calls: vec![call] },
@@ -245,24 +271,45 @@ impl State {
                     request_id: request.request_id,
                     prepared,
                     suggestions: request.suggestions.clone(),
+                    deadline: request
+                        .deadline_ms
+                        .map(|at| Deadline { at, on_timeout: request.on_timeout.unwrap_or_default() }),
+                    expired: false,
+                    folder: request.cwd.clone(),
+                    digest: request.digest.clone(),
                 };
                 set_stage(turn, request.call_id, stage);
             }
-            Event::PermissionResolved { request_id, call_id, decision, scope, grant, .. } => {
-                if let (Decision::Allow, Scope::Session, Some(grant)) = (decision, scope, grant) {
-                    Arc::make_mut(&mut self.grants).push(grant.clone());
-                }
-                let Activity::Tools { calls } = &mut turn.activity else { return };
-                let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id) else { return };
-                if let (Decision::Allow, Stage::Awaiting { prepared, .. }) = (decision, &call.stage) {
-                    call.stage =
-                        Stage::Ready { prepared: Arc::clone(prepared), allowed_by: request_id.to_string() };
+            Event::PermissionResolved { request_id, call_id, updated_input, .. } => {
+                let session_id = self.session_id;
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                {
+                    call.edited.clone_from(updated_input);
+                    settled(call, session_id, &fact.event);
                 }
                 answered(turn, RequestId::Permission(*request_id), fact);
+                if let Event::PermissionResolved {
+                    decision: Decision::Allow,
+                    scope: Scope::Session,
+                    grant: Some(grant),
+                    ..
+                } = &fact.event
+                {
+                    self.add_rule(RuleKind::Allow, grant);
+                }
+            }
+            Event::PermissionExpired { call_id, .. } => {
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                    && let Stage::Awaiting { expired, .. } = &mut call.stage
+                {
+                    *expired = true;
+                }
             }
             Event::ToolStatus { call_id, prepared, allowed_by } => {
-                let stage =
-                    Stage::Ready { prepared: Arc::new(prepared.clone()), allowed_by: allowed_by.clone() };
+                let (prepared, allowed_by) = (Arc::new(prepared.clone()), allowed_by.clone());
+                let stage = Stage::Ready { prepared, allowed_by, bound: None };
                 set_stage(turn, *call_id, stage);
             }
             Event::ToolStarted { call_id, .. } => {
@@ -301,14 +348,25 @@ impl State {
         }
     }
 
+    fn add_rule(&mut self, kind: RuleKind, rule: &str) {
+        let rules = Arc::make_mut(&mut self.rules).of_mut(kind);
+        if !rules.iter().any(|known| known == rule) {
+            rules.push(rule.to_string());
+        }
+    }
+
     fn message_completed(&mut self, item: &Item) {
         match item.kind {
             ItemKind::UserMessage => {
                 if let Some(turn) = &mut self.turn {
                     turn.steered.pop_front();
                 }
-                let text = item.text.clone().unwrap_or_default();
-                Arc::make_mut(&mut self.transcript).push(Arc::new(Message::user(text)));
+                let content = match item.content.as_slice() {
+                    [] => vec![Block::Text { text: item.text.clone().unwrap_or_default() }],
+                    content => content.to_vec(),
+                };
+                let message = Message { role: Role::User, content };
+                Arc::make_mut(&mut self.transcript).push(Arc::new(message));
             }
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
                 if let Some(Turn { activity: Activity::Calling { partial, .. }, .. }) = &mut self.turn {
@@ -373,6 +431,26 @@ impl State {
             Arc::make_mut(&mut self.transcript).push(Arc::new(Message { role: Role::User, content }));
         }
     }
+}
+
+/// An allowed call may start, with what was judged of it and bound to what a person saw.
+fn settled(call: &mut Call, session_id: SessionId, event: &Event) {
+    let Event::PermissionResolved { request_id, decision: Decision::Allow, prepared: edited, rule, .. } =
+        event
+    else {
+        return;
+    };
+    let Stage::Awaiting { prepared, folder, digest: shown, .. } = &call.stage else { return };
+    let bound = match &call.edited {
+        Some(input) => Some(digest(session_id, folder, &call.call.tool, input)),
+        // Journals of before know of no digest; then there is none to hold against.
+        None => Some(shown.clone()).filter(|shown| !shown.is_empty()),
+    };
+    call.stage = Stage::Ready {
+        prepared: edited.clone().map_or_else(|| Arc::clone(prepared), Arc::new),
+        allowed_by: rule.clone().unwrap_or_else(|| request_id.to_string()),
+        bound: bound.map(|digest| (folder.clone(), digest)),
+    };
 }
 
 /// A question was raised: about a call, or about the turn as a whole.

@@ -1,10 +1,10 @@
 //! Everything that can happen to a session.
 
-use crate::types::event::Origin;
+use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
-use crate::types::permission::{Decision, Scope, Verdict};
+use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
 use crate::types::session::Untrusted;
 use crate::types::time::Timestamp;
@@ -37,6 +37,8 @@ pub struct Submit {
     pub expected_turn: Option<TurnId>,
     /// Limits of the turn, if not the session's.
     pub budgets: Option<Budgets>,
+    /// Approval mode of the turn, if not the session's.
+    pub mode: Option<Mode>,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -44,8 +46,10 @@ pub struct Submit {
 /// What a submit does while a turn runs (Q6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Busy {
-    /// Wait.
+    /// The caller did not say: wait, but if a question is open, answer it by going on (S7).
     #[default]
+    Unsaid,
+    /// Wait.
     Queue,
     /// Join the running turn.
     Steer,
@@ -62,6 +66,53 @@ pub struct Judged {
     pub call_id: CallId,
     /// What it would do and whether it may.
     pub result: Result<(Prepared, Verdict), ToolOutcome>,
+}
+
+/// A person's answer to a permission request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The request.
+    pub request_id: PermissionId,
+    /// Allow or deny.
+    pub decision: Decision,
+    /// For how long.
+    pub scope: Scope,
+    /// The grant to remember, with scopes `session` and `project`.
+    pub grant: Option<String>,
+    /// Words for the model.
+    pub feedback: Option<String>,
+    /// Whether the turn ends with this denial.
+    pub stop: bool,
+    /// Other arguments than the model's, looked at and judged before: not denied.
+    pub edited: Option<Edited>,
+    /// What the person saw: refused if the request is another one.
+    pub digest: Option<String>,
+    /// Who answered.
+    pub origin: Option<Origin>,
+}
+
+/// Arguments that a person put in the place of the model's.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// The arguments.
+    pub input: serde_json::Value,
+    /// What the call would do with them.
+    pub prepared: Prepared,
+}
+
+/// What of a session is to change. What is absent stays.
+#[derive(Clone, Debug, Default)]
+pub struct Update {
+    /// Short name.
+    pub title: Option<String>,
+    /// Approval mode, of the running turn as well.
+    pub mode: Option<Mode>,
+    /// Limits of turns to come.
+    pub budgets: Option<Budgets>,
+    /// Pending requests that the new mode lets pass, with the reason.
+    pub covered: Vec<(PermissionId, String)>,
+    /// Who wants it.
+    pub origin: Option<Origin>,
 }
 
 /// One thing that happened.
@@ -118,6 +169,8 @@ pub enum Input {
     Prepared {
         /// The turn.
         turn_id: TurnId,
+        /// The mode that they were judged in.
+        mode: Mode,
         /// In call order.
         calls: Vec<Judged>,
     },
@@ -138,19 +191,37 @@ pub enum Input {
         duration_ms: u64,
     },
     /// A person answered a permission request.
-    Answer {
+    Answer(Box<Answer>),
+    /// Rules let a pending request pass.
+    Covered {
         /// The request.
         request_id: PermissionId,
-        /// Allow or deny.
-        decision: Decision,
-        /// For how long.
-        scope: Scope,
-        /// The grant to remember, with scope `session`.
-        grant: Option<String>,
-        /// Words for the model.
-        feedback: Option<String>,
-        /// Who answered.
+        /// What changed: [`SettledBy::Rule`] or [`SettledBy::Mode`].
+        by: SettledBy,
+        /// The rule or the reason.
+        rule: String,
+    },
+    /// Title, mode or limits are to change.
+    Update(Box<Update>),
+    /// A rule of this session is added or taken back.
+    Rule {
+        /// Added, or taken back.
+        add: bool,
+        /// What it says.
+        kind: RuleKind,
+        /// The rule.
+        rule: String,
+        /// Who wants it.
         origin: Option<Origin>,
+    },
+    /// The deadline of a request may have passed.
+    Due,
+    /// Something that people should know.
+    Notice {
+        /// A stable word.
+        kind: String,
+        /// The text.
+        text: String,
     },
     /// A person answered a question.
     Choose {
@@ -244,4 +315,10 @@ pub enum Refusal {
     Ended,
     /// A grant was wanted, and none can be derived from the request.
     NoGrant,
+    /// The caller saw another request than the one that is pending.
+    OtherRequest,
+    /// A mode was named for an input that joins the running turn.
+    ModeOfSteer,
+    /// There is no such rule in this session.
+    NoSuchRule,
 }

@@ -19,6 +19,7 @@ mod state;
 mod stop;
 mod submit;
 mod tools;
+mod update;
 mod words;
 
 #[cfg(test)]
@@ -28,8 +29,8 @@ pub(crate) mod laws;
 #[doc(hidden)]
 pub use prompt::normalize as normalized;
 
-pub use input::{Busy, Input, Judged, Now, Recovery, Refusal, Submit};
+pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Submit, Update};
 pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
-pub use state::{Engine, Settings, Snapshot};
+pub use state::{Engine, Pending, SessionRules, Settings, Snapshot, Unattended};

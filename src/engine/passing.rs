@@ -24,6 +24,7 @@ pub const PASSING: &[&str] = &[
     "tool.progress",
     "file.changed",
     "permission.requested",
+    "permission.expired",
     "question.requested",
     "question.resolved",
     "retry",

@@ -134,14 +134,22 @@ impl Engine {
             }
             Input::ModelFailed { token, fault, price, .. } => draft.model_failed(token, &fault, price),
             Input::TimerFired { token } => draft.timer_fired(token),
-            Input::Prepared { turn_id, calls } => draft.prepared(turn_id, calls),
+            Input::Prepared { turn_id, mode, calls } => draft.prepared(turn_id, mode, calls),
             Input::ToolDone { call_id, outcome, duration_ms } => {
                 draft.tool_done(call_id, *outcome, duration_ms)
             }
-            Input::Answer { request_id, decision, scope, grant, feedback, origin } => {
-                draft.origin = origin;
-                draft.answer(request_id, decision, scope, grant, feedback)?;
+            Input::Answer(answer) => {
+                draft.origin = answer.origin.clone();
+                draft.answer(*answer)?;
             }
+            Input::Covered { request_id, by, rule } => draft.covered(request_id, by, rule),
+            Input::Update(update) => draft.update(*update)?,
+            Input::Rule { add, kind, rule, origin } => {
+                draft.origin = origin;
+                draft.rule(add, kind, rule)?;
+            }
+            Input::Due => draft.expire(),
+            Input::Notice { kind, text } => _ = draft.push_session(Event::Notice { kind, text }),
             Input::Choose { request_id, choice, origin } => {
                 draft.origin = origin;
                 draft.choose(request_id, choice)?;
@@ -322,6 +330,8 @@ impl<'a> Draft<'a> {
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
             (SessionState::RequiresAction, Some(Requires::UnknownOutcome))
+        } else if stands(|stage| matches!(stage, Stage::Awaiting { expired: true, .. })) {
+            (SessionState::Paused, Some(Requires::Permission))
         } else if stands(|stage| matches!(stage, Stage::Awaiting { .. })) {
             (SessionState::RequiresAction, Some(Requires::Permission))
         } else {

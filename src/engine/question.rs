@@ -7,6 +7,7 @@ use super::words;
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, QuestionId};
 use crate::types::question::{Choice, Question, QuestionKind};
+use crate::types::session::Subtype;
 use crate::types::tool::{ToolOutcome, ToolStatus};
 
 impl Draft<'_> {
@@ -85,7 +86,7 @@ impl Draft<'_> {
             Choice::Continue if paused => self.go_on(),
             Choice::Continue => self.advance_tools(),
             Choice::Abort => {
-                self.push_turn(Event::TurnAborting { ending: false });
+                self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
                 self.effect(Effect::StopAll);
             }
         }

@@ -14,7 +14,7 @@ use crate::types::ids::{CallId, Seq};
 use crate::types::message::Message;
 use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
-use crate::types::tool::{Inspection, Prepared, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, Subject, ToolOutcome};
 
 impl Draft<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
@@ -41,6 +41,7 @@ impl Draft<'_> {
         if self.paused_by().is_some() {
             return;
         }
+        self.give_up_fetches();
         let lost: Vec<Call> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
         if !lost.is_empty() && self.state.spec.background {
             self.give_up_unknown(&lost);
@@ -165,7 +166,7 @@ impl Draft<'_> {
             if let Stage::Running { prepared, .. } = &call.stage
                 && prepared.read_only
             {
-                let (call, prepared) = (Arc::clone(&call.call), Arc::clone(prepared));
+                let (call, prepared) = (call.effective(), Arc::clone(prepared));
                 self.effect(Effect::RunTool { call, prepared });
             }
         }
@@ -173,6 +174,17 @@ impl Draft<'_> {
         self.prepare_open_calls();
         if !self.state.calls().iter().any(|call| call.stage == Stage::Requested) {
             self.advance_tools();
+        }
+    }
+
+    /// A page that was being fetched is not fetched again by itself, and there is nothing to decide
+    /// about it either: it changed nothing here.
+    fn give_up_fetches(&mut self) {
+        for call in self.state.calls().to_vec() {
+            if matches!(&call.stage, Stage::Running { prepared, .. } if is_fetch(prepared)) {
+                let outcome = ToolOutcome::failed("interrupted", words::FETCH_LOST);
+                self.complete(call.call.call_id, outcome, 0);
+            }
         }
     }
 
@@ -184,7 +196,7 @@ impl Draft<'_> {
             .iter()
             .filter_map(|call| match &call.stage {
                 Stage::Running { prepared, .. } if is_edit(prepared) => {
-                    Some((Arc::clone(&call.call), Arc::clone(prepared)))
+                    Some((call.effective(), Arc::clone(prepared)))
                 }
                 _ => None,
             })
@@ -266,6 +278,10 @@ impl Draft<'_> {
 /// A call that may have been running, and of which no file can tell.
 fn is_lost(call: &Call) -> bool {
     matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only && !is_edit(prepared))
+}
+
+fn is_fetch(prepared: &Prepared) -> bool {
+    matches!(prepared.subject, Subject::Web { .. })
 }
 
 fn is_edit(prepared: &Prepared) -> bool {

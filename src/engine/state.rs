@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use super::said::Said;
 use crate::types::blob::Attachment;
+use crate::types::event::Origin;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
-use crate::types::permission::Mode;
-use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, TurnError};
+use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
+use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard};
 use crate::types::usage::{Budgets, Usage};
@@ -40,6 +41,65 @@ pub struct Settings {
     pub results_bytes: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolCard]>,
+    /// Requests of sessions without a person.
+    pub unattended: Unattended,
+}
+
+/// What becomes of requests of unattended sessions (P6). Only the user's configuration says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unattended {
+    /// How long a request waits, in milliseconds; `None`: nobody is asked, what asks is denied.
+    pub deadline_ms: Option<u64>,
+    /// What becomes of it then.
+    pub on_timeout: OnTimeout,
+}
+
+impl Default for Unattended {
+    fn default() -> Self {
+        Self { deadline_ms: Some(3_600_000), on_timeout: OnTimeout::Deny }
+    }
+}
+
+/// Rules that people gave this session, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionRules {
+    /// Grants, and rules that allow.
+    pub allow: Vec<String>,
+    /// Rules that ask.
+    pub ask: Vec<String>,
+    /// Rules that deny.
+    pub deny: Vec<String>,
+}
+
+impl SessionRules {
+    /// Those of one kind.
+    #[must_use]
+    pub fn of(&self, kind: RuleKind) -> &Vec<String> {
+        match kind {
+            RuleKind::Allow => &self.allow,
+            RuleKind::Ask => &self.ask,
+            RuleKind::Deny => &self.deny,
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, kind: RuleKind) -> &mut Vec<String> {
+        match kind {
+            RuleKind::Allow => &mut self.allow,
+            RuleKind::Ask => &mut self.ask,
+            RuleKind::Deny => &mut self.deny,
+        }
+    }
+}
+
+/// A pending request with what was judged.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// The request.
+    pub request_id: PermissionId,
+    /// The call.
+    pub call: Arc<ToolCall>,
+    /// What it would do.
+    pub prepared: Arc<Prepared>,
 }
 
 impl Default for Settings {
@@ -55,6 +115,7 @@ impl Default for Settings {
             result_bytes: 128 * 1024,
             results_bytes: 256 * 1024,
             tools: Arc::from([]),
+            unattended: Unattended::default(),
         }
     }
 }
@@ -81,11 +142,15 @@ pub(super) struct State {
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
     pub queue: VecDeque<Queued>,
-    pub grants: Arc<Vec<String>>,
+    pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
     pub usage: Usage,
     pub cost_usd_micros: Option<u64>,
+    /// Model calls of all turns.
+    pub model_calls: u64,
+    /// Duration of all turns that ended.
+    pub worked_ms: u64,
     pub last_line: String,
     pub updated_at: Timestamp,
 }
@@ -96,6 +161,7 @@ pub(super) struct Queued {
     pub turn_id: TurnId,
     pub input: Vec<InputBlock>,
     pub budgets: Budgets,
+    pub mode: Option<Mode>,
 }
 
 /// The running turn.
@@ -103,6 +169,7 @@ pub(super) struct Queued {
 pub(super) struct Turn {
     pub id: TurnId,
     pub model: String,
+    pub mode: Mode,
     pub budgets: Budgets,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
@@ -121,6 +188,9 @@ pub(super) struct Turn {
     pub activity: Activity,
     pub aborting: bool,
     pub ending: bool,
+    /// Who stopped it, and how it ends then.
+    pub aborted_by: Option<Origin>,
+    pub ends_as: Subtype,
     pub steered: VecDeque<Vec<InputBlock>>,
     pub usage: Usage,
     pub usage_by_model: BTreeMap<String, Usage>,
@@ -176,7 +246,16 @@ pub(super) struct Call {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub first_seq: Seq,
+    /// What a person put in the place of its arguments.
+    pub edited: Option<serde_json::Value>,
     pub stage: Stage,
+}
+
+/// When a request stops waiting, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deadline {
+    pub at: Timestamp,
+    pub on_timeout: OnTimeout,
 }
 
 /// Where a call stands.
@@ -185,9 +264,19 @@ pub(super) enum Stage {
     /// Asked for by the model; not looked at yet.
     Requested,
     /// Waits for a person.
-    Awaiting { request_id: PermissionId, prepared: Arc<Prepared>, suggestions: Vec<String> },
-    /// May run once those before it are done.
-    Ready { prepared: Arc<Prepared>, allowed_by: String },
+    Awaiting {
+        request_id: PermissionId,
+        prepared: Arc<Prepared>,
+        suggestions: Vec<String>,
+        deadline: Option<Deadline>,
+        /// Its deadline has passed and it waits on.
+        expired: bool,
+        /// The folder and the digest that a person is shown; empty in journals of before.
+        folder: String,
+        digest: String,
+    },
+    /// May run once those before it are done. `bound` is what a person allowed: folder and digest.
+    Ready { prepared: Arc<Prepared>, allowed_by: String, bound: Option<(String, String)> },
     /// Runs. `started_seq` names its progress rows; `said` is what they hold.
     Running { prepared: Arc<Prepared>, started_seq: Seq, said: Said },
     /// The daemon died while it ran, and a person says what to do.
@@ -199,6 +288,16 @@ pub(super) enum Stage {
 impl Call {
     pub fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done { .. })
+    }
+
+    /// The call as it runs: with a person's arguments, if one changed them.
+    pub fn effective(&self) -> Arc<ToolCall> {
+        match &self.edited {
+            Some(input) => {
+                Arc::new(ToolCall { input: input.clone(), input_error: None, ..(*self.call).clone() })
+            }
+            None => Arc::clone(&self.call),
+        }
     }
 }
 
@@ -323,10 +422,27 @@ impl Engine {
         }
     }
 
-    /// Grants given in this session.
+    /// Rules and grants given to this session.
     #[must_use]
-    pub fn grants(&self) -> &[String] {
-        &self.state.grants
+    pub fn rules(&self) -> Arc<SessionRules> {
+        Arc::clone(&self.state.rules)
+    }
+
+    /// The mode that verdicts are made in: the running turn's, else the session's.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.state.mode()
+    }
+
+    /// When the next request stops waiting for an answer. It folds from the journal: a restart does
+    /// not move it.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let due = |call: &Call| match &call.stage {
+            Stage::Awaiting { deadline: Some(deadline), expired: false, .. } => Some(deadline.at),
+            _ => None,
+        };
+        if self.is_aborting() { None } else { self.state.calls().iter().filter_map(due).min() }
     }
 
     /// What the model has seen of files.
@@ -343,14 +459,16 @@ impl Engine {
 
     /// Pending permission requests with what was judged.
     #[must_use]
-    pub fn pending(&self) -> Vec<(PermissionId, Arc<ToolCall>, Arc<Prepared>)> {
+    pub fn pending(&self) -> Vec<Pending> {
         match self.state.turn.as_ref().map(|turn| &turn.activity) {
             Some(Activity::Tools { calls }) => calls
                 .iter()
                 .filter_map(|call| match &call.stage {
-                    Stage::Awaiting { request_id, prepared, .. } => {
-                        Some((*request_id, Arc::clone(&call.call), Arc::clone(prepared)))
-                    }
+                    Stage::Awaiting { request_id, prepared, .. } => Some(Pending {
+                        request_id: *request_id,
+                        call: Arc::clone(&call.call),
+                        prepared: Arc::clone(prepared),
+                    }),
                     _ => None,
                 })
                 .collect(),
@@ -428,14 +546,26 @@ impl State {
             continues: None,
             turn: None,
             queue: VecDeque::new(),
-            grants: Arc::default(),
+            rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),
             usage: Usage::default(),
             cost_usd_micros: Some(0),
+            model_calls: 0,
+            worked_ms: 0,
             last_line: String::new(),
             updated_at: Timestamp(0),
         }
+    }
+
+    /// The mode that verdicts are made in.
+    pub fn mode(&self) -> Mode {
+        self.turn.as_ref().map_or(self.spec.mode, |turn| turn.mode)
+    }
+
+    /// What an answer would be bound to if the call were allowed now.
+    pub fn digest(&self, call: &ToolCall) -> String {
+        digest(self.session_id, &self.cwd.to_string_lossy(), &call.tool, &call.input)
     }
 
     pub fn calls(&self) -> &[Call] {
@@ -451,10 +581,11 @@ impl State {
 }
 
 impl Turn {
-    pub fn new(id: TurnId, model: String, budgets: Budgets, at: Timestamp) -> Self {
+    pub fn new(id: TurnId, model: String, mode: Mode, budgets: Budgets, at: Timestamp) -> Self {
         Self {
             id,
             model,
+            mode,
             budgets,
             started_at: at,
             step: 0,
@@ -467,6 +598,8 @@ impl Turn {
             activity: Activity::Context,
             aborting: false,
             ending: false,
+            aborted_by: None,
+            ends_as: Subtype::Aborted,
             steered: VecDeque::new(),
             usage: Usage::default(),
             usage_by_model: BTreeMap::new(),

@@ -26,7 +26,7 @@ impl Draft<'_> {
         match call_id {
             Some(call_id) => self.abort_call(call_id),
             None => {
-                self.push_turn(Event::TurnAborting { ending: false });
+                self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
                 self.effect(Effect::StopAll);
                 Ok(())
             }
@@ -61,7 +61,7 @@ impl Draft<'_> {
         if self.state.turn.is_none() {
             self.push_session(Event::SessionEnded { reason: "killed".into() });
         } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
-            self.push_turn(Event::TurnAborting { ending: true });
+            self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
             self.effect(Effect::StopAll);
         }
     }
@@ -80,6 +80,10 @@ impl Draft<'_> {
                     grant: None,
                     feedback: None,
                     by: SettledBy::Abort,
+                    rule: None,
+                    updated_input: None,
+                    prepared: None,
+                    stop: false,
                 },
             );
         }
@@ -89,9 +93,10 @@ impl Draft<'_> {
 
     /// Nothing of the turn runs any more: close what is open and end it.
     pub fn stopped(&mut self, price: Option<Price>) {
-        if !self.is_aborting() {
-            return;
-        }
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
+        let ends_as = turn.ends_as;
+        // What follows is what they wanted.
+        self.origin = turn.aborted_by.clone();
         if let Some(Activity::Calling { partial, .. }) =
             self.state.turn.as_ref().map(|turn| turn.activity.clone())
         {
@@ -115,6 +120,6 @@ impl Draft<'_> {
                 }
             }
         }
-        self.finish(Subtype::Aborted, Vec::new());
+        self.finish(ends_as, Vec::new());
     }
 }

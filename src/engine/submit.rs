@@ -8,6 +8,7 @@ use super::state::Activity;
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{Seq, TurnId};
 use crate::types::message::{Block, InputBlock, Role, input_text};
+use crate::types::permission::Mode;
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::usage::Budgets;
 
@@ -26,43 +27,37 @@ impl Draft<'_> {
         if submit.expected_turn.is_some() && submit.expected_turn != current {
             return Err(Refusal::StaleTurn { current });
         }
+        let steers = match submit.when_busy {
+            Busy::Steer => current.is_some() && !self.is_aborting(),
+            Busy::Unsaid => !self.is_aborting() && self.has_questions(),
+            Busy::Queue | Busy::Interrupt | Busy::Reject => false,
+        };
+        if steers && submit.mode.is_some() {
+            return Err(Refusal::ModeOfSteer);
+        }
         self.origin = submit.origin;
-        let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
+        let (budgets, mode) = (submit.budgets.unwrap_or(self.state.spec.budgets), submit.mode);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(turn_id, submit.input, budgets);
+            self.begin_turn(turn_id, submit.input, budgets, mode);
             return Ok(());
         };
-        match submit.when_busy {
-            Busy::Reject => return Err(Refusal::Busy { turn_id: running }),
+        if submit.when_busy == Busy::Reject {
+            return Err(Refusal::Busy { turn_id: running });
+        }
+        if steers {
+            self.push_turn(Event::TurnSteered { input: submit.input });
             // Whoever speaks while a question waits wants the turn to go on, with these words (S7).
-            Busy::Queue | Busy::Steer if !self.is_aborting() && self.has_questions() => {
-                self.push_turn(Event::TurnSteered { input: submit.input });
+            if self.has_questions() {
                 self.continue_all();
             }
-            Busy::Steer if !self.is_aborting() => {
-                self.push_turn(Event::TurnSteered { input: submit.input });
-            }
-            Busy::Queue | Busy::Steer => {
-                let turn_id = self.mint.turn();
-                self.push(
-                    None,
-                    Some(turn_id),
-                    Event::TurnQueued { input: submit.input, front: false, budgets },
-                );
-            }
-            Busy::Interrupt => {
-                let turn_id = self.mint.turn();
-                self.push(
-                    None,
-                    Some(turn_id),
-                    Event::TurnQueued { input: submit.input, front: true, budgets },
-                );
-                if !self.is_aborting() {
-                    self.push_turn(Event::TurnAborting { ending: false });
-                    self.effect(Effect::StopAll);
-                }
-            }
+            return Ok(());
+        }
+        let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
+        self.push(None, Some(turn_id), Event::TurnQueued { input: submit.input, front, budgets, mode });
+        if front && !self.is_aborting() {
+            self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
+            self.effect(Effect::StopAll);
         }
         Ok(())
     }
@@ -71,16 +66,22 @@ impl Draft<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    fn begin_turn(&mut self, turn_id: TurnId, input: Vec<InputBlock>, budgets: Budgets) {
+    fn begin_turn(&mut self, turn_id: TurnId, input: Vec<InputBlock>, budgets: Budgets, mode: Option<Mode>) {
         let spec = &self.state.spec;
-        let started = Event::TurnStarted { model: spec.model.clone(), mode: spec.mode, budgets };
+        let mode = mode.unwrap_or(spec.mode);
+        let started = Event::TurnStarted { model: spec.model.clone(), mode, budgets };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         let text = input_text(&input);
         if untitled {
             let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             let title = line.trim().chars().take(TITLE).collect();
-            self.push_session(Event::SessionUpdated { title: Some(title), model: None, mode: None });
+            self.push_session(Event::SessionUpdated {
+                title: Some(title),
+                model: None,
+                mode: None,
+                budgets: None,
+            });
         }
         self.user_message(text);
         if self.state.system.is_some() {
@@ -95,6 +96,10 @@ impl Draft<'_> {
     fn user_message(&mut self, text: String) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let item_id = self.mint.item();
+        let mut content = vec![Block::Text { text: text.clone() }];
+        if let Some(reminder) = self.reminder() {
+            content.push(Block::Text { text: reminder.into() });
+        }
         let seq: Seq = self.state.next_seq;
         let item = Item {
             item_id,
@@ -105,7 +110,7 @@ impl Draft<'_> {
             last_seq: seq,
             text: Some(text.clone()),
             role: Some(Role::User),
-            content: vec![Block::Text { text }],
+            content,
             call: None,
             cut: Vec::new(),
         };
@@ -211,7 +216,28 @@ impl Draft<'_> {
         if let Some(limit) = budgets.wall_time_ms.filter(|limit| elapsed >= *limit) {
             return Some((Subtype::ErrorMaxTime, format!("the limit of {limit} ms was reached")));
         }
-        None
+        [turn.budgets, self.state.spec.budgets].iter().find_map(|limits| self.over_session(limits, elapsed))
+    }
+
+    /// The limits of the whole session (Q33).
+    fn over_session(&self, limits: &Budgets, elapsed: u64) -> Option<(Subtype, String)> {
+        let state = &self.state;
+        let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
+        if let Some(limit) = reached(limits.session_usd_micros, state.cost_usd_micros.unwrap_or(0)) {
+            let why = format!("the session's budget of {limit} micro-dollars is used up");
+            return Some((Subtype::ErrorMaxBudgetUsd, why));
+        }
+        if let Some(limit) = reached(limits.session_model_calls, state.model_calls) {
+            let why = format!("the session's limit of {limit} model calls was reached");
+            return Some((Subtype::ErrorMaxTurns, why));
+        }
+        if let Some(limit) = reached(limits.session_output_tokens, state.usage.output_tokens) {
+            let why = format!("the session's limit of {limit} output tokens was reached");
+            return Some((Subtype::ErrorMaxTokens, why));
+        }
+        let worked = state.worked_ms.saturating_add(elapsed);
+        let limit = reached(limits.session_wall_time_ms, worked)?;
+        Some((Subtype::ErrorMaxTime, format!("the session's limit of {limit} ms was reached")))
     }
 
     /// Ends the turn and begins the next that waits.
@@ -247,7 +273,7 @@ impl Draft<'_> {
         // What waits was asked for by somebody else than who ended this turn.
         self.origin = None;
         if let Some(next) = self.state.queue.front().cloned() {
-            self.begin_turn(next.turn_id, next.input, next.budgets);
+            self.begin_turn(next.turn_id, next.input, next.budgets, next.mode);
         }
     }
 

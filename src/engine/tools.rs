@@ -11,7 +11,7 @@ use super::words;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, ItemId, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::{Prepared, Progress, ToolOutcome, ToolStatus};
 
@@ -39,12 +39,17 @@ impl Engine {
     }
 }
 
+/// Bytes of changed arguments that the model is shown.
+const EDITED_BYTES: usize = 2_000;
+
 /// A call that may start now.
 pub(super) struct Startable {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub prepared: Arc<Prepared>,
     pub allowed_by: String,
+    /// What a person allowed: folder and digest.
+    pub bound: Option<(String, String)>,
 }
 
 impl Draft<'_> {
@@ -64,9 +69,12 @@ impl Draft<'_> {
     }
 
     /// Every call is judged before any request is raised, so that people see them together.
-    pub fn prepared(&mut self, turn_id: TurnId, calls: Vec<Judged>) {
+    pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<Judged>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
-        if current.is_none() {
+        let Some(current) = current else { return };
+        if current.mode != mode {
+            // The mode was changed while they were looked at: the new one counts.
+            self.prepare_open_calls();
             return;
         }
         for judged in calls {
@@ -98,7 +106,12 @@ impl Draft<'_> {
                 };
                 self.complete(call_id, outcome, 0);
             }
+            VerdictKind::Ask if self.nobody_is_asked() => {
+                self.deny(call_id, "unattended", words::nobody_to_ask(&verdict.reason));
+            }
             VerdictKind::Ask => {
+                let unattended = self.engine.settings.unattended;
+                let deadline_ms = unattended.deadline_ms.filter(|_| self.state.spec.background);
                 let request = PermissionRequest {
                     request_id: self.mint.permission(),
                     call_id,
@@ -109,7 +122,11 @@ impl Draft<'_> {
                     reason: verdict.reason,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
-                    deadline_ms: None,
+                    parts: verdict.parts,
+                    deadline_ms: deadline_ms.map(|wait| self.now.at.plus(wait)),
+                    on_timeout: deadline_ms.map(|_| unattended.on_timeout),
+                    cwd: self.state.cwd.to_string_lossy().into_owned(),
+                    digest: self.state.digest(&call.call),
                 };
                 self.push_item(
                     call.item_id,
@@ -124,10 +141,22 @@ impl Draft<'_> {
         }
     }
 
+    /// Whether a request would wait for nobody.
+    fn nobody_is_asked(&self) -> bool {
+        self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
+    }
+
     /// Records how a call ended; files that it changed are told first.
-    pub fn complete(&mut self, call_id: CallId, outcome: ToolOutcome, duration_ms: u64) {
+    pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
+        if let (Some(input), Stage::Running { .. } | Stage::Unknown { .. }) = (&call.edited, &call.stage) {
+            // The model's own arguments stay in the history; its result says what ran (Q13).
+            let shown = input.to_string();
+            let cut = shown.floor_char_boundary(EDITED_BYTES);
+            let rest = if cut < shown.len() { "…" } else { "" };
+            outcome.output.insert_str(0, &words::edited(&format!("{}{rest}", &shown[..cut])));
+        }
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
@@ -177,23 +206,25 @@ impl Draft<'_> {
                 Stage::Done { .. } => continue,
                 Stage::Requested | Stage::Unknown { .. } => (true, None),
                 Stage::Awaiting { prepared, .. } | Stage::Running { prepared, .. } => {
-                    (serial || !prepared.read_only, None)
+                    (serial || !prepared.runs_beside(), None)
                 }
-                Stage::Ready { prepared, allowed_by } => {
-                    (serial || !prepared.read_only, Some((Arc::clone(prepared), allowed_by.clone())))
-                }
+                Stage::Ready { prepared, allowed_by, bound } => (
+                    serial || !prepared.runs_beside(),
+                    Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())),
+                ),
             };
             let free = if exclusive { !unfinished_before } else { !barrier_before };
-            if let Some((prepared, allowed_by)) = ready
+            if let Some((prepared, allowed_by, bound)) = ready
                 && free
                 && running < limit
             {
                 running += 1;
                 start.push(Startable {
-                    call: Arc::clone(&call.call),
+                    call: call.effective(),
                     item_id: call.item_id,
                     prepared,
                     allowed_by,
+                    bound,
                 });
             }
             unfinished_before = true;
@@ -202,13 +233,29 @@ impl Draft<'_> {
         start
     }
 
+    /// A call that a person allowed runs as it was shown and nowhere else: one whose folder has
+    /// moved since is not run (S6). The next one may be startable then.
+    fn refuse_moved(&mut self) {
+        loop {
+            let moved = self.startable().into_iter().find_map(|ready| {
+                let (folder, digest) = ready.bound?;
+                (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
+            });
+            let Some((call_id, then)) = moved else { return };
+            let now = self.state.cwd.to_string_lossy().into_owned();
+            let outcome = ToolOutcome::failed("folder_changed", words::folder_changed(&then, &now));
+            self.complete(call_id, outcome, 0);
+        }
+    }
+
     /// Starts what may start; asks the model again once every call has its result. Does nothing while
     /// a restart holds the turn.
     pub fn advance_tools(&mut self) {
         if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
             return;
         }
-        for Startable { call, item_id, prepared, allowed_by } in self.startable() {
+        self.refuse_moved();
+        for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             self.push_item(
                 item_id,
                 Event::ToolStarted {

@@ -4,6 +4,35 @@
 pub const DENIED: &str =
     "The user denied this call. It was not run. Do not repeat it; try another way or ask.";
 
+/// Nobody said anything in time.
+pub const NO_ANSWER: &str = "This call needs a person's permission, and nobody answered in time. It was not run. Nobody \
+has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
+
+/// Nobody can be asked.
+pub fn nobody_to_ask(reason: &str) -> String {
+    format!(
+        "This call needs a person's permission ({reason}), and nobody can be asked in this unattended session. It was not \
+         run. Try another way that needs no permission, or say what is left to do."
+    )
+}
+
+/// The folder of a call that a person allowed is not the one that the person saw.
+pub fn folder_changed(then: &str, now: &str) -> String {
+    format!(
+        "This call was allowed for the folder {then}, but commands now run in {now}. It was not run. Repeat it if \
+         you still want it there."
+    )
+}
+
+/// A person changed the call before it ran. Stands before its result.
+pub fn edited(input: &str) -> String {
+    format!("[The user changed the input of this call before it ran. What ran: {input}]\n")
+}
+
+/// Stands beside a person's words in plan mode.
+pub const PLAN_MODE: &str = "<reminder>Plan mode is on: read and think, but change nothing. Calls that would change files \
+are refused. Answer with a plan of what you would do; the user lets you carry it out by leaving plan mode.</reminder>";
+
 /// A rule said no.
 pub fn denied_by_rule(reason: &str) -> String {
     format!("This call is not permitted here: {reason}. It was not run. Try another way.")
@@ -39,6 +68,10 @@ Do not repeat it.";
 /// The daemon stopped during a change of a file, and the file holds the old content.
 pub const EDIT_NOT_DONE: &str = "The daemon restarted before this change was made: the file is as it was before the call. \
 Repeat the call if you still want the change.";
+
+/// The daemon stopped while a page was being fetched.
+pub const FETCH_LOST: &str =
+    "The daemon restarted before the page was there. Fetch it again if you still need it.";
 
 /// The daemon stopped between the changes of several files; which were made follows.
 pub const EDIT_PARTLY_DONE: &str =

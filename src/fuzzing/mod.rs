@@ -9,6 +9,7 @@ pub use corpus::{Corpus, read};
 pub use history::history;
 
 pub use crate::client::fuzz::{escape, screen};
+pub use crate::judge::command;
 pub use crate::model::fuzz::{answer, sse};
 pub use crate::tools::fuzz::{edit, notebook, patch, path};
 pub use crate::transport::fuzz::{dispatch, framing};
@@ -19,6 +20,7 @@ pub type Target = fn(&[u8]);
 /// Every target by its name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("answer", answer),
+    ("command", command),
     ("dispatch", dispatch),
     ("edit", edit),
     ("escape", escape),
@@ -60,6 +62,11 @@ mod tests {
     #[test]
     fn answers_keep_their_laws() {
         replay("answer");
+    }
+
+    #[test]
+    fn commands_keep_their_laws() {
+        replay("command");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::command::{Found, approves_itself};
+use super::bash;
 use super::rule::{Pattern, Rule, Rules};
+use super::shell::{Found, Reading};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathCare, ResolvedPath, Subject};
@@ -23,13 +24,24 @@ pub struct Policy<'a> {
     pub home: &'a Path,
     /// Everything that is not denied asks.
     pub safe_mode: bool,
+    /// Commands that only look, inside the workspace, pass without a rule.
+    pub safe_commands: bool,
 }
 
 /// Judges one call of `tool` on `subject`. Total and pure. An `Ask` carries the grants that
 /// would have let this very call pass, narrowest first; `dont_ask` turns it into a `Deny`.
 #[must_use]
 pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
-    let verdict = weigh(policy, tool, subject, None);
+    let (workspace, home) = (policy.workspace.to_string_lossy(), policy.home.to_string_lossy());
+    let reading = match subject {
+        Subject::Bash { command } => Some(Reading::new(command, &workspace, &home)),
+        _ => None,
+    };
+    let weigh = |extra: Option<&Rule>| match (subject, &reading) {
+        (Subject::Bash { command }, Some(reading)) => bash::weigh(policy, command, reading, extra),
+        _ => weigh(policy, tool, subject, extra),
+    };
+    let verdict = weigh(None);
     match (verdict.verdict, policy.mode) {
         (VerdictKind::Ask, Mode::DontAsk) => Verdict {
             verdict: VerdictKind::Deny,
@@ -39,7 +51,7 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
         (VerdictKind::Ask, _) => {
             let suggestions = suggest::candidates(policy.workspace, policy.home, subject)
                 .into_iter()
-                .filter(|rule| weigh(policy, tool, subject, Some(rule)).verdict == VerdictKind::Allow)
+                .filter(|rule| weigh(Some(rule)).verdict == VerdictKind::Allow)
                 .map(|rule| rule.to_string())
                 .collect();
             Verdict { suggestions, ..verdict }
@@ -54,6 +66,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
         rule: rule.map(ToString::to_string),
         reason: reason.into(),
         suggestions: Vec::new(),
+        parts: Vec::new(),
     }
 }
 
@@ -72,17 +85,6 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         return weighed
             .max_by_key(strictness)
             .unwrap_or_else(|| verdict(Ask, None, "the call does not say what it touches"));
-    }
-    if let Subject::Bash { command } = subject {
-        if command.contains('\0') {
-            return verdict(Deny, None, "the command holds a NUL");
-        }
-        if command.trim().is_empty() {
-            return verdict(Deny, None, "the command is empty");
-        }
-        if approves_itself(command) {
-            return verdict(Deny, None, "a command may not answer the daemon's own questions");
-        }
     }
     let (denied, perhaps_denied) = search(policy, &policy.rules.deny, tool, subject);
     if let Some(rule) = denied {
@@ -179,7 +181,6 @@ fn search<'r>(
     for rule in rules.iter().filter(|rule| rule.speaks_of(tool, subject)) {
         let found = match (&rule.pattern, subject) {
             (Pattern::All, _) => Found::Yes,
-            (Pattern::Command(pattern), Subject::Bash { command }) => pattern.finds(command),
             (
                 Pattern::Path(pattern),
                 Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
@@ -220,7 +221,6 @@ pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
 /// names exactly that file.
 fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
     match (&rule.pattern, subject) {
-        (Pattern::Command(pattern), Subject::Bash { command }) => pattern.grants(command),
         (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.is(host),
         (pattern, Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) => {
             let careful = match path.care {
@@ -276,6 +276,7 @@ mod tests {
             workspace: Path::new("/w/proj"),
             home: Path::new("/home/u"),
             safe_mode: false,
+            safe_commands: false,
         };
         let got = judge(&policy, tool, subject);
         assert_eq!(got.verdict, expected, "{mode:?} {rules:?} {tool} {subject:?}: {got:?}");
@@ -453,6 +454,7 @@ mod tests {
             workspace: Path::new("/w/proj"),
             home: Path::new("/home/u"),
             safe_mode: true,
+            safe_commands: true,
         };
         let of = |subject: Subject| judge(&policy, "Bash", &subject).verdict;
         assert_eq!(of(bash("ls")), Ask);

@@ -82,6 +82,7 @@ fn policy<'a>(mode: Mode, rules: &'a Rules, grants: &'a [Rule]) -> Policy<'a> {
         workspace: Path::new(WORKSPACE),
         home: Path::new("/home/u"),
         safe_mode: false,
+        safe_commands: false,
     }
 }
 
@@ -112,8 +113,8 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_grant_never_allows_a_command_with_a_special_character(
-        head in "npm( [a-z]{0,4}){0,2}", special in "[^A-Za-z0-9 _./:=@,+-]", tail in "[ -~]{0,10}",
+    fn a_prefix_grant_never_allows_a_substitution_or_an_unseen_character(
+        head in "npm( [a-z]{0,4}){0,2}", special in "[`\\x01-\\x08\\x0b-\\x1f\\x7f\u{200b}\u{202e}\u{a0}]", tail in "[ -~]{0,10}",
     ) {
         let rules = Rules::parse(&["Bash(npm:*)"], &[], &[]).unwrap();
         let subject = Subject::Bash { command: format!("{head}{special}{tail}") };

@@ -3,14 +3,22 @@
 //!
 //! Deny beats ask beats allow, whatever the scope. What no rule names is left to the mode.
 
-mod command;
+mod bash;
 mod decide;
 mod glob;
 mod rule;
+mod shell;
 mod suggest;
 
 #[cfg(test)]
+mod against_bash;
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod laws;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub use shell::fuzz::command;
 
 pub use decide::{Policy, is_unreadable, judge};
 pub use rule::{BadRule, Rule, Rules};

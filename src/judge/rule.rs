@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::command::CommandPattern;
 use super::glob::PathPattern;
+use super::shell::CommandPattern;
 use crate::types::tool::Subject;
 
 /// Why a text is no rule. Prints the text and what to write instead.
@@ -278,7 +278,9 @@ mod tests {
         check("Bash()", Err("empty"));
         check("Bash(:*)", Err("Bash alone"));
         check("Bash(*)", Err("Bash alone"));
-        check("Bash(npm \"run\":*)", Err("plain"));
+        check("Bash(npm \"run\":*)", Ok(()));
+        check("Bash(npm $x:*)", Err("plain"));
+        check("Bash(npm | x:*)", Err("plain"));
         check("Read(!src)", Err("deny rule"));
         check("Read(a/../b)", Err(".."));
         check("Read([a)", Err("glob"));

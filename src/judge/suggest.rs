@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-use super::command::{is_plain, words};
 use super::glob::escape;
 use super::rule::Rule;
 use crate::types::tool::{PathCare, Subject};
@@ -292,12 +291,20 @@ fn for_command(command: &str) -> Vec<String> {
     if command.len() <= LONGEST_EXACT && !command.ends_with(":*") && command.chars().all(is_visible) {
         texts.push(format!("Bash({command})"));
     }
+    let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
     if is_plain(command)
-        && let Some(prefix) = safe_prefix(&words(command))
+        && let Some(prefix) = safe_prefix(&words)
     {
         texts.push(format!("Bash({prefix}:*)"));
     }
     texts
+}
+
+/// Whether the text holds only characters that the shell does not act on.
+fn is_plain(command: &str) -> bool {
+    command.chars().all(|c| {
+        c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | ':' | '=' | '@' | ',' | '+' | '-')
+    })
 }
 
 /// Whether a person sees the character where it stands.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::{Code, Fault};
-use crate::session::{Keyed, SessionError, StoreError};
+use crate::session::{Keyed, PolicyError, SessionError, StoreError};
 
 /// What a client is told.
 pub(super) fn fault(error: SessionError) -> Fault {
@@ -37,6 +37,20 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "grant: no grant can be derived from this request; name one, or allow it once",
         )
         .with("path", "grant"),
+        SessionError::Refused(Refusal::OtherRequest) => Fault::new(
+            Code::StalePrecondition,
+            "digest: the request that is pending is not the one that was seen; look at it again",
+        )
+        .with("path", "digest"),
+        SessionError::Refused(Refusal::ModeOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "mode: this input joins the running turn, whose mode session.update changes",
+        )
+        .with("path", "mode"),
+        SessionError::Refused(Refusal::NoSuchRule) => {
+            Fault::new(Code::NotFound, "there is no such rule there; permission.rules lists them")
+        }
+        SessionError::Policy(error) => policy(&error),
         SessionError::NotFound => {
             Fault::new(Code::NotFound, "there is no such session; session.list names them")
         }
@@ -78,6 +92,18 @@ pub(super) fn fault(error: SessionError) -> Fault {
     }
 }
 
+fn policy(error: &PolicyError) -> Fault {
+    match error {
+        PolicyError::BadRule(why) => {
+            Fault::new(Code::InvalidParams, format!("rule: {why}")).with("path", "rule")
+        }
+        PolicyError::Unwritable { .. } => Fault::new(Code::StorageReadOnly, error.to_string()),
+        PolicyError::Unsound { file, .. } => {
+            Fault::new(Code::InvalidRequest, error.to_string()).with("file", file.display().to_string())
+        }
+    }
+}
+
 pub(super) fn storage(error: &StoreError) -> Fault {
     let text = format!("could not {error}");
     match error {
@@ -103,6 +129,10 @@ fn settled(event: &str) -> Fault {
     let how = match event["by"].as_str() {
         Some("abort") => "withdrawn by an abort".into(),
         Some("submit") => "settled by a further input".into(),
+        Some("timeout") => format!("settled for want of an answer: {decision}"),
+        Some("rule" | "mode") => {
+            format!("allowed by {}", event["rule"].as_str().unwrap_or("a change of rules"))
+        }
         _ => format!("answered: {decision}"),
     };
     Fault::new(Code::NotPending, format!("the request was already {how} (by {by})"))

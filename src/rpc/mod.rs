@@ -9,6 +9,7 @@ mod blob;
 mod convert;
 mod create;
 mod daemon;
+mod diff;
 mod events;
 mod items;
 mod list;
@@ -18,6 +19,7 @@ mod permission;
 mod refusals;
 mod submit;
 mod subscribe;
+mod update;
 mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
@@ -45,6 +47,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.submit", submit::submit)?;
     params::serve(m, "session.abort", abort::abort)?;
     params::serve(m, "session.approve", approve::approve)?;
+    params::serve(m, "session.update", update::update)?;
     params::serve(m, "session.answer", answer::answer)?;
     params::serve(m, "session.kill", abort::kill)?;
     params::serve(m, "session.delete", abort::delete)?;
@@ -53,10 +56,17 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.events", events::events)?;
     params::serve(m, "session.items", items::items)?;
     params::serve(m, "session.blob", blob::blob)?;
+    params::serve(m, "session.diff", diff::diff)?;
     params::serve(m, "permission.list", permission::list)?;
     params::serve(m, "workspace.status", workspace::status)?;
     params::serve(m, "workspace.trust", workspace::trust)?;
     params::serve(m, "workspace.untrust", workspace::untrust)?;
+    params::serve(m, "permission.respond", approve::approve)?;
+    params::serve(m, "permission.subscribe", permission::subscribe)?;
+    params::serve(m, "permission.rules", permission::rules)?;
+    params::serve(m, "permission.add_rule", permission::add_rule)?;
+    params::serve(m, "permission.remove_rule", permission::remove_rule)?;
+    params::serve(m, "permission.explain", permission::explain)?;
     params::serve(m, "permission.audit", audit::audit)?;
     params::serve(m, "permission.verify_audit", audit::verify)?;
     Ok(module.into())

@@ -1,13 +1,18 @@
-//! `permission.list`
+//! `permission.list`, `permission.explain`, `permission.subscribe`, `permission.rules`, `permission.add_rule`,
+//! `permission.remove_rule`
 
 use std::sync::Arc;
 
 use super::convert;
 use super::office::Office;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{PendingRequest, PermissionListParams, PermissionListReply};
-use crate::session::Pending;
+use crate::api::params::{
+    ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
+    RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
+};
+use crate::api::{Code, Fault, PERMISSION_EVENT};
+use crate::session::{self, KnownRule, Pending, RuleChange, Vigil};
+use crate::transport::{Outlet, Overloaded};
 
 pub(super) async fn list(
     office: Arc<Office>,
@@ -23,4 +28,106 @@ pub(super) async fn list(
         .map(|Pending { session_id, at_ms, cut, request }| PendingRequest { session_id, at_ms, cut, request })
         .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
+}
+
+pub(super) async fn subscribe(office: Arc<Office>, caller: Caller, _: NoParams) -> Result<String, Fault> {
+    let vigil = office.registry.keep_vigil();
+    caller.connection.subscribe(move |outlet| pump(vigil, outlet)).map_err(|why| match why {
+        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        why => Fault::new(Code::Overloaded, why.to_string()),
+    })
+}
+
+/// What is written around an event, generously.
+const FRAME: usize = 256;
+
+/// Reads on when the client does.
+async fn pump(mut vigil: Vigil, outlet: Outlet) {
+    loop {
+        match vigil.next().await {
+            Ok(Some(events)) => {
+                let bytes = events.iter().map(|event| event.len() + FRAME).sum();
+                let Ok(room) = outlet.room(bytes).await else { return };
+                if room.publish(PERMISSION_EVENT, events).is_err() {
+                    return;
+                }
+            }
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%error, "a subscription ends: what waits could not be read");
+                return;
+            }
+        }
+    }
+}
+
+pub(super) async fn rules(office: Arc<Office>, _: Caller, p: RulesParams) -> Result<RulesReply, Fault> {
+    let after: usize = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
+    let limit = convert::limit(p.limit, 500, 500) as usize;
+    let (known, problems) =
+        office.registry.rules(p.session_id, p.workspace.as_deref()).await.map_err(convert::fault)?;
+    let next_cursor = (known.len() > after.saturating_add(limit)).then(|| (after + limit).to_string());
+    let rules = known.into_iter().skip(after).take(limit).map(view).collect();
+    Ok(RulesReply { rules, problems, next_cursor })
+}
+
+fn view(known: KnownRule) -> RuleView {
+    RuleView {
+        kind: known.kind,
+        rule: known.rule,
+        scope: known.scope,
+        file: known.file.map(|file| file.display().to_string()),
+        added_at_ms: known.added_at,
+        by: known.by,
+    }
+}
+
+pub(super) async fn add_rule(office: Arc<Office>, caller: Caller, p: RuleParams) -> Result<RuleReply, Fault> {
+    let changed = office.registry.add_rule(change(&caller, p)).await.map_err(convert::fault)?;
+    Ok(RuleReply { changed })
+}
+
+pub(super) async fn remove_rule(
+    office: Arc<Office>,
+    caller: Caller,
+    p: RuleParams,
+) -> Result<RuleReply, Fault> {
+    let changed = office.registry.remove_rule(change(&caller, p)).await.map_err(convert::fault)?;
+    Ok(RuleReply { changed })
+}
+
+fn change(caller: &Caller, p: RuleParams) -> RuleChange {
+    RuleChange {
+        kind: p.kind,
+        rule: p.rule,
+        scope: p.scope,
+        session_id: p.session_id,
+        workspace: p.workspace,
+        origin: caller.origin(),
+    }
+}
+
+pub(super) async fn explain(office: Arc<Office>, _: Caller, p: ExplainParams) -> Result<ExplainReply, Fault> {
+    let home = p.home.unwrap_or_else(|| office.registry.house().setup().settings.home.clone());
+    let question = session::Question {
+        workspace: p.workspace,
+        home,
+        mode: p.mode.unwrap_or_default(),
+        safe_commands: p.safe_commands.unwrap_or(true),
+        allow: p.allow,
+        ask: p.ask,
+        deny: p.deny,
+        tool: p.tool,
+        input: p.input,
+    };
+    // It looks at paths, and a long command takes a while.
+    let judged = tokio::task::spawn_blocking(move || session::explain(&question)).await;
+    let verdict = judged.unwrap_or(Err(session::SessionError::Crashed)).map_err(convert::fault)?;
+    Ok(ExplainReply {
+        verdict: verdict.verdict,
+        rule: verdict.rule,
+        reason: verdict.reason,
+        suggestions: verdict.suggestions,
+        parts: verdict.parts,
+    })
 }

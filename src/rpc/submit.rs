@@ -16,26 +16,33 @@ pub(super) async fn submit(
     mut p: SubmitParams,
 ) -> Result<SubmitReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let budgets = match p.budgets {
+        Some(budgets) => {
+            Some(office.registry.turn_budgets(p.session_id, budgets).await.map_err(convert::fault)?)
+        }
+        None => None,
+    };
+    if let Some(mode) = p.mode {
+        office.registry.check_mode(mode).map_err(convert::fault)?;
+    }
     let submission = Submission {
         input: match p.input {
             SubmitInput::Text(text) => vec![InputBlock::Text { text }],
             SubmitInput::Blocks(blocks) => blocks,
         },
         when_busy: match p.when_busy {
-            WhenBusy::Queue => Busy::Queue,
-            WhenBusy::Steer => Busy::Steer,
-            WhenBusy::Interrupt => Busy::Interrupt,
-            WhenBusy::Reject => Busy::Reject,
+            None => Busy::Unsaid,
+            Some(WhenBusy::Queue) => Busy::Queue,
+            Some(WhenBusy::Steer) => Busy::Steer,
+            Some(WhenBusy::Interrupt) => Busy::Interrupt,
+            Some(WhenBusy::Reject) => Busy::Reject,
         },
         expected_turn: p.expected_turn_id,
-        budgets: p.budgets,
+        budgets,
+        mode: p.mode,
         keyed,
         origin: caller.origin(),
     };
-    if let Some(budgets) = p.budgets {
-        let model = office.registry.view(p.session_id).await.map_err(convert::fault)?.model;
-        office.registry.check_budgets(&model, budgets).map_err(convert::fault)?;
-    }
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
     let submitted = session.submit(submission).await.map_err(convert::fault)?;
     Ok(SubmitReply {

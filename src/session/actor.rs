@@ -11,15 +11,15 @@ use tokio::time::Instant;
 use super::audit;
 use super::door::Door;
 use super::error::SessionError;
-use super::feed::Feed;
+use super::feed::{Feed, Line};
 use super::handle::{Aborted, Command, Reply};
-use super::house::House;
+use super::house::{House, Rung};
 use super::jobs::{Jobs, Surroundings};
 use super::journal;
 use super::moments;
 use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
-use crate::store::{Idempotency, SessionKey, StoreError};
+use crate::store::{Idempotency, OwedGrant, SessionKey, StoreError};
 use crate::tools::Birth;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
@@ -43,6 +43,9 @@ impl Drop for Mourner {
         }
     }
 }
+
+/// How long a deadline is waited for without a look at the clock.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Wait before a failed write is tried again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
@@ -88,6 +91,8 @@ pub(super) struct Tending {
 struct Stuck {
     plan: Plan,
     idempotency: Option<Idempotency>,
+    /// What is to be paid at the next start, if this comes through.
+    owes: Option<OwedGrant>,
 }
 
 pub(super) struct Parking {
@@ -128,6 +133,7 @@ impl Actor {
             }
             let deadline = self.deadline();
             let leaves_at = self.leaves_at();
+            let due = self.due();
             tokio::select! {
                 command = self.inbox.recv() => match command {
                     Some(command) => {
@@ -143,6 +149,7 @@ impl Actor {
                 Some(birth) = self.births.recv() => self.born(birth).await,
                 input = self.jobs.next() => if let Some(input) = input { self.heard(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.late(),
+                () = sleep_until(due), if due.is_some() => self.hear(Input::Due).await,
                 () = sleep_until(leaves_at), if leaves_at.is_some() => if self.leave().await { break },
             }
         }
@@ -201,6 +208,14 @@ impl Actor {
         }
         tracing::debug!(session = %self.id, "leaves memory");
         true
+    }
+
+    /// When to look at the deadlines of requests again. They are times of the clock on the wall, which
+    /// may be set or stand still while the machine sleeps: so it is asked again now and then.
+    fn due(&self) -> Option<Instant> {
+        let at = self.engine.next_deadline().filter(|_| self.state.parking.is_none())?;
+        let wait = Duration::from_millis(at.since(self.house.clock.now()));
+        Some(Instant::now() + wait.min(LOOK_AGAIN))
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -272,7 +287,9 @@ impl Actor {
         let keep = !matches!(
             input,
             Input::Submit(_)
-                | Input::Answer { .. }
+                | Input::Answer(_)
+                | Input::Update(_)
+                | Input::Rule { .. }
                 | Input::Choose { .. }
                 | Input::Abort { .. }
                 | Input::Kill { .. }
@@ -288,7 +305,7 @@ impl Actor {
             && *error != StoreError::Closed
         {
             tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
-            self.state.stuck = Some(Stuck { plan, idempotency: None });
+            self.state.stuck = Some(Stuck { plan, idempotency: None, owes: None });
         }
         result
     }
@@ -318,6 +335,16 @@ impl Actor {
         plan: &mut Plan,
         idempotency: Option<Idempotency>,
     ) -> Result<(), SessionError> {
+        self.perform_owing(plan, idempotency, None).await
+    }
+
+    /// The same; with a grant that stands in the same transaction, and is to be paid after it.
+    pub(super) async fn perform_owing(
+        &mut self,
+        plan: &mut Plan,
+        idempotency: Option<Idempotency>,
+        owes: Option<OwedGrant>,
+    ) -> Result<(), SessionError> {
         if !plan.facts.is_empty() {
             let next = journal::changes_summary(plan).then(|| {
                 let mut next = self.engine.clone();
@@ -327,12 +354,13 @@ impl Actor {
             let snapshot = next.as_ref().map(Engine::snapshot);
             let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
             prepared.append.processes = journal::deaths(plan, &self.state.born);
+            prepared.append.owes = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
-                    self.state.stuck = Some(Stuck { plan: std::mem::take(plan), idempotency });
+                    self.state.stuck = Some(Stuck { plan: std::mem::take(plan), idempotency, owes });
                 }
                 return Err(error.into());
             }
@@ -341,6 +369,7 @@ impl Actor {
                 Some(next) => self.engine = next,
                 None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
             }
+            self.ring(plan, &prepared.lines);
             self.feed.publish(prepared.lines);
             for entry in &plan.facts {
                 self.told(&entry.envelope);
@@ -351,6 +380,23 @@ impl Actor {
             self.act(effect);
         }
         Ok(())
+    }
+
+    /// Tells those who follow what waits in all sessions.
+    fn ring(&self, plan: &Plan, lines: &[Line]) {
+        if plan.requests.is_empty() || !self.house.is_listened_to() {
+            return;
+        }
+        for change in &plan.requests {
+            let Some(line) = lines.iter().find(|line| line.seq == change.seq) else { continue };
+            self.house.ring(Rung {
+                session_id: self.id,
+                request_id: change.request_id,
+                waits: !change.settled,
+                background: self.engine.spec().background,
+                body: Arc::clone(&line.body),
+            });
+        }
     }
 
     /// Stores who was started for a call, before its tool goes on (S9).
@@ -443,7 +489,7 @@ impl Actor {
 
     /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
     async fn write_again(&mut self, mut stuck: Stuck) -> bool {
-        let result = self.perform(&mut stuck.plan, stuck.idempotency.clone()).await;
+        let result = self.perform_owing(&mut stuck.plan, stuck.idempotency.clone(), stuck.owes.clone()).await;
         if result.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
             return true;

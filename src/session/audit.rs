@@ -1,14 +1,15 @@
 //! Which rows of the audit log a decision comes to (P7, S27). They go into the transaction of its
 //! facts.
 
-use sha2::{Digest as _, Sha256};
+use serde_json::Value;
 
 use crate::engine::{Engine, Plan};
 use crate::types::audit::{AuditKind, AuditNote};
-use crate::types::event::{Envelope, Event, SettledBy};
+use crate::types::event::{Envelope, Event, Origin, SettledBy};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
-use crate::types::permission::{Decision, Mode};
+use crate::types::permission::{self, Decision, Mode, RuleKind};
+use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, ToolStatus};
 
 /// The rows of a plan. `before` is the engine that made it: it knows the calls.
@@ -23,7 +24,11 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
     };
     let of_call = |call_id: CallId, note: AuditNote| {
         let call = before.tool_call(call_id);
-        let digest = call.as_ref().map(|call| digest(call, before));
+        let edited = match &fact.event {
+            Event::PermissionResolved { updated_input, .. } => updated_input.as_ref(),
+            _ => None,
+        };
+        let digest = call.as_ref().map(|call| digest(call, edited, before));
         AuditNote { call_id: Some(call_id), tool: call.map(|call| call.tool.clone()), digest, ..note }
     };
     match &fact.event {
@@ -37,17 +42,21 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
         {
             Some(of_call(*call_id, made(AuditKind::Rule, "deny", output.clone())))
         }
-        Event::PermissionResolved { call_id, decision, scope, grant, by, .. } => {
+        Event::PermissionResolved { call_id, decision, scope, grant, by, rule, .. } => {
             let verdict = match decision {
                 Decision::Allow => "allow",
                 Decision::Deny => "deny",
             };
             let reason = match (by, &fact.origin, scope) {
                 (SettledBy::Abort, _, _) => "withdrawn by an abort".to_owned(),
+                (SettledBy::Timeout, _, _) => "nobody answered in time".to_owned(),
+                (SettledBy::Rule, _, _) => "a rule that came meanwhile covers it".to_owned(),
+                (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
                 (_, None, _) => "a grant of the session covers it".to_owned(),
                 (_, Some(_), scope) => format!("answered, scope {}", word(scope)),
             };
-            let note = AuditNote { rule: grant.clone(), ..made(AuditKind::Permission, verdict, reason) };
+            let rule = grant.clone().or_else(|| rule.clone());
+            let note = AuditNote { rule, ..made(AuditKind::Permission, verdict, reason) };
             Some(of_call(*call_id, held(note, before.confinement(*call_id))))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
@@ -60,6 +69,16 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
         Event::SessionUpdated { mode: Some(mode), .. } => {
             Some(made(AuditKind::Mode, mode.name(), "the session's mode was changed".into()))
         }
+        Event::TurnStarted { mode, .. } if *mode != before.spec().mode => {
+            Some(made(AuditKind::Mode, mode.name(), "the mode of one turn".into()))
+        }
+        Event::PermissionRuleAdded { kind, rule } => {
+            Some(of_rule(made(AuditKind::Grant, kind.name(), "a rule of the session was added".into()), rule))
+        }
+        Event::PermissionRuleRemoved { kind, rule } => Some(of_rule(
+            made(AuditKind::Grant, kind.name(), "a rule of the session was taken back".into()),
+            rule,
+        )),
         _ => None,
     }
 }
@@ -70,6 +89,24 @@ fn held(note: AuditNote, sandbox: Option<Confinement>) -> AuditNote {
         Some(sandbox) => AuditNote { sandbox: sandbox.to_string(), ..note },
         None => note,
     }
+}
+
+fn of_rule(note: AuditNote, rule: &str) -> AuditNote {
+    AuditNote { rule: Some(rule.into()), ..note }
+}
+
+/// The row of a rule of a folder or of the user that was added or taken back.
+pub(super) fn of_lasting_rule(
+    at: Timestamp,
+    add: bool,
+    kind: RuleKind,
+    rule: &str,
+    place: &str,
+    origin: &Origin,
+) -> AuditNote {
+    let what = if add { "added" } else { "taken back" };
+    let note = AuditNote::new(at, AuditKind::Grant, kind.name(), format!("a rule for {place} was {what}"));
+    of_rule(note.by(Some(origin)), rule)
 }
 
 /// The row of a session that begins in a mode that asks less than it could.
@@ -93,10 +130,9 @@ fn was_settled(plan: &Plan, call: CallId) -> bool {
 }
 
 /// What binds a decision to exactly this call (S6).
-fn digest(call: &ToolCall, engine: &Engine) -> String {
-    let (folder, session) = (engine.cwd().to_string_lossy(), engine.session_id());
-    let text = serde_json::json!([call.tool, call.input, folder, session]).to_string();
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+fn digest(call: &ToolCall, edited: Option<&Value>, engine: &Engine) -> String {
+    let input = edited.unwrap_or(&call.input);
+    permission::digest(engine.session_id(), &engine.cwd().to_string_lossy(), &call.tool, input)
 }
 
 /// The wire name of a unit variant.

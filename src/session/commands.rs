@@ -1,5 +1,6 @@
 //! What a session does with what it is asked: take in a submit, an answer, an abort, an attach.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -7,17 +8,19 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
 use super::error::SessionError;
+use super::grants;
 use super::handle::{
     Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
 };
-use super::jobs::{self, Surroundings};
-use super::trust;
+use super::handle::{Asked, Changes};
+use super::jobs::Surroundings;
+use super::law::Law;
 use crate::crash;
-use crate::engine::{Input, Refusal, Submit};
+use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
 use crate::store::Idempotency;
-use crate::types::event::Event;
-use crate::types::ids::{CallId, Seq};
-use crate::types::permission::{Decision, Scope, VerdictKind};
+use crate::types::event::{Event, Origin, SettledBy};
+use crate::types::ids::{CallId, PermissionId, Seq};
+use crate::types::permission::{Mode, RuleKind, Scope, VerdictKind};
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) {
@@ -38,13 +41,30 @@ impl Actor {
             Command::Submit(submission, reply) => {
                 let _ = reply.send(self.submit(*submission).await);
             }
-            Command::Answer(answer, reply) => {
-                let result = self.answer(*answer).await;
+            Command::Answer(answer, edited, reply) => {
+                let result = self.answer(*answer, edited.map(|edited| *edited)).await;
                 let granted = matches!(&result, Ok(Answered { grant: Some(_), .. }));
                 let _ = reply.send(result);
                 if granted {
-                    self.settle_granted().await;
+                    self.settle_covered().await;
                 }
+            }
+            Command::Look(request_id, reply) => {
+                let _ = reply.send(self.look(request_id).await);
+            }
+            Command::Update(changes, reply) => {
+                let _ = reply.send(self.update(*changes).await);
+            }
+            Command::Rule { add, kind, rule, origin, reply } => {
+                let changed = self.change_rule(add, kind, rule, origin).await;
+                let adds = changed.is_ok() && add && kind == RuleKind::Allow;
+                let _ = reply.send(changed);
+                if adds {
+                    self.settle_covered().await;
+                }
+            }
+            Command::Rules(reply) => {
+                let _ = reply.send(Ok(self.engine.rules()));
             }
             Command::Choose(chosen, reply) => {
                 let _ = reply.send(self.choose(*chosen).await);
@@ -103,6 +123,7 @@ impl Actor {
             when_busy: submission.when_busy,
             expected_turn: submission.expected_turn,
             budgets: submission.budgets,
+            mode: submission.mode,
             origin: Some(submission.origin),
         });
         let mut plan = self.decide(input)?;
@@ -132,20 +153,28 @@ impl Actor {
         }
     }
 
-    async fn answer(&mut self, answer: Answer) -> Result<Answered, SessionError> {
+    async fn answer(&mut self, answer: Answer, edited: Option<Edited>) -> Result<Answered, SessionError> {
         const METHOD: &str = "session.approve";
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
-        self.check_grant(&answer).await?;
-        let mut plan = self.decide(Input::Answer {
-            request_id: answer.request_id,
+        let law = Law::now(&self.house, &self.around()).await;
+        self.check_grant(&law, &answer)?;
+        if let Some(edited) = &edited {
+            self.check_edit(&law, &answer, edited)?;
+        }
+        let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
+        let mut plan = self.decide(Input::Answer(Box::new(engine::Answer {
+            request_id,
             decision: answer.decision,
-            scope: answer.scope,
+            scope,
             grant: answer.grant,
             feedback: answer.feedback,
-            origin: Some(answer.origin),
-        })?;
+            stop: answer.stop,
+            edited,
+            digest: answer.digest,
+            origin: origin.clone(),
+        })))?;
         let answered = plan.facts.iter().find_map(|entry| match &entry.envelope.event {
             Event::PermissionResolved { grant, .. } => {
                 Some(Answered { seq: entry.envelope.seq, grant: grant.clone() })
@@ -153,9 +182,79 @@ impl Actor {
             _ => None,
         });
         let answered = answered.ok_or(SessionError::Refused(Refusal::NotPending))?;
+        let owes = answered.grant.clone().filter(|_| scope == Scope::Project).map(|rule| {
+            let entry = grants::entry(&self.house, rule, origin, self.id, request_id);
+            grants::owed(&self.engine.spec().cwd, request_id, &entry)
+        });
         let idempotency = self.row(METHOD, answer.keyed, &answered);
-        self.perform(&mut plan, idempotency).await?;
+        // The promise first, then the file; the next start writes what a crash leaves between.
+        self.perform_owing(&mut plan, idempotency, owes.clone()).await?;
+        if let Some(owes) = owes
+            && let Err(error) = grants::pay(&self.house, owes).await
+        {
+            tracing::error!(session = %self.id, %error, "a grant could not be written; the next start tries again");
+            let text = format!("the grant for this folder does not count yet: {error}");
+            self.hear(Input::Notice { kind: "grant_not_written".into(), text }).await;
+        }
         Ok(answered)
+    }
+
+    fn around(&self) -> Surroundings {
+        Surroundings::of(&self.engine, self.id)
+    }
+
+    async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
+        let call = self.asked(request_id)?.call;
+        let around = self.around();
+        let law = Law::now(&self.house, &around).await;
+        let scene = law.scene(&self.house.setup().settings, self.jobs.blobs(), &around);
+        Ok(Asked { call, scene: Arc::new(scene) })
+    }
+
+    fn asked(&self, request_id: PermissionId) -> Result<engine::Pending, SessionError> {
+        let pending = self.engine.pending().into_iter().find(|pending| pending.request_id == request_id);
+        pending.ok_or(SessionError::Refused(Refusal::NotPending))
+    }
+
+    /// Takes changes in. A mode counts from this moment on, also for what is pending.
+    async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
+        const METHOD: &str = "session.update";
+        let Changes { title, mode, budgets, keyed, origin } = changes;
+        if let Some(done) = self.remembered(METHOD, keyed.as_ref()).await? {
+            return Ok(done);
+        }
+        let covered = match mode {
+            Some(mode) => self.covered_by(mode).await,
+            None => Vec::new(),
+        };
+        let update = Update { title, mode, budgets, covered, origin: Some(origin) };
+        let mut plan = self.decide(Input::Update(Box::new(update)))?;
+        // What changes nothing leaves nothing to remember by.
+        let idempotency = self.row(METHOD, keyed, &()).filter(|_| !plan.facts.is_empty());
+        self.perform(&mut plan, idempotency).await
+    }
+
+    /// Pending requests that another mode would let pass, with the reason.
+    async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
+        let around = Surroundings { mode, ..self.around() };
+        let law = Law::now(&self.house, &around).await;
+        let setup = self.house.setup();
+        let passes = |pending: engine::Pending| {
+            let verdict = law.verdict(&setup.settings, &around, &pending.call.tool, &pending.prepared);
+            let reason = format!("mode {}: {}", mode.name(), verdict.reason);
+            (verdict.verdict == VerdictKind::Allow).then_some((pending.request_id, reason))
+        };
+        self.engine.pending().into_iter().filter_map(passes).collect()
+    }
+
+    async fn change_rule(
+        &mut self,
+        add: bool,
+        kind: RuleKind,
+        rule: String,
+        origin: Origin,
+    ) -> Result<(), SessionError> {
+        self.advance(Input::Rule { add, kind, rule, origin: Some(origin) }, None).await
     }
 
     async fn choose(&mut self, chosen: Chosen) -> Result<Seq, SessionError> {
@@ -179,15 +278,18 @@ impl Actor {
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
-    async fn check_grant(&self, answer: &Answer) -> Result<(), SessionError> {
+    fn check_grant(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
         let pending = self.engine.pending();
-        let Some((_, call, prepared)) = pending.iter().find(|(id, _, _)| *id == answer.request_id) else {
+        let Some(asked) = pending.iter().find(|pending| pending.request_id == answer.request_id) else {
             return Ok(());
         };
-        let around = Surroundings { grants: vec![grant.clone()], ..Surroundings::of(&self.engine, self.id) };
-        let settings = trust::settings(&self.house, &around.scene.workspace).await;
-        let verdict = jobs::verdict(&settings, &around, &call.tool, prepared);
+        let rule = grant
+            .parse()
+            .map_err(|error: crate::judge::BadRule| SessionError::BadParam("grant", error.to_string()))?;
+        let around = self.around();
+        let settings = &self.house.setup().settings;
+        let verdict = law.with(&rule).verdict(settings, &around, &asked.call.tool, &asked.prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -196,22 +298,29 @@ impl Actor {
         Err(SessionError::BadParam("grant", why))
     }
 
-    /// A grant for the session settles the other requests that it covers.
-    async fn settle_granted(&mut self) {
-        let around = Surroundings::of(&self.engine, self.id);
-        let settings = trust::settings(&self.house, &around.scene.workspace).await;
-        for (request_id, call, prepared) in self.engine.pending() {
-            let verdict = jobs::verdict(&settings, &around, &call.tool, &prepared);
+    /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
+    fn check_edit(&self, law: &Law, answer: &Answer, edited: &Edited) -> Result<(), SessionError> {
+        let asked = self.asked(answer.request_id)?;
+        let settings = &self.house.setup().settings;
+        let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &edited.prepared);
+        if verdict.verdict == VerdictKind::Deny {
+            let why = format!("the changed call is not permitted: {}", verdict.reason);
+            return Err(SessionError::BadParam("updated_input", why));
+        }
+        Ok(())
+    }
+
+    /// A grant or a rule that came settles the other requests that it covers.
+    async fn settle_covered(&mut self) {
+        let around = self.around();
+        let law = Law::now(&self.house, &around).await;
+        for pending in self.engine.pending() {
+            let settings = &self.house.setup().settings;
+            let verdict = law.verdict(settings, &around, &pending.call.tool, &pending.prepared);
             if verdict.verdict == VerdictKind::Allow {
-                self.hear(Input::Answer {
-                    request_id,
-                    decision: Decision::Allow,
-                    scope: Scope::Once,
-                    grant: None,
-                    feedback: None,
-                    origin: None,
-                })
-                .await;
+                let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                let rule = verdict.rule.unwrap_or(verdict.reason);
+                self.hear(Input::Covered { request_id, by, rule }).await;
             }
         }
     }
@@ -284,7 +393,11 @@ impl Actor {
 fn refuse(command: Command) {
     match command {
         Command::Submit(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Answer(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Answer(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Look(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
+        Command::Rules(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         Command::Choose(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));

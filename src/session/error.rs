@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::engine::Refusal;
+use crate::policy::PolicyError;
 use crate::store::StoreError;
 use crate::types::ids::Seq;
 
@@ -39,6 +40,8 @@ pub enum SessionError {
     ShuttingDown,
     /// The session's task panicked while it worked on this.
     Crashed,
+    /// Rules that outlive a session could not be read or changed.
+    Policy(PolicyError),
     /// The store failed.
     Store(StoreError),
 }
@@ -59,6 +62,7 @@ impl fmt::Display for SessionError {
             SessionError::StaleTrust { .. } => f.write_str("the folder has changed since"),
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
             SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
+            SessionError::Policy(error) => error.fmt(f),
             SessionError::Store(error) => write!(f, "could not {error}"),
         }
     }

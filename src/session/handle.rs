@@ -13,12 +13,13 @@ use super::error::SessionError;
 use super::feed::Feed;
 use super::follow::Follower;
 use super::registry::Slot;
-use crate::engine::Busy;
+use crate::engine::{Busy, Edited, SessionRules};
 use crate::store::{SessionKey, Store};
+use crate::tools::Scene;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
-use crate::types::message::InputBlock;
-use crate::types::permission::{Decision, Scope};
+use crate::types::message::{InputBlock, ToolCall};
+use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::usage::Budgets;
 
@@ -46,6 +47,8 @@ pub struct Submission {
     pub expected_turn: Option<TurnId>,
     /// Limits of the turn.
     pub budgets: Option<Budgets>,
+    /// Approval mode of the turn.
+    pub mode: Option<Mode>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -87,6 +90,12 @@ pub struct Answer {
     pub grant: Option<String>,
     /// Words for the model.
     pub feedback: Option<String>,
+    /// Whether the turn ends with this denial.
+    pub stop: bool,
+    /// Other arguments than the model's.
+    pub updated_input: Option<serde_json::Value>,
+    /// The digest of the request that was seen.
+    pub digest: Option<String>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -100,6 +109,27 @@ pub struct Answered {
     pub seq: Seq,
     /// The grant that was given.
     pub grant: Option<String>,
+}
+
+/// What of a session is to change. What is absent stays.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// Short name.
+    pub title: Option<String>,
+    /// Approval mode.
+    pub mode: Option<Mode>,
+    /// Limits of turns to come.
+    pub budgets: Option<Budgets>,
+    /// Idempotency.
+    pub keyed: Option<Keyed>,
+    /// Who.
+    pub origin: Origin,
+}
+
+/// What a request would run, and where: for whoever wants to change its arguments.
+pub(super) struct Asked {
+    pub call: Arc<ToolCall>,
+    pub scene: Arc<Scene>,
 }
 
 /// An answer to a question.
@@ -132,7 +162,20 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 /// are, and most sessions are told nothing most of the time.
 pub(super) enum Command {
     Submit(Box<Submission>, Reply<Submitted>),
-    Answer(Box<Answer>, Reply<Answered>),
+    /// With what the changed arguments would do, if they were changed.
+    Answer(Box<Answer>, Option<Box<Edited>>, Reply<Answered>),
+    /// The call behind a pending request.
+    Look(PermissionId, Reply<Asked>),
+    Update(Box<Changes>, Reply<()>),
+    /// Adds a rule of the session, or takes it back.
+    Rule {
+        add: bool,
+        kind: RuleKind,
+        rule: String,
+        origin: Origin,
+        reply: Reply<()>,
+    },
+    Rules(Reply<Arc<SessionRules>>),
     /// Replies with the event that says so.
     Choose(Box<Chosen>, Reply<Seq>),
     Abort {
@@ -284,8 +327,36 @@ impl SessionHandle {
     ///
     /// # Errors
     /// Not pending, or the store failed.
-    pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
-        self.ask(|reply| Command::Answer(Box::new(answer), reply)).await
+    pub(super) async fn answer(
+        &self,
+        answer: Answer,
+        edited: Option<Edited>,
+    ) -> Result<Answered, SessionError> {
+        self.ask(|reply| Command::Answer(Box::new(answer), edited.map(Box::new), reply)).await
+    }
+
+    /// The call behind a pending request.
+    pub(super) async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
+        self.ask(|reply| Command::Look(request_id, reply)).await
+    }
+
+    pub(super) async fn update(&self, changes: Changes) -> Result<(), SessionError> {
+        self.ask(|reply| Command::Update(Box::new(changes), reply)).await
+    }
+
+    pub(super) async fn change_rule(
+        &self,
+        add: bool,
+        kind: RuleKind,
+        rule: String,
+        origin: Origin,
+    ) -> Result<(), SessionError> {
+        self.ask(|reply| Command::Rule { add, kind, rule, origin, reply }).await
+    }
+
+    /// Rules and grants of this session alone.
+    pub(super) async fn rules(&self) -> Result<Arc<SessionRules>, SessionError> {
+        self.ask(Command::Rules).await
     }
 
     /// Answers a question. When this returns, the answer is on disk; the seq of its event.

@@ -4,12 +4,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::broadcast;
+
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::Models;
+use crate::policy::Policies;
 use crate::store::Store;
 use crate::tools::Toolbox;
-use crate::types::permission::Mode;
+use crate::types::ids::{RequestId, SessionId};
+use crate::types::permission::{Mode, RuleKind, RuleScope};
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
 
@@ -18,8 +22,10 @@ use crate::types::usage::Budgets;
 pub struct Settings {
     /// Of the turn machine.
     pub engine: Arc<engine::Settings>,
-    /// Rules of the configuration.
+    /// Rules of the configuration, of all its files together.
     pub rules: Arc<Rules>,
+    /// The same one by one, with where they stand.
+    pub configured: Arc<[ConfiguredRule]>,
     /// The user's home folder.
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.
@@ -30,16 +36,53 @@ pub struct Settings {
     pub mode: Mode,
     /// Safe mode of sessions that do not say.
     pub safe_mode: bool,
+    /// Commands that only look, inside the workspace, pass without a rule.
+    pub safe_commands: bool,
     /// Whether `bypass` may be asked for; the reason why not otherwise.
     pub bypass: Result<(), String>,
     /// Limits of sessions that name none.
     pub budgets: Budgets,
+    /// Limits of unattended sessions where they name none: there is always a limit.
+    pub unattended_budgets: Budgets,
+    /// Whether that of money is our own default, which only holds where a price is known.
+    pub unattended_usd_is_default: bool,
     /// How long a session that nobody uses stays in memory.
     pub idle_unload: Duration,
     /// Sessions in memory; beyond that, those that were not used for longest leave at once. Sessions
     /// that are used, or whose turn is open, stay in any case.
     pub loaded_sessions: usize,
 }
+
+/// A rule of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredRule {
+    /// What it says.
+    pub kind: RuleKind,
+    /// The rule as it is written.
+    pub rule: String,
+    /// The system's, or the user's.
+    pub scope: RuleScope,
+    /// The file that it stands in.
+    pub file: PathBuf,
+}
+
+/// Something began or ceased to wait for a person.
+#[derive(Clone, Debug)]
+pub struct Rung {
+    /// In this session.
+    pub session_id: SessionId,
+    /// The request or question.
+    pub request_id: RequestId,
+    /// Whether it waits now.
+    pub waits: bool,
+    /// Whether the session is unattended.
+    pub background: bool,
+    /// The event, as it stands in the journal.
+    pub body: Arc<str>,
+}
+
+/// Events of requests that those who follow all sessions may be behind; then they look at what waits.
+const RUNG: usize = 1_024;
 
 /// What the configuration makes: one whole, which a reload replaces by another.
 pub struct Setup {
@@ -57,6 +100,10 @@ pub struct House {
     pub store: Store,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Rules that outlive a session.
+    pub policies: Arc<Policies>,
+    /// Rings whenever something begins or ceases to wait for a person.
+    bell: broadcast::Sender<Rung>,
     setup: RwLock<Arc<Setup>>,
 }
 
@@ -64,7 +111,30 @@ impl House {
     /// A house with its first set-up.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>, setup: Setup) -> Self {
-        Self { store, clock, setup: RwLock::new(Arc::new(setup)) }
+        let (bell, _) = broadcast::channel(RUNG);
+        let policies = Arc::default();
+        Self { store, clock, policies, bell, setup: RwLock::new(Arc::new(setup)) }
+    }
+
+    /// The same with a folder for rules that outlive a session.
+    #[must_use]
+    pub fn with_policies(self, policies: Policies) -> Self {
+        Self { policies: Arc::new(policies), ..self }
+    }
+
+    /// Hears of everything that begins or ceases to wait for a person from now on, in all sessions.
+    #[must_use]
+    pub fn listen(&self) -> broadcast::Receiver<Rung> {
+        self.bell.subscribe()
+    }
+
+    pub(super) fn is_listened_to(&self) -> bool {
+        self.bell.receiver_count() > 0
+    }
+
+    pub(super) fn ring(&self, rung: Rung) {
+        // Nobody may listen.
+        let _ = self.bell.send(rung);
     }
 
     /// The set-up of this moment. Whoever works with it keeps what was given: a model call, a tool and

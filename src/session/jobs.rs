@@ -14,11 +14,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
-use super::house::{House, Settings};
+use super::house::House;
+use super::law::Law;
 use super::trust;
 use crate::crash;
-use crate::engine::{Engine, Input, Judged};
-use crate::judge::{Policy, Rule, is_unreadable, judge};
+use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::{SessionKey, Store, StoreError};
 use crate::tools::{Birth, Blobs, Scene, Unreadable};
 use crate::types::blob::{Attachment, BlobRef};
@@ -85,7 +85,7 @@ async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
 #[derive(Clone)]
 pub(super) struct Surroundings {
     pub scene: Arc<Scene>,
-    pub grants: Vec<String>,
+    pub rules: Arc<SessionRules>,
     pub safe_mode: bool,
     pub mode: crate::types::permission::Mode,
 }
@@ -102,12 +102,7 @@ impl Surroundings {
             unreadable: Unreadable::default(),
             blobs: None,
         };
-        Self {
-            scene: Arc::new(scene),
-            grants: engine.grants().to_vec(),
-            safe_mode: spec.safe_mode,
-            mode: spec.mode,
-        }
+        Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
     }
 }
 
@@ -128,6 +123,11 @@ impl Jobs {
             tools: HashMap::new(),
             births,
         }
+    }
+
+    /// The session's blobs, for the scene of a call.
+    pub fn blobs(&self) -> Arc<dyn Blobs> {
+        Arc::clone(&self.blobs)
     }
 
     pub fn are_idle(&self) -> bool {
@@ -288,14 +288,14 @@ impl Jobs {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         let blobs = Arc::clone(&self.blobs);
         self.start(async move {
-            let settings = trust::settings(&house, &around.scene.workspace).await;
-            let scene = seen(&settings, blobs, &around);
+            let law = Law::now(&house, &around).await;
+            let scene = law.scene(&setup.settings, blobs, &around);
             let mut judged = Vec::with_capacity(calls.len());
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
                     Ok(Ok(prepared)) => {
-                        let verdict = verdict(&settings, &around, &call.tool, &prepared);
+                        let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),
@@ -303,7 +303,7 @@ impl Jobs {
                 };
                 judged.push(Judged { call_id: call.call_id, result });
             }
-            Some(Input::Prepared { turn_id, calls: judged })
+            Some(Input::Prepared { turn_id, mode: around.mode, calls: judged })
         });
     }
 
@@ -326,8 +326,7 @@ impl Jobs {
         let births = self.births.clone();
         let blobs = Arc::clone(&self.blobs);
         self.running.spawn(async move {
-            let settings = trust::settings(&house, &around.scene.workspace).await;
-            let scene = seen(&settings, blobs, &around);
+            let scene = Law::now(&house, &around).await.scene(&setup.settings, blobs, &around);
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
@@ -388,37 +387,4 @@ async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMa
 
 fn panicked() -> ToolOutcome {
     ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
-}
-
-/// The scene of a call, with what the rules of this moment keep from being read.
-fn seen(settings: &Settings, blobs: Arc<dyn Blobs>, around: &Surroundings) -> Scene {
-    let (rules, home) = (Arc::clone(&settings.rules), settings.home.clone());
-    let (safe_mode, mode) = (around.safe_mode, around.mode);
-    let workspace = around.scene.workspace.clone();
-    let unreadable = Unreadable::new(move |tool, path| {
-        let policy =
-            Policy { mode, rules: &rules, grants: &[], workspace: &workspace, home: &home, safe_mode };
-        is_unreadable(&policy, tool, path)
-    });
-    Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
-}
-
-/// What the rules say of a call.
-pub(super) fn verdict(
-    settings: &Settings,
-    around: &Surroundings,
-    tool: &str,
-    prepared: &Prepared,
-) -> crate::types::permission::Verdict {
-    // Grants were checked when they were given.
-    let grants: Vec<Rule> = around.grants.iter().filter_map(|grant| grant.parse().ok()).collect();
-    let policy = Policy {
-        mode: around.mode,
-        rules: &settings.rules,
-        grants: &grants,
-        workspace: &around.scene.workspace,
-        home: &settings.home,
-        safe_mode: around.safe_mode,
-    };
-    judge(&policy, tool, &prepared.subject)
 }

@@ -87,6 +87,7 @@ pub(super) fn prepare(
         idempotency,
         processes: Vec::new(),
         blobs,
+        owes: None,
         audit: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
@@ -105,6 +106,7 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
         blobs: Vec::new(),
+        owes: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

@@ -4,32 +4,44 @@
 mod actor;
 mod audit;
 mod blobs;
+mod changes;
 mod commands;
 mod door;
 mod error;
+mod explain;
 mod feed;
 mod follow;
+mod grants;
 mod handle;
 mod house;
 mod jobs;
 mod journal;
+mod law;
 mod loading;
 mod moments;
 mod registry;
 mod request;
+mod rules;
 mod trust;
+mod vigil;
 
+pub use changes::net as changes_of;
 pub use error::SessionError;
+pub use explain::{Question, explain};
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attached, Chosen, Keyed, SessionHandle, Submission, Submitted, SubmittedAs,
+    Aborted, Answer, Answered, Attached, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
+    SubmittedAs,
 };
-pub use house::{House, Settings, Setup};
+pub use house::{ConfiguredRule, House, Rung, Settings, Setup};
 pub use journal::summarise;
 pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
+pub use rules::{KnownRule, RuleChange};
 pub use trust::Standing;
+pub use vigil::Vigil;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
+pub use crate::policy::PolicyError;
 pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};

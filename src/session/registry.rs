@@ -12,17 +12,18 @@ use tokio_util::task::TaskTracker;
 
 use super::audit;
 use super::error::SessionError;
-use super::handle::{Answer, Answered, Chosen, Keyed, Resident};
+use super::handle::{Answer, Answered, Asked, Changes, Chosen, Keyed, Resident};
 use super::house::{House, Setup};
 use super::journal;
 use super::request::NewSessionRequest;
 use crate::crash;
-use crate::engine::Engine;
+use crate::engine::{Edited, Engine};
 use crate::store::{Idempotency, NewSession, StoreError, StoredRequest, Sync};
 use crate::types::audit::AuditNote;
 use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
+use crate::types::message::ToolCall;
 use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
@@ -238,22 +239,13 @@ impl Registry {
         let settings = &setup.settings;
         let cwd = self.folder(&request.cwd).await?;
         let mode = request.mode.unwrap_or(settings.mode);
-        match mode {
-            Mode::Plan => {
-                return Err(SessionError::Unsupported("mode", "plan mode is not built yet".into()));
-            }
-            Mode::Bypass => {
-                if let Err(why) = &settings.bypass {
-                    return Err(SessionError::BadParam("mode", why.clone()));
-                }
-            }
-            Mode::Default | Mode::AcceptEdits | Mode::DontAsk => {}
-        }
+        self.check_mode(mode)?;
         let model = match &request.model {
             Some(model) => self.known_model(model)?,
             None => settings.main_model.clone().unwrap_or_default(),
         };
-        let budgets = request.budgets.unwrap_or(settings.budgets);
+        let asked = request.budgets.unwrap_or(settings.budgets);
+        let budgets = if request.background { self.unattended(&model, asked) } else { asked };
         self.check_budgets(&model, budgets)?;
         Ok(SessionSpec {
             cwd,
@@ -269,13 +261,62 @@ impl Registry {
         })
     }
 
+    /// Whether sessions may have this mode.
+    ///
+    /// # Errors
+    /// The configuration does not allow it.
+    pub fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
+        match (mode, &self.inner.house.setup().settings.bypass) {
+            (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Limits of an unattended session: where it names none, the configuration does (S29). Our own
+    /// limit on money is left out where no price is known; the other limits hold.
+    fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
+        let setup = self.inner.house.setup();
+        let mut limits = setup.settings.unattended_budgets;
+        let price = model.parse::<ModelRef>().ok().and_then(|known| setup.models.price(&known));
+        if setup.settings.unattended_usd_is_default && price.is_none() {
+            limits.usd_micros = None;
+        }
+        asked.or(limits)
+    }
+
+    /// Limits of a turn as they count in this session: an unattended one always has some.
+    ///
+    /// # Errors
+    /// There is no such session, or the model's price is not known.
+    pub async fn turn_budgets(&self, id: SessionId, asked: Budgets) -> Result<Budgets, SessionError> {
+        let view = self.view(id).await?;
+        let budgets = if view.background { self.unattended(&view.model, asked) } else { asked };
+        self.check_budgets(&view.model, budgets)?;
+        Ok(budgets)
+    }
+
+    /// Changes title, mode or limits of a session; a mode counts at once, also for a running turn.
+    ///
+    /// # Errors
+    /// There is no such session, it has ended, or a value is wrong.
+    pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
+        if let Some(mode) = changes.mode {
+            self.check_mode(mode)?;
+        }
+        if let Some(budgets) = changes.budgets {
+            changes.budgets = Some(self.turn_budgets(id, budgets).await?);
+        }
+        self.open(id).await?.update(changes).await?;
+        self.view(id).await
+    }
+
     /// A limit on money binds only where the price is known: never silently not.
     ///
     /// # Errors
     /// The model's price is not known.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
         let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-        if budgets.usd_micros.is_none() || self.inner.house.setup().models.price(&known).is_some() {
+        if !budgets.limits_money() || self.inner.house.setup().models.price(&known).is_some() {
             return Ok(());
         }
         let why = format!(
@@ -352,13 +393,31 @@ impl Registry {
         }
         let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
         let handle = self.open(known.session_id).await?;
-        let answered = handle.answer(answer).await;
+        let edited = match &answer.updated_input {
+            Some(input) => match handle.look(answer.request_id).await {
+                Ok(asked) => Some(self.edited(asked, input.clone()).await?),
+                // The answer says why there is nothing to answer.
+                Err(_) => None,
+            },
+            None => None,
+        };
+        let answered = handle.answer(answer, edited).await;
         if answered == Err(SessionError::Refused(crate::engine::Refusal::NotPending))
             && let Some(settled) = store.request(request_id).await?.and_then(|known| known.settled)
         {
             return Err(SessionError::Settled(settled));
         }
         Ok((known.session_id, answered?))
+    }
+
+    /// Looks at changed arguments as at the model's own: against the tool's schema, without running.
+    async fn edited(&self, asked: Asked, input: serde_json::Value) -> Result<Edited, SessionError> {
+        let setup = self.inner.house.setup();
+        let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
+        match setup.tools.prepare(&call, &asked.scene).await {
+            Ok(prepared) => Ok(Edited { input, prepared }),
+            Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
+        }
     }
 
     /// Answers a question of any session; the session and the event that says so.

@@ -53,6 +53,6 @@ impl NewSessionRequest {
             && same(&self.model, &known.model)
             && same(&self.mode, &known.mode)
             && same(&self.safe_mode, &known.safe_mode)
-            && same(&self.budgets, &known.budgets)
+            && (self.budgets.is_none() || spec.budgets == known.budgets)
     }
 }

@@ -4,10 +4,9 @@
 //! what that very survey read, so that nothing can be put in its place in between.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::error::SessionError;
-use super::house::{House, Settings};
+use super::house::House;
 use super::registry::Registry;
 use crate::judge::Rules;
 use crate::store::{StoreError, TrustChange};
@@ -53,19 +52,6 @@ pub(super) async fn rules(house: &House, cwd: &Path) -> Rules {
     };
     let project = ground.project;
     Rules { allow: if trusted { project.allow } else { Vec::new() }, ask: project.ask, deny: project.deny }
-}
-
-/// The settings with the project's own rules beside those of the configuration.
-pub(super) async fn settings(house: &House, cwd: &Path) -> Settings {
-    let mut settings = house.setup().settings.clone();
-    let Rules { allow, ask, deny } = rules(house, cwd).await;
-    if !(allow.is_empty() && ask.is_empty() && deny.is_empty()) {
-        let all = Arc::make_mut(&mut settings.rules);
-        all.allow.extend(allow);
-        all.ask.extend(ask);
-        all.deny.extend(deny);
-    }
-    settings
 }
 
 /// What waits for trust in a folder; `None` if nothing does.

@@ -7,7 +7,9 @@
 mod audit;
 mod backup;
 mod blobs;
+mod changes;
 mod error;
+mod grants;
 mod health;
 mod lies;
 mod open;
@@ -45,6 +47,7 @@ pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, Store
 pub use rescue::{HISTORY_LOST, Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync,
+    Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
+    Sync,
 };
 pub use trust::TrustChange;

@@ -144,10 +144,23 @@ pub struct Append {
     pub processes: Vec<ProcessRow>,
     /// Contents that the rows refer to. One that is there already stays as it is.
     pub blobs: Vec<Blob>,
+    /// A grant that is to be written to a policy file after this.
+    pub owes: Option<OwedGrant>,
     /// Decisions that these rows tell of.
     pub audit: Vec<AuditNote>,
     /// How sure.
     pub sync: Sync,
+}
+
+/// A grant that is given and does not stand in its policy file yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwedGrant {
+    /// The request with whose answer it was given.
+    pub request_id: String,
+    /// The workspace's real path.
+    pub workspace: String,
+    /// What is to stand in the file, as JSON.
+    pub entry: String,
 }
 
 /// A session to be made.

@@ -102,6 +102,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         blobs: Vec::new(),
+        owes: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

@@ -94,6 +94,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         blobs: Vec::new(),
+        owes: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

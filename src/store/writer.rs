@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::audit;
 use super::blobs;
 use super::error::StoreError;
+use super::grants;
 use super::health::Health;
 use super::lies::Lies;
 use super::open::{close_connection, is_worth_single_tries};
@@ -51,6 +52,7 @@ pub(super) enum Command {
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
     Trust(Box<TrustChange>, Answer<()>),
+    Paid(Vec<String>, Answer<()>),
     /// Decisions that belong to no journal.
     Record(Vec<AuditNote>, Sync, Answer<()>),
     Close,
@@ -129,6 +131,10 @@ impl Writer {
                     Command::Trust(change, answer) => {
                         self.flush(&mut appends).await;
                         let _ = answer.send(self.trust(&change).await);
+                    }
+                    Command::Paid(requests, answer) => {
+                        self.flush(&mut appends).await;
+                        let _ = answer.send(self.paid(&requests).await);
                     }
                     Command::Record(notes, sync, answer) => {
                         self.flush(&mut appends).await;
@@ -240,6 +246,15 @@ impl Writer {
 
     async fn forget(&mut self, calls: &[CallId]) -> Result<(), StoreError> {
         let done = processes::forget(&mut self.connection, calls).await;
+        let done = self.undone(done).await;
+        self.said(done)
+    }
+
+    async fn paid(&mut self, requests: &[String]) -> Result<(), StoreError> {
+        let done = match self.set_sync(Sync::Full).await {
+            Ok(()) => grants::pay(&mut self.connection, requests).await,
+            Err(error) => Err(error),
+        };
         let done = self.undone(done).await;
         self.said(done)
     }
@@ -418,7 +433,9 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
-    matches!(group, [Append { rows, folds, items, requests, processes, blobs, audit, summary: None, idempotency: None, .. }]
+    matches!(group, [Append {
+        rows, folds, items, requests, processes, blobs, audit, summary: None, idempotency: None, owes: None, ..
+    }]
         if rows.len() <= CHUNK && audit.is_empty() && blobs.is_empty()
             && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
@@ -454,6 +471,9 @@ async fn write_group(
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        if let Some(grant) = &append.owes {
+            grants::owe(&mut script, grant).await?;
         }
         for process in &append.processes {
             processes::update(&mut script, append.key, process).await?;

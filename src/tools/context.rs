@@ -9,6 +9,7 @@ use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
 use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, SandboxSettings, Spools};
+use super::web::Ranges;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::names;
 use crate::types::tool::ReadRecord;
@@ -40,6 +41,14 @@ pub struct Settings {
     pub limits: Limits,
     /// Where commands get a cgroup of their own.
     pub cgroup: CgroupSetting,
+    /// The program that converts documents when it is started with
+    /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None`: this process does, without limits; for
+    /// tests of documents that are known.
+    pub converter: Option<PathBuf>,
+    /// Addresses that WebFetch may reach although they are not public.
+    pub web_private: Ranges,
+    /// The proxy that WebFetch uses; none of the environment.
+    pub web_proxy: Option<String>,
     /// What else commands are held by.
     pub sandbox: SandboxSettings,
     /// Where the whole output of commands is kept that is more than the model is told; `None` for
@@ -63,6 +72,9 @@ impl Settings {
             instance: String::new(),
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
+            converter: None,
+            web_private: Ranges::default(),
+            web_proxy: None,
             // Nothing says yet where temporary files go, nor what is to be hidden.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
             spools: None,

@@ -8,11 +8,12 @@
 //!   `exact`, `diff`, `near`, `walk` are shared by some of them.
 //! - `search`: the engine of Grep.
 //! - `inspect`: what became of a change that a crash interrupted.
-//! - `shell`: Bash.
+//! - `media`: PDFs in Read; `shell`: Bash; `web`: WebFetch; `convert`: documents made text, in a process of their own.
 
 mod aliases;
 mod care;
 mod context;
+mod convert;
 mod diff;
 mod disk;
 mod edit;
@@ -30,6 +31,7 @@ mod inspect;
 mod jail;
 mod jails;
 mod ls;
+mod media;
 mod multi_edit;
 mod near;
 mod notebook;
@@ -42,6 +44,7 @@ mod shell;
 mod text;
 mod toolbox;
 mod walk;
+mod web;
 mod write;
 
 #[cfg(test)]
@@ -49,6 +52,7 @@ mod tests;
 
 pub use care::Access;
 pub use context::{Blobs, Scene, Settings, Unreadable};
+pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
@@ -56,3 +60,4 @@ pub use shell::{
     Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Spools, Swept,
 };
 pub use toolbox::{SandboxReport, Toolbox};
+pub use web::{Ranges, WrongRange};

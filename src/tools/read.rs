@@ -19,7 +19,7 @@ use super::held::Held;
 use super::near::similar_path;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset};
-use super::{input, notebook, toolbox};
+use super::{input, media, notebook, toolbox};
 use crate::types::ids::BlobId;
 use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
 
@@ -55,7 +55,8 @@ pub(super) struct Input {
 
 pub(super) const DESCRIPTION: &str = "Reads a text file and shows it with line numbers (number, tab, text). \
     Shows up to 2000 lines from the beginning unless offset and limit say otherwise; the total number of lines \
-    is always told. A Jupyter notebook is shown by its cells, which offset and limit then count. \
+    is always told. A Jupyter notebook is shown by its cells, which offset and limit then count; of a PDF \
+    the text is shown, by pages (20 unless limit says otherwise). \
     Read a file before you edit or overwrite it.";
 
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
@@ -125,7 +126,14 @@ fn read(
     if notebook::is_notebook(path) {
         return read_notebook(context, input, path, (file, stamp));
     }
-    let (charset, feed) = sniff(&mut file, path)?;
+    let mut head = Vec::new();
+    (&mut file).take(DETECT as u64).read_to_end(&mut head).map_err(io)?;
+    if media::is_pdf(&head) {
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        return media::read_pdf(context, (input.offset, input.limit), path, (file, stamp), stop);
+    }
+    let (charset, feed) = sniff(&head, path)?;
+    drop(head);
     file.seek(SeekFrom::Start(0)).map_err(io)?;
 
     let first = input.offset.unwrap_or(1).max(1);
@@ -194,11 +202,9 @@ fn read(
 }
 
 /// Tells the encoding and what ends a line, or refuses what is not text.
-fn sniff(file: &mut File, path: &Path) -> Result<(Charset, char), Refusal> {
-    let mut head = Vec::new();
-    file.take(DETECT as u64).read_to_end(&mut head).map_err(|e| Refusal::io(path, &e))?;
-    refuse_binary(path, &head)?;
-    let charset = text::detect(&head, head.len() < DETECT);
+fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), Refusal> {
+    refuse_binary(path, head)?;
+    let charset = text::detect(head, head.len() < DETECT);
     let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
     Ok((charset, if is_cr { '\r' } else { '\n' }))
 }

@@ -15,7 +15,9 @@ use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
 use super::shell::{Available, Birth, Cells, Swept, Wires};
-use super::{edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, write};
+use super::{
+    edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
+};
 use crate::types::ids::CallId;
 use crate::types::message::ToolCall;
 use crate::types::tool::{
@@ -30,6 +32,7 @@ pub struct Toolbox {
     cells: Arc<Cells>,
     jails: Arc<Jails>,
     cards: Arc<[ToolCard]>,
+    web: web::Client,
 }
 
 /// Which sandbox commands get; the errors say why there is none.
@@ -54,6 +57,7 @@ enum Call {
     MultiEdit(multi_edit::Input),
     ApplyPatch(patch::Input),
     NotebookEdit(notebook::Input),
+    WebFetch(web::Input),
     Glob(glob::Input),
     Grep(grep::Input),
     Ls(ls::Input),
@@ -70,7 +74,14 @@ impl Toolbox {
         let places = Arc::new(Places::new(&home, &protected));
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
-        Self { settings: Arc::new(settings), places, cells, jails, cards: cards() }
+        Self {
+            settings: Arc::new(settings),
+            places,
+            cells,
+            jails,
+            cards: cards(),
+            web: web::Client::default(),
+        }
     }
 
     /// For people: how commands are held to their limits here.
@@ -123,6 +134,7 @@ impl Toolbox {
             Call::MultiEdit(input) => multi_edit::prepare(&context, input),
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
+            Call::WebFetch(input) => web::prepare(input),
             Call::Glob(input) => glob::prepare(&context, input),
             Call::Grep(input) => grep::prepare(&context, input),
             Call::Ls(input) => ls::prepare(&context, input),
@@ -180,6 +192,9 @@ impl Toolbox {
                 return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
                     .await;
             }
+            Call::WebFetch(input) => {
+                return web::run(&context, &self.web, &input, prepared, &stop).await;
+            }
             call => call,
         };
         if stop.is_cancelled() {
@@ -187,7 +202,7 @@ impl Toolbox {
         }
         let prepared = prepared.clone();
         blocking(move || match &call {
-            Call::Bash(_) => Err(internal()),
+            Call::Bash(_) | Call::WebFetch(_) => Err(internal()),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
             Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
@@ -220,6 +235,7 @@ impl Toolbox {
             "MultiEdit" => Call::MultiEdit(input::parse(call)?),
             "ApplyPatch" => Call::ApplyPatch(input::parse(call)?),
             "NotebookEdit" => Call::NotebookEdit(input::parse(call)?),
+            "WebFetch" => Call::WebFetch(input::parse(call)?),
             "Glob" => Call::Glob(input::parse(call)?),
             "Grep" => Call::Grep(input::parse(call)?),
             "LS" => Call::Ls(input::parse(call)?),
@@ -264,6 +280,7 @@ fn cards() -> Arc<[ToolCard]> {
         card("Glob", glob::DESCRIPTION, input::schema::<glob::Input>(), true),
         card("Grep", grep::DESCRIPTION, input::schema::<grep::Input>(), true),
         card("LS", ls::DESCRIPTION, input::schema::<ls::Input>(), true),
+        card("WebFetch", web::DESCRIPTION, input::schema::<web::Input>(), false),
     ]
     .into()
 }

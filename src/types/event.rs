@@ -12,9 +12,9 @@ use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
-use super::permission::{Decision, Mode, Scope};
+use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
-use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, TurnResult};
+use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::time::Timestamp;
 use super::tool::{Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
 use super::usage::{Budgets, Usage};
@@ -100,6 +100,12 @@ pub enum SettledBy {
     Abort,
     /// Somebody submitted an input instead of answering: of questions only.
     Submit,
+    /// Nobody answered in time: what `on_timeout` says.
+    Timeout,
+    /// A rule that was added meanwhile, or a grant given with another answer, covers it.
+    Rule,
+    /// The session's mode was changed to one that lets it pass.
+    Mode,
 }
 
 /// Why tokens are booked beside the answers.
@@ -110,6 +116,14 @@ pub enum UsageReason {
     LostAttempt,
 }
 
+const fn aborted() -> Subtype {
+    Subtype::Aborted
+}
+
+fn is_aborted(subtype: &Subtype) -> bool {
+    *subtype == Subtype::Aborted
+}
+
 /// What happened. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
@@ -117,7 +131,7 @@ pub enum Event {
     /// The session was made.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title, model or mode changed; only what changed is there.
+    /// Title, model, mode or limits changed; only what changed is there.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -129,6 +143,9 @@ pub enum Event {
         /// New approval mode.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         mode: Option<Mode>,
+        /// New limits of turns to come.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        budgets: Option<Budgets>,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]
@@ -196,6 +213,9 @@ pub enum Event {
         /// Limits of the turn.
         #[serde(default)]
         budgets: Budgets,
+        /// Its approval mode, if not the session's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        mode: Option<Mode>,
     },
     /// A turn began.
     #[serde(rename = "turn.started")]
@@ -240,6 +260,9 @@ pub enum Event {
         /// Whether the session ends with it.
         #[serde(default)]
         ending: bool,
+        /// How the turn will end: `aborted`, or `permission_denied`.
+        #[serde(default = "aborted", skip_serializing_if = "is_aborted")]
+        subtype: Subtype,
     },
     /// The turn ended.
     #[serde(rename = "turn.completed")]
@@ -472,8 +495,47 @@ pub enum Event {
         /// Words for the model.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         feedback: Option<String>,
-        /// By an answer or an abort.
+        /// By an answer, an abort, a rule, a change of mode, or for want of an answer.
         by: SettledBy,
+        /// By `rule` or `mode`: what lets it pass.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        rule: Option<String>,
+        /// The arguments with which the call runs instead of the model's: a person changed them.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        updated_input: Option<Value>,
+        /// What was judged of the changed arguments.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        prepared: Option<Prepared>,
+        /// Whether the turn ends with this denial.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        stop: bool,
+    },
+    /// Nobody answered a permission request by its deadline. With `pause` it stays pending; else
+    /// `permission.resolved` follows.
+    #[serde(rename = "permission.expired")]
+    PermissionExpired {
+        /// The request.
+        request_id: PermissionId,
+        /// The call.
+        call_id: CallId,
+        /// What becomes of it.
+        on_timeout: OnTimeout,
+    },
+    /// A permission rule was added to this session.
+    #[serde(rename = "permission.rule_added")]
+    PermissionRuleAdded {
+        /// What it says.
+        kind: RuleKind,
+        /// The rule.
+        rule: String,
+    },
+    /// A permission rule or grant of this session was taken back.
+    #[serde(rename = "permission.rule_removed")]
+    PermissionRuleRemoved {
+        /// What it said.
+        kind: RuleKind,
+        /// The rule.
+        rule: String,
     },
     /// Something waits for a person to decide (not a permission).
     #[serde(rename = "question.requested")]
@@ -566,6 +628,9 @@ impl Event {
             Event::FileChanged { .. } => "file.changed",
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",
+            Event::PermissionExpired { .. } => "permission.expired",
+            Event::PermissionRuleAdded { .. } => "permission.rule_added",
+            Event::PermissionRuleRemoved { .. } => "permission.rule_removed",
             Event::QuestionRequested { .. } => "question.requested",
             Event::QuestionResolved { .. } => "question.resolved",
             Event::Retry { .. } => "retry",

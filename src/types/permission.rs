@@ -1,7 +1,13 @@
 //! Approval modes, verdicts and answers.
 
+use std::fmt::Write as _;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::ids::SessionId;
 
 /// How much a session may do without asking (P1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +67,25 @@ pub struct Verdict {
     /// Grants that a person could give for calls like this one, narrowest first.
     #[serde(default)]
     pub suggestions: Vec<String>,
+    /// For commands: what becomes of each simple command in the line (at most 64).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<CommandPart>,
+}
+
+/// One simple command of a command line, as it was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandPart {
+    /// The text as it stands in the line.
+    pub command: String,
+    /// Its words without their quotes; expansions as written.
+    pub words: Vec<String>,
+    /// Allow, or ask; a denial is the whole line's.
+    pub verdict: VerdictKind,
+    /// The rule that allows it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// A person's answer to a permission request.
@@ -84,4 +109,121 @@ pub enum Scope {
     Session,
     /// For calls in this workspace, until revoked.
     Project,
+}
+
+/// What becomes of a request of an unattended session that nobody answered in time (P6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// No.
+    #[default]
+    Deny,
+    /// Yes, if the call only reads and reads no secret; else no.
+    AllowReadOnly,
+    /// It waits on, and the session is paused.
+    Pause,
+    /// The turn ends as `permission_denied`.
+    Fail,
+}
+
+impl OnTimeout {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            OnTimeout::Deny => "deny",
+            OnTimeout::AllowReadOnly => "allow_read_only",
+            OnTimeout::Pause => "pause",
+            OnTimeout::Fail => "fail",
+        }
+    }
+}
+
+/// What a rule says of the calls that it covers. Deny wins over ask, and ask over allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// They pass without asking.
+    #[default]
+    Allow,
+    /// They always ask.
+    Ask,
+    /// They never pass.
+    Deny,
+}
+
+impl RuleKind {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            RuleKind::Allow => "allow",
+            RuleKind::Ask => "ask",
+            RuleKind::Deny => "deny",
+        }
+    }
+}
+
+/// Whose a rule is (P2). The verdict does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleScope {
+    /// The system's configuration in `/etc`.
+    Managed,
+    /// The user's configuration, or a rule of the user's for every folder.
+    User,
+    /// One workspace, kept among the user's data.
+    Project,
+    /// One session.
+    Session,
+}
+
+impl RuleScope {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            RuleScope::Managed => "managed",
+            RuleScope::User => "user",
+            RuleScope::Project => "project",
+            RuleScope::Session => "session",
+        }
+    }
+}
+
+/// What an answer is bound to: the call to the letter, and where and for whom it would run (S6).
+/// SHA-256 in hexadecimal.
+#[must_use]
+pub fn digest(session_id: SessionId, folder: &str, tool: &str, input: &Value) -> String {
+    // An array of texts: no two different calls are written alike.
+    let text = serde_json::json!([tool, input, folder, session_id]).to_string();
+    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ids::{Mint, Seed};
+    use serde_json::json;
+
+    #[test]
+    fn a_digest_names_one_call_in_one_folder_of_one_session() {
+        let (one, two) = (Mint::new(1, Seed(1)).session(), Mint::new(1, Seed(2)).session());
+        let calls = [
+            digest(one, "/w", "Bash", &json!({"command": "ls"})),
+            digest(two, "/w", "Bash", &json!({"command": "ls"})),
+            digest(one, "/w/a", "Bash", &json!({"command": "ls"})),
+            digest(one, "/w", "Read", &json!({"command": "ls"})),
+            digest(one, "/w", "Bash", &json!({"command": "ls "})),
+            digest(one, "/w\",\"Bash", "", &json!({"command": "ls"})),
+        ];
+        for (at, digest) in calls.iter().enumerate() {
+            assert_eq!(digest.len(), 64);
+            assert!(!calls[..at].contains(digest), "{at}");
+        }
+        assert_eq!(calls[0], super::digest(one, "/w", "Bash", &json!({"command": "ls"})));
+    }
 }

@@ -10,7 +10,7 @@ use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
 use super::model::StopReason;
-use super::permission::Mode;
+use super::permission::{Mode, OnTimeout};
 use super::time::Timestamp;
 use super::tool::ToolStatus;
 use super::usage::{Budgets, Usage};
@@ -300,6 +300,9 @@ pub enum Subtype {
     MaxOutputTokens,
     /// A person stopped it.
     Aborted,
+    /// A person denied a call and ended the turn with it, or nobody answered in time and
+    /// `on_timeout = "fail"` holds.
+    PermissionDenied,
     /// The model or its server failed.
     LlmError,
 }
@@ -317,6 +320,7 @@ impl Subtype {
             Subtype::ErrorMaxTime => "error_max_time",
             Subtype::MaxOutputTokens => "max_output_tokens",
             Subtype::Aborted => "aborted",
+            Subtype::PermissionDenied => "permission_denied",
             Subtype::LlmError => "llm_error",
         }
     }
@@ -404,7 +408,52 @@ pub struct PermissionRequest {
     pub diff: Option<String>,
     /// Grants that could be given, narrowest first.
     pub suggestions: Vec<String>,
-    /// Until when an answer counts; absent in attended sessions.
+    /// For commands: what becomes of each simple command in the line.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<super::permission::CommandPart>,
+    /// Until when an answer is waited for; absent in attended sessions, which wait without end. A
+    /// restart does not move it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_ms: Option<Timestamp>,
+    /// What becomes of it then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on_timeout: Option<OnTimeout>,
+    /// The folder in which it would run.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub cwd: String,
+    /// SHA-256 over session, folder, tool and arguments: what an answer is bound to.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub digest: String,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It was not there before.
+    Created,
+    /// It is there and holds something else.
+    Modified,
+    /// It is no longer there.
+    Removed,
+}
+
+/// All that a session changed in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiff {
+    /// Absolute path.
+    pub path: std::path::PathBuf,
+    /// What became of it.
+    pub change: ChangeKind,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+    /// Unified diff from before the first change to after the last.
+    pub diff: String,
+    /// How often it was changed.
+    pub changes: u64,
+    /// Whether `diff` is the whole change. If not, somebody else changed the file in between, or a diff
+    /// was too long to be kept: then it holds what is known, one change after the other.
+    pub exact: bool,
 }

@@ -17,6 +17,12 @@ impl Timestamp {
         u64::try_from(self.0 - earlier.0).unwrap_or(0)
     }
 
+    /// So many milliseconds later.
+    #[must_use]
+    pub fn plus(self, ms: u64) -> Timestamp {
+        Timestamp(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+
     /// `YYYY-MM-DD` in UTC (days to civil date after Howard Hinnant's public algorithm).
     #[must_use]
     pub fn date(self) -> String {

@@ -66,6 +66,14 @@ impl Confinement {
     }
 }
 
+impl Prepared {
+    /// Whether the call may run beside others that are like it (Q22): it changes nothing here.
+    #[must_use]
+    pub fn runs_beside(&self) -> bool {
+        self.read_only || matches!(self.subject, Subject::Web { .. })
+    }
+}
+
 /// What a call on files would come to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

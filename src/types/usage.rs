@@ -57,7 +57,7 @@ impl Price {
     }
 }
 
-/// Limits of one turn. A limit that is absent does not bind.
+/// Limits of one turn, and of a whole session. A limit that is absent does not bind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {
@@ -73,6 +73,41 @@ pub struct Budgets {
     /// Wall time in milliseconds, looked at before every model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
+    /// Money of the whole session, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_usd_micros: Option<u64>,
+    /// Model calls of the whole session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_model_calls: Option<u64>,
+    /// Output tokens of the whole session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_output_tokens: Option<u64>,
+    /// Wall time of all turns of the session together, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_wall_time_ms: Option<u64>,
+}
+
+impl Budgets {
+    /// These limits, and those of `other` where these name none.
+    #[must_use]
+    pub fn or(self, other: Budgets) -> Self {
+        Self {
+            usd_micros: self.usd_micros.or(other.usd_micros),
+            model_calls: self.model_calls.or(other.model_calls),
+            output_tokens: self.output_tokens.or(other.output_tokens),
+            wall_time_ms: self.wall_time_ms.or(other.wall_time_ms),
+            session_usd_micros: self.session_usd_micros.or(other.session_usd_micros),
+            session_model_calls: self.session_model_calls.or(other.session_model_calls),
+            session_output_tokens: self.session_output_tokens.or(other.session_output_tokens),
+            session_wall_time_ms: self.session_wall_time_ms.or(other.session_wall_time_ms),
+        }
+    }
+
+    /// Whether a limit on money is among them.
+    #[must_use]
+    pub const fn limits_money(&self) -> bool {
+        self.usd_micros.is_some() || self.session_usd_micros.is_some()
+    }
 }
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ pub(super) fn read(text: &[u8]) -> Project {
 fn parse(text: &[u8]) -> Result<Project, String> {
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
     let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        let line =
+            error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         format!("{place}{}; a project may set [permissions] allow, ask and deny", error.message())
     })?;
@@ -78,7 +79,6 @@ impl Project {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn rules_are_read_and_everything_else_is_a_mistake_with_its_line() {

@@ -8,6 +8,7 @@ use super::pilot::Pilot;
 use super::story::{Story, bash};
 use crate::support::daemon::{Blueprint, House, Way};
 use crate::support::model_server::Step;
+use crate::support::pages::Pages;
 
 matrix_ways! {
     c12_a_command_that_was_about_to_begin_is_unknown => c12_command,
@@ -17,6 +18,7 @@ matrix_ways! {
     c14_a_command_whose_result_was_not_committed_is_unknown => c14_command,
     c14_a_spool_that_nothing_refers_to_is_removed => c14_spool,
     c14_an_edit_whose_result_was_not_committed_is_done => c14_edit,
+    c14_a_page_whose_fetch_was_not_committed_is_not_fetched_again => c14_fetch,
     c15_of_calls_beside_each_other_results_are_kept => c15_beside,
     c15_of_calls_after_each_other_results_are_kept => c15_after,
     c16_a_file_is_changed_whole_or_not_at_all => c16,
@@ -297,4 +299,17 @@ async fn c16_others(way: Way) {
             );
         }
     }
+}
+
+async fn c14_fetch(way: Way) {
+    let pages = Pages::serve(|_| Pages::page("text/plain", "the page"));
+    let config = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
+    let mut story = Story::begin(House::plan().config(config), "C14", way).await;
+    let (pilot, _) = dies(&mut story, Step::calls([("WebFetch", json!({"url": pages.base}))])).await;
+    goes_on(&mut story, &pilot).await;
+    assert_eq!(pages.asked(), 1, "never fetched again by itself");
+    assert!(results(&story)[0].contains("Fetch it again"), "{:?}", results(&story));
+    let journals = story.ends_well().await;
+    let outcome = &outcomes(&journals, &pilot)[0];
+    assert_eq!((&outcome["status"], &outcome["code"]), (&json!("failed"), &json!("interrupted")));
 }

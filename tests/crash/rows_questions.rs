@@ -17,6 +17,7 @@ matrix_ways! {
     c10_an_answer_that_was_not_committed_was_not_given => c10,
     c11_an_answer_that_was_committed_is_not_asked_for_again => c11,
     c19_an_abort_that_was_committed_is_finished => c19,
+    c24_a_grant_that_was_given_counts_after_the_restart => c24,
 }
 
 async fn asks(story: &Story) -> Pilot {
@@ -52,7 +53,9 @@ async fn c8(way: Way) {
 async fn c9(way: Way) {
     for attached in [true, false] {
         let mut story = Story::begin(House::plan(), "C9", way).await;
-        let pilot = asks(&story).await;
+        story.house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it."));
+        story.house.models.push(Step::text("It is logged."));
+        let pilot = story.session_with(json!({"background": !attached})).await;
         let flight = attached.then(|| pilot.fly(Reading::default(), Manner::Watches));
         pilot.submit("log it", "k").await;
         let journals = story.crashed().await;
@@ -67,7 +70,8 @@ async fn c9(way: Way) {
         let pending = session.pending().await;
         assert_eq!(pending.len(), 1);
         assert_eq!(pending[0]["request_id"], asked["request_id"]);
-        assert_eq!(pending[0].get("deadline_ms"), asked.get("deadline_ms"), "its deadline is what it was");
+        assert_eq!(asked["deadline_ms"].is_i64(), !attached, "who is unattended has a deadline");
+        assert_eq!(pending[0]["deadline_ms"], asked["deadline_ms"], "its deadline is what it was");
         assert_eq!(session.view().await["state"], "requires_action");
         is_answered_once(story, &pilot).await;
     }
@@ -137,5 +141,32 @@ async fn c19(way: Way) {
         assert_eq!(session.view().await["state"], "idle");
         assert_eq!(story.house.models.requests().len(), 1, "the model was not asked again");
         story.ends_well().await;
+    }
+}
+
+/// A grant for the folder: the answer is in the journal, the file is written after it.
+async fn c24(way: Way) {
+    for point in ["C24.grant_owed", "C24.grant_synced", "C24.grant_written"] {
+        let mut story = Story::begin(House::plan(), point, way).await;
+        story.house.models.push(Step::calls([bash("touch log.txt")]));
+        let pilot = story.session().await;
+        let mut log = pilot.log(0).await.expect("it lives");
+        pilot.submit("log it", "k").await;
+        let asked = log.wait_for("permission.requested").await;
+        let answer = json!({"decision": "allow", "scope": "project", "grant": "Bash(touch:*)"});
+        assert_eq!(pilot.approve(&asked, answer).await, None, "not acknowledged");
+        let journals = story.crashed().await;
+        let resolved = journals[&pilot.session].values().find(|event| event["type"] == "permission.resolved");
+        assert_eq!(resolved.expect("the promise is in the journal")["scope"], "project");
+        story.restart().await;
+        let (session, _) = story.look(&pilot).await;
+        let known = session.client.call("permission.rules", json!({"session_id": session.id})).await;
+        let rules = known["rules"].as_array().expect("rules");
+        assert_eq!(rules.len(), 1, "{point}: {known}");
+        assert_eq!(rules[0]["scope"], "project");
+        assert!(session.pending().await.is_empty(), "answered once");
+        let policy = story.house.path("data/agentd/policy");
+        let left = std::fs::read_dir(policy).expect("there").count();
+        assert_eq!(left, 1, "no temporary file is left");
     }
 }

@@ -44,6 +44,12 @@ impl Story {
         self.pilot(session)
     }
 
+    /// The same with more parameters.
+    pub async fn session_with(&self, more: Value) -> Pilot {
+        let session = self.house.client("alice").await.create_with(&self.house, more).await;
+        self.pilot(session)
+    }
+
     /// Another connection to the same session.
     pub async fn join(&self, pilot: &Pilot) -> Pilot {
         Pilot { client: self.house.client("bob").await, ..pilot.clone() }

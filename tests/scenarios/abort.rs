@@ -71,6 +71,36 @@ async fn an_abort_ends_the_whole_process_tree_of_a_command() {
     }
 }
 
+/// A limit on processes does not bind root, so the command becomes somebody else first.
+#[tokio::test]
+async fn an_abort_ends_a_command_that_forks_for_ever_under_its_limit() {
+    const LIMIT: usize = 40;
+    const FORKS: &str = "exec setpriv --reuid=61234 --regid=61234 --clear-groups \
+                         bash -c 'while :; do setsid sleep 1000 & sleep 1000 & done' 2>/dev/null";
+    let is_there = std::process::Command::new("setpriv").arg("--version").output().is_ok();
+    if !nix::unistd::geteuid().is_root() || !is_there {
+        return eprintln!("SKIPPED: becoming another user takes root and setpriv");
+    }
+    // Without a cgroup nothing but the limit and the marks holds them together.
+    let limits = format!("\n[tools]\ncgroup = \"off\"\nprocesses = {LIMIT}");
+    let house = House::plan().config(&format!("{BASH_ALLOWED}{limits}")).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash(FORKS)]));
+    let turn = session.submit("fork").await;
+    let started = seen.wait_for("tool.started").await;
+    house.tool_processes_reach(|alive| alive >= LIMIT - 5).await;
+    let alive = house.tool_processes().len();
+    assert!(alive <= LIMIT + 1, "the limit binds: {alive}");
+
+    let reply = session.call("abort", json!({"turn_id": turn})).await;
+    assert_eq!(house.tool_processes(), [], "after the reply nothing is left");
+    assert_eq!(reply, json!({"stopped": [turn, started["call_id"]], "survivors": []}));
+    let done = seen.wait_for_call("tool.completed", &started["call_id"]).await;
+    assert_eq!(done["status"], "cancelled");
+    seen.turn_ends("aborted").await;
+}
+
 #[tokio::test]
 async fn an_abort_withdraws_open_questions() {
     let house = House::start().await;

@@ -49,15 +49,15 @@ async fn a_wrong_configuration_is_refused_with_file_line_and_key() {
 
 #[tokio::test]
 async fn keys_without_effect_are_named_at_the_start_and_by_the_look() {
-    let config = "[session]\nsimple = true\n[session.budgets]\nsession_usd = 2.0\nusd = 1.0\n";
+    let config = "[session]\nsimple = true\nthinking = \"low\"\n[session.budgets]\nusd = 1.0\n";
     let house = House::plan().config(config).start().await;
     let line = house.log().lines().find(|line| line.contains("without effect")).expect("said").to_owned();
-    assert!(line.contains("WARN") && line.contains("session.budgets.session_usd, session.simple"), "{line}");
+    assert!(line.contains("WARN") && line.contains("session.simple, session.thinking"), "{line}");
     assert!(!line.contains("budgets.usd"), "{line}");
     let looked = within("the look", || house.log(), house.command().arg("--check-config").output()).await;
     let looked = looked.expect("it runs");
     let told = String::from_utf8_lossy(&looked.stdout).into_owned();
-    let expected = "without effect yet: session.budgets.session_usd, session.simple\n";
+    let expected = "without effect yet: session.simple, session.thinking\n";
     assert!(looked.status.success() && told.ends_with(expected), "{told}");
 }
 
@@ -494,7 +494,6 @@ async fn sigterm_during_the_recovery_loses_nothing() {
 async fn what_sessions_would_be_refused_with_is_refused_at_the_start_and_by_the_doctor() {
     use super::agentctl::ctl;
     for (config, words) in [
-        ("[session]\nmode = \"plan\"\n", ["config.toml:2: ", "not built yet"]),
         ("\n[session]\nmode = \"bypass\"\n", ["config.toml:3: ", "allow_bypass"]),
         ("[models]\nmain = \"nobody/x\"\n", ["config.toml:2: ", "nobody"]),
         ("[retry]\natempts = 2\n", ["config.toml:2: ", "attempts"]),

@@ -111,11 +111,11 @@ async fn a_wrong_configuration_is_told_with_its_place_and_the_old_one_stays() {
         ("attempts = 3", "atempts = 3"),
         ("parallel = 4", "parallel = \"many\""),
         ("main = \"scripted/model\"", "main = \"nobody/model\""),
-        ("[tools]", "[session]\nmode = \"plan\"\n[tools]"),
+        ("[tools]", "[session]\nmode = \"bypass\"\n[tools]"),
     ] {
         rewrite(&house, old, new);
         let bad = std::fs::read_to_string(&file).expect("there");
-        let wanted = line(&bad, new.lines().nth(usize::from(new.contains("plan"))).expect("a line"));
+        let wanted = line(&bad, new.lines().nth(usize::from(new.contains("bypass"))).expect("a line"));
         let refusal = alice.refused("daemon.reload", json!({})).await;
         assert_eq!((refusal.code, refusal.kind.as_str()), (-32602, "invalid_params"));
         assert!(refusal.message.contains(&format!("config.toml:{wanted}: ")), "{}", refusal.message);

@@ -263,6 +263,11 @@ impl Inbox {
                 }
                 self.events.entry(subscription).or_default().push(event);
             }
+            // Events of many sessions: no order of numbers holds between them.
+            (Some("permission.event"), Some(subscription)) => {
+                let event = message["params"]["result"].take();
+                self.events.entry(subscription).or_default().push(event);
+            }
             _ => {
                 self.breach.get_or_insert(format!("neither a reply nor an event: {line}"));
             }

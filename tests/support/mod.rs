@@ -9,5 +9,6 @@ mod model_rules;
 mod model_script;
 pub mod model_server;
 mod model_wire;
+pub mod pages;
 pub mod raw;
 pub mod wait;

@@ -16,7 +16,7 @@ use crate::client::wire::Received;
 use crate::types::event::Event;
 use crate::types::ids::PermissionId;
 use crate::types::message::input_text;
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 
@@ -28,6 +28,7 @@ const TAIL_ROWS: usize = 3;
 pub(super) enum Effect {
     Submit(String),
     Approve(ApproveParams),
+    Mode(Mode),
     Answer(AnswerParams),
     Abort,
     Detach,
@@ -46,6 +47,8 @@ pub(super) struct App {
     pub(super) editor: Editor,
     /// The request that is being denied with words.
     pub(super) denying: Option<PermissionId>,
+    /// The request whose arguments are being changed.
+    pub(super) editing: Option<PermissionId>,
     /// First line of the request that is shown.
     pub(super) scroll: usize,
     /// The last thing a running tool said.
@@ -67,6 +70,7 @@ impl App {
             questions: VecDeque::new(),
             editor: Editor::default(),
             denying: None,
+            editing: None,
             scroll: 0,
             progress: String::new(),
             notice: String::new(),
@@ -102,7 +106,7 @@ impl App {
             Event::SessionStatus { state, requires } => {
                 (self.session.state, self.session.requires) = (*state, *requires);
             }
-            Event::SessionUpdated { title, model, mode } => {
+            Event::SessionUpdated { title, model, mode, .. } => {
                 let session = &mut self.session;
                 session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
                 session.model = model.clone().unwrap_or(std::mem::take(&mut session.model));
@@ -161,8 +165,8 @@ impl App {
             self.scroll = 0;
         }
         self.requests.retain(|r| r.request_id != id);
-        if self.denying == Some(id) {
-            self.denying = None;
+        if self.denying == Some(id) || self.editing == Some(id) {
+            (self.denying, self.editing) = (None, None);
             self.editor.clear();
         }
     }
@@ -206,13 +210,13 @@ impl App {
             KeyCode::Char(c) if ctrl => return self.on_control(c),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
             KeyCode::Enter => return self.on_enter(),
-            KeyCode::Esc if self.denying.is_some() => {
-                self.denying = None;
+            KeyCode::Esc if self.is_writing() => {
+                (self.denying, self.editing) = (None, None);
                 self.editor.clear();
             }
             KeyCode::Char('b') if alt => self.editor.left(),
             KeyCode::Char(c) => {
-                let answers = self.editor.is_empty() && self.denying.is_none() && !alt;
+                let answers = self.editor.is_empty() && !self.is_writing() && !alt;
                 if let Some(effect) = answers.then(|| self.answer(c)).flatten() {
                     return effect;
                 }
@@ -241,7 +245,7 @@ impl App {
                 return Some(Effect::Abort);
             }
             'c' if self.editor.is_empty() => self.notice = "nothing runs; Ctrl-D detaches".into(),
-            'c' | 'u' if self.denying.is_none() || c == 'u' => {
+            'c' | 'u' if !self.is_writing() || c == 'u' => {
                 if c == 'c' {
                     self.editor.clear()
                 } else {
@@ -267,7 +271,41 @@ impl App {
         None
     }
 
+    /// Whether what is typed belongs to a request.
+    fn is_writing(&self) -> bool {
+        self.denying.is_some() || self.editing.is_some()
+    }
+
+    /// `/mode MODE`; `None` if the text is something else.
+    fn slash_mode(&mut self) -> Option<Option<Effect>> {
+        let wanted = self.editor.text().trim().strip_prefix("/mode")?.trim().to_string();
+        match serde_json::from_value::<Mode>(wanted.into()) {
+            Ok(mode) => {
+                self.editor.clear();
+                Some(Some(Effect::Mode(mode)))
+            }
+            Err(_) => {
+                self.notice = "/mode default, accept_edits, plan, dont_ask or bypass".into();
+                Some(None)
+            }
+        }
+    }
+
     fn on_enter(&mut self) -> Option<Effect> {
+        if let Some(id) = self.editing {
+            let request = self.requests.iter().find(|r| r.request_id == id)?;
+            return match prompt::edited(request, self.editor.text()) {
+                Ok(params) => {
+                    self.editing = None;
+                    self.editor.clear();
+                    Some(Effect::Approve(params))
+                }
+                Err(why) => {
+                    self.notice = why;
+                    None
+                }
+            };
+        }
         if let Some(id) = self.denying.take() {
             let words = Some(self.editor.take()).filter(|w| !w.trim().is_empty());
             let request = self.requests.iter().find(|r| r.request_id == id)?;
@@ -279,6 +317,9 @@ impl App {
         if self.session.state == SessionState::Ended {
             self.notice = "the session has ended and takes no more input".into();
             return None;
+        }
+        if let Some(effect) = self.slash_mode() {
+            return effect;
         }
         Some(Effect::Submit(self.editor.take()))
     }
@@ -295,6 +336,12 @@ impl App {
         Some(match Answer::of_key(key)? {
             Answer::Once => send(Decision::Allow, Scope::Once),
             Answer::Session => send(Decision::Allow, Scope::Session),
+            Answer::Project => send(Decision::Allow, Scope::Project),
+            Answer::Edit => {
+                self.editing = Some(request.request_id);
+                self.editor.insert(&prompt::editable(request));
+                None
+            }
             Answer::Deny => send(Decision::Deny, Scope::Once),
             Answer::Feedback => {
                 self.denying = Some(request.request_id);

@@ -90,13 +90,14 @@ fn one_key_answers_only_while_the_input_is_empty() {
         let mut app = app();
         feed(&mut app, asks());
         let found = keys(&mut app, typed).into_iter().find_map(|effect| match effect {
-            Effect::Approve(params) => Some((params.decision, params.scope)),
+            Effect::Approve(params) => Some((params.decision.expect("a decision"), params.scope)),
             _ => None,
         });
         assert_eq!(found, expected, "{typed:?}");
     };
     check("y", Some((Decision::Allow, Scope::Once)));
     check("S", Some((Decision::Allow, Scope::Session)));
+    check("p", Some((Decision::Allow, Scope::Project)));
     check("n", Some((Decision::Deny, Scope::Once)));
     check("hey", None);
     check("fbecause y\n", Some((Decision::Deny, Scope::Once)));
@@ -214,4 +215,29 @@ fn a_question_is_shown_once_and_moves_up_with_its_answer() {
     let kept = history(&mut app, 60);
     assert_eq!(count(&kept), 1, "{kept:?}");
     assert!(kept.last().is_some_and(|row| row.contains("unknown outcome: continue")), "{kept:?}");
+}
+
+#[test]
+fn arguments_are_changed_below_the_history() {
+    let mut app = app();
+    feed(&mut app, asks());
+    assert!(keys(&mut app, "e").is_empty());
+    assert!(app.editor.text().contains("\"command\""), "{}", app.editor.text());
+    app.editor.clear();
+    let sent = keys(&mut app, "{\"command\": \"make -n\"}\n");
+    let Some(Effect::Approve(params)) = sent.into_iter().next() else { panic!("not sent") };
+    assert_eq!(params.updated_input, Some(serde_json::json!({"command": "make -n"})));
+}
+
+#[test]
+fn the_mode_is_changed_from_the_input_line() {
+    let mut app = app();
+    let sent = keys(&mut app, "/mode accept_edits\n");
+    assert!(
+        matches!(sent.as_slice(), [Effect::Mode(crate::types::permission::Mode::AcceptEdits)]),
+        "{sent:?}"
+    );
+    assert!(app.editor.is_empty());
+    assert!(keys(&mut app, "/mode loose\n").is_empty());
+    assert!(app.notice.contains("accept_edits"));
 }

@@ -21,7 +21,7 @@ use crate::client::keys::Keys;
 use crate::client::measure::short_id;
 use crate::client::out::{Out, colours_wanted};
 use crate::client::reach::Reach;
-use crate::client::{names, run};
+use crate::client::{names, rules, run};
 use crate::types::session::{SessionState, SessionView};
 
 /// Events that are taken in before the screen is drawn again.
@@ -53,7 +53,7 @@ pub(in crate::client) async fn attach(reach: &Reach, name: &str, out: &mut Out) 
 }
 
 /// The newest session of this folder, one that takes input if there is one.
-async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
+pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
     let here = std::env::current_dir().and_then(std::fs::canonicalize)?;
     let shown = here.display().to_string();
     let filter = ListParams { cwd: Some(shown.clone()), ..ListParams::default() };
@@ -143,7 +143,7 @@ impl Live {
         let session_id = self.app.session.session_id;
         self.calls.spawn(async move {
             match effect {
-                Effect::Submit(text) => match run::submit(&client, session_id, text.clone()).await {
+                Effect::Submit(text) => match run::submit(&client, session_id, text.clone(), None).await {
                     // That it is queued comes as an event, to everybody.
                     Ok(_) => Done::Taken,
                     Err(failure) => Done::Unsent(text, failure),
@@ -157,6 +157,10 @@ impl Live {
                         Err(error) => Done::Failed(error.into()),
                     }
                 }
+                Effect::Mode(mode) => match rules::update(&client, session_id, Some(mode), None).await {
+                    Ok(_) => Done::Taken,
+                    Err(error) => Done::Failed(error.into()),
+                },
                 Effect::Answer(params) => match client.call::<AnswerReply>("session.answer", &params).await {
                     Ok(_) => Done::Taken,
                     Err(CallError::Fault(fault)) if fault.kind() == "not_pending" => {

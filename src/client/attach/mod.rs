@@ -9,4 +9,4 @@ mod plain;
 mod screen;
 mod view;
 
-pub(super) use live::attach;
+pub(super) use live::{attach, newest_here};

@@ -61,7 +61,7 @@ async fn pipe(
             line = lines.next_line(), if reading => match line? {
                 Some(line) if line.trim().is_empty() => {}
                 Some(line) => {
-                    unanswered.push(submit(&client, session.session_id, line).await?.turn_id);
+                    unanswered.push(submit(&client, session.session_id, line, None).await?.turn_id);
                     submitted = true;
                 }
                 None => reading = false,

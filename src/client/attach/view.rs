@@ -21,7 +21,11 @@ pub(super) struct View {
 /// Lays out for a terminal of `columns` × `rows`; never taller than the terminal less one row.
 pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
     let most = rows.saturating_sub(1).max(1);
-    let mark = if app.denying.is_some() { "because: " } else { "› " };
+    let mark = match (app.denying, app.editing) {
+        (Some(_), _) => "because: ",
+        (None, Some(_)) => "input: ",
+        (None, None) => "› ",
+    };
     let (input, (row, column)) = app.editor.rows(mark, columns, INPUT_ROWS.min(most.div_ceil(2)));
     let below = vec![hint(app, columns)];
     let mut shown = Vec::new();
@@ -106,6 +110,8 @@ fn hint(app: &App, columns: usize) -> Line {
     }
     let text = if app.denying.is_some() {
         "Enter denies with these words · Esc goes back"
+    } else if app.editing.is_some() {
+        "Enter allows the call with this input · Alt-Enter new line · Esc goes back"
     } else if !app.progress.is_empty() {
         return Line::new(Tone::Dim, cut(&format!("… {}", app.progress), columns));
     } else if !app.questions.is_empty() {

@@ -10,7 +10,7 @@ use super::Config;
 const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 17] = [
+const WITHOUT_EFFECT: [&str; 14] = [
     "compaction",
     "hooks",
     "knowledge",
@@ -22,9 +22,6 @@ const WITHOUT_EFFECT: [&str; 17] = [
     "models.reasoning",
     "models.task",
     "models.vision",
-    "permissions.safe_commands",
-    "permissions.unattended",
-    "session.budgets.session_usd",
     "session.simple",
     "session.thinking",
     "telemetry",

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::api::endpoint::{self, Env};
+use crate::types::permission::RuleKind;
 
 pub use tables::{Config, LogFormat, LogLevel, Network, Provider, ProviderKind, SandboxLevel};
 
@@ -72,6 +73,7 @@ impl Config {
                 text.parse::<toml::Table>().map_err(|error| explain(&text, &file, None, &error))?;
             let source = Source { file, text };
             paths::resolve(&mut table, &source, env)?;
+            keep_rules(&merged, &mut table);
             merge(&mut merged, table);
             sources.push(source);
         }
@@ -91,6 +93,21 @@ impl Config {
     /// table is that lacks it.
     pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
         source::wrong(&self.sources, path, message)
+    }
+
+    /// The rules of all files, one by one, with the file of each.
+    pub(super) fn rules(&self) -> Vec<(&Path, RuleKind, String)> {
+        let mut rules = Vec::new();
+        for source in &self.sources {
+            let Ok(table) = source.text.parse::<toml::Table>() else { continue };
+            let Some(given) = table.get("permissions").and_then(toml::Value::as_table) else { continue };
+            for (key, kind) in RULES.into_iter().zip([RuleKind::Allow, RuleKind::Ask, RuleKind::Deny]) {
+                let list = given.get(key).and_then(toml::Value::as_array).into_iter().flatten();
+                let texts = list.filter_map(toml::Value::as_str);
+                rules.extend(texts.map(|rule| (source.file.as_path(), kind, rule.trim().to_string())));
+            }
+        }
+        rules
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
@@ -138,6 +155,23 @@ impl Config {
         }
     }
 }
+
+/// Rules of an earlier file are not replaced by those of a later one: what is denied for all users no
+/// user can allow.
+fn keep_rules(earlier: &toml::Table, later: &mut toml::Table) {
+    let Some(known) = earlier.get("permissions").and_then(toml::Value::as_table) else { return };
+    let Some(toml::Value::Table(given)) = later.get_mut("permissions") else { return };
+    for kind in RULES {
+        if let (Some(toml::Value::Array(old)), Some(toml::Value::Array(new))) =
+            (known.get(kind), given.get_mut(kind))
+        {
+            new.splice(0..0, old.iter().cloned());
+        }
+    }
+}
+
+/// Keys of `[permissions]` that hold rules.
+const RULES: [&str; 3] = ["allow", "ask", "deny"];
 
 fn merge(into: &mut toml::Table, from: toml::Table) {
     for (key, value) in from {
@@ -247,6 +281,40 @@ mod tests {
         let config: Config = merged.try_into().expect("right");
         assert_eq!(config.daemon.log, LogLevel::Debug);
         assert_eq!(config.daemon.socket, Some("/a".into()));
+    }
+
+    #[test]
+    fn rules_of_all_files_count_and_each_knows_its_own() {
+        let files = [
+            ("/etc/a.toml", "[permissions]\ndeny = [\"Bash(rm:*)\"]\nallow = [\"Read\"]"),
+            ("/home/b.toml", "[permissions]\ndeny = [\"Edit\"]\nask = [\"Bash\"]"),
+            ("/home/c.toml", "[daemon]\nlog = \"info\""),
+        ];
+        let mut merged = toml::Table::new();
+        let mut sources = Vec::new();
+        for (file, text) in files {
+            let mut table: toml::Table = text.parse().expect("toml");
+            keep_rules(&merged, &mut table);
+            merge(&mut merged, table);
+            sources.push(Source { file: file.into(), text: text.into() });
+        }
+        let config = Config { sources, ..merged.try_into().expect("right") };
+        assert_eq!(config.permissions.deny, ["Bash(rm:*)", "Edit"]);
+        assert_eq!(config.permissions.allow, ["Read"]);
+        let told: Vec<String> = config
+            .rules()
+            .iter()
+            .map(|(file, kind, rule)| format!("{} {} {rule}", file.display(), kind.name()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "/etc/a.toml allow Read",
+                "/etc/a.toml deny Bash(rm:*)",
+                "/home/b.toml ask Bash",
+                "/home/b.toml deny Edit"
+            ]
+        );
     }
 
     #[test]

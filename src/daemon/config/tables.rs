@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::source::Source;
 use super::values::{CgroupChoice, Size, Span, Thinking};
 use crate::judge::Rule;
-use crate::types::permission::Mode;
+use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::OnRestart;
 use crate::types::usage::Price;
 
@@ -253,8 +253,14 @@ pub struct Budgets {
     pub output_tokens: Option<u64>,
     /// Wall time of one turn.
     pub wall_time: Option<Span>,
-    /// US dollars of the whole session; kept until it is built.
+    /// US dollars of the whole session.
     pub session_usd: Option<f64>,
+    /// Model calls of the whole session.
+    pub session_model_calls: Option<u64>,
+    /// Output tokens of the whole session.
+    pub session_output_tokens: Option<u64>,
+    /// Wall time of all turns of the session together.
+    pub session_wall_time: Option<Span>,
 }
 
 /// `[permissions]`
@@ -276,7 +282,7 @@ pub struct Permissions {
     /// Rules that deny.
     #[serde(deserialize_with = "rules")]
     pub deny: Vec<String>,
-    /// Unattended sessions; kept until it is built.
+    /// Unattended sessions.
     pub unattended: Unattended,
 }
 
@@ -303,36 +309,38 @@ fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     Ok(rules)
 }
 
-/// `[permissions.unattended]`; kept until it is built.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// `[permissions.unattended]`: sessions made with `background` (P6). They always have limits.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Unattended {
-    /// How long a question waits for a person.
-    pub deadline: Option<Span>,
+    /// How long a request waits for a person; 0 asks nobody.
+    pub deadline: Span,
     /// What becomes of it then.
-    pub on_timeout: Option<OnTimeout>,
+    pub on_timeout: OnTimeout,
     /// US dollars of one turn.
     pub usd: Option<f64>,
     /// Model calls of one turn.
-    pub model_calls: Option<u64>,
+    pub model_calls: NonZeroU64,
     /// Output tokens of one turn.
-    pub output_tokens: Option<u64>,
+    pub output_tokens: NonZeroU64,
     /// Wall time of one turn.
-    pub wall_time: Option<Span>,
+    pub wall_time: Span,
+    /// Program and arguments to start when something waits; it gets JSON on its standard input.
+    pub notify_command: Vec<String>,
 }
 
-/// What becomes of a question that nobody answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnTimeout {
-    /// No.
-    Deny,
-    /// Yes, if the call only reads.
-    AllowReadOnly,
-    /// It waits on.
-    Pause,
-    /// The turn ends.
-    Fail,
+impl Default for Unattended {
+    fn default() -> Self {
+        Self {
+            deadline: Span(Duration::from_secs(3_600)),
+            on_timeout: OnTimeout::Deny,
+            usd: None,
+            model_calls: NonZeroU64::new(200).unwrap_or(NonZeroU64::MIN),
+            output_tokens: NonZeroU64::new(400_000).unwrap_or(NonZeroU64::MIN),
+            wall_time: Span(Duration::from_secs(4 * 3_600)),
+            notify_command: Vec::new(),
+        }
+    }
 }
 
 /// `[sandbox]`
@@ -423,6 +431,10 @@ pub struct Tools {
     pub file_size: Option<Size>,
     /// Processor time of each process of a command.
     pub cpu_time: Option<Span>,
+    /// Addresses and ranges that WebFetch may reach although they are not public.
+    pub web_private: Vec<String>,
+    /// The proxy of WebFetch.
+    pub web_proxy: Option<String>,
     /// What a model is shown of one result; the whole is kept as a blob.
     pub result_size: Size,
     /// The same of all results of one message.
@@ -446,6 +458,8 @@ impl Default for Tools {
             processes: None,
             file_size: None,
             cpu_time: None,
+            web_private: Vec::new(),
+            web_proxy: None,
             result_size: Size(128 << 10),
             results_size: Size(256 << 10),
             spool_size: Size(1 << 30),

@@ -5,7 +5,7 @@ use super::watch::{CallWatch, Watch};
 use crate::engine::words;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
-use crate::types::permission::Decision;
+use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::ToolStatus;
 
@@ -35,25 +35,87 @@ impl Watch {
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
                 call.is_edit = request.subject.changes_files();
+                call.folder = Some(request.cwd.clone());
+                law!(request.cwd == self.folder, "a request names the folder");
+                law!(request.digest.len() == 64, "a request has a digest");
+                law!(
+                    request.deadline_ms.is_some() == self.setup.background,
+                    "requests of unattended sessions have a deadline, others have none"
+                );
+                if let (Some(at), Some(on_timeout)) = (request.deadline_ms, request.on_timeout) {
+                    let wait = self.setup.settings.unattended.deadline_ms;
+                    law!(Some(at.since(fact.at_ms)) == wait, "a deadline is as far away as is configured");
+                    self.deadlines.insert(request.request_id, (at, on_timeout, false));
+                }
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
                 law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
                 self.asks_now = true;
             }
-            Event::PermissionResolved { request_id, call_id, decision, by, grant, .. } => {
+            Event::PermissionExpired { request_id, call_id, on_timeout } => {
+                let request = self.requests.get(request_id).ok_or("what expires was asked")?;
+                law!(request.0 == *call_id && !request.2, "what is settled does not expire");
+                let deadline = self.deadlines.get_mut(request_id).ok_or("what expires has a deadline")?;
+                law!(fact.at_ms >= deadline.0, "nothing expires before its deadline");
+                law!(deadline.1 == *on_timeout && !deadline.2, "a request expires once, as it was said");
+                deadline.2 = true;
+            }
+            Event::PermissionRuleAdded { kind, rule } => {
+                law!(self.rules.insert((kind.name(), rule.clone())), "a rule is added once");
+            }
+            Event::PermissionRuleRemoved { kind, rule } => {
+                law!(self.rules.remove(&(kind.name(), rule.clone())), "what is taken back was there");
+            }
+            Event::PermissionResolved {
+                request_id,
+                call_id,
+                decision,
+                by,
+                grant,
+                scope,
+                updated_input,
+                stop,
+                ..
+            } => {
                 let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
                 law!(request.0 == *call_id && !request.2, "a request is settled once");
                 request.2 = true;
                 let allows = *decision == Decision::Allow;
-                law!(!allows || *by == SettledBy::Answer, "an abort allows nothing");
+                law!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
+                let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
+                law!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
+                law!(!stop || !allows, "only a denial ends a turn");
+                law!(
+                    updated_input.is_none() || allows && *by == SettledBy::Answer,
+                    "a person changes a call"
+                );
+                if *by == SettledBy::Timeout {
+                    let (_, on_timeout, expired) = self.deadlines[request_id];
+                    law!(expired, "a request that is not answered expires first");
+                    law!(on_timeout != OnTimeout::Pause, "who pauses waits on");
+                    law!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
+                    let read_only = self.calls[call_id].read_only == Some(true);
+                    law!(
+                        allows == (on_timeout == OnTimeout::AllowReadOnly && read_only),
+                        "without an answer only reading passes, if that was said"
+                    );
+                }
                 law!(allows || grant.is_none(), "a denial grants nothing");
-                self.grants += usize::from(grant.is_some());
+                if let (true, Scope::Session, Some(grant)) = (allows, scope, grant) {
+                    self.rules.insert((RuleKind::Allow.name(), grant.clone()));
+                }
                 let call = self.open_call(*call_id)?;
-                (call.allowed, call.denied) = (allows, !allows && *by == SettledBy::Answer);
+                (call.allowed, call.denied) = (allows, !allows && *by != SettledBy::Abort);
+                call.edited.clone_from(updated_input);
             }
             Event::ToolStarted { call_id, allowed_by, read_only, .. } => {
+                let here = self.folder.clone();
                 let call = self.open_call(*call_id)?;
                 law!(call.allowed, "nothing starts that was not allowed");
                 law!(call.started.is_none(), "a call starts once");
+                law!(
+                    call.folder.as_ref().is_none_or(|shown| *shown == here),
+                    "what a person allowed runs where they saw it"
+                );
                 law!(call.read_only == Some(*read_only), "what starts is what was judged");
                 law!(!allowed_by.is_empty(), "whoever starts knows why");
                 call.started = Some(fact.seq);
@@ -91,7 +153,10 @@ impl Watch {
             Event::FileChanged { call_id, .. } => {
                 law!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
             }
-            Event::ToolCompleted { call_id, status, output, .. } => self.ended(*call_id, *status, output)?,
+            Event::ToolCompleted { call_id, status, output, cwd, .. } => {
+                self.ended(*call_id, *status, output)?;
+                self.folder = cwd.clone().unwrap_or(std::mem::take(&mut self.folder));
+            }
             _ => {}
         }
         Ok(())

@@ -5,11 +5,12 @@ use super::request::{continues, is_valid, words};
 use super::watch::Watch;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
-use crate::types::ids::{CallId, RequestId, Seq};
+use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
 use crate::types::message::input_text;
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
+use crate::types::time::Timestamp;
 
 impl Watch {
     /// Takes in a plan; an error names the law that it breaks.
@@ -34,16 +35,29 @@ impl Watch {
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
+            Input::Submit(submit) if submit.mode.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ModeOfSteer)
+            }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
-            Input::Answer { request_id, decision, scope, grant, .. } => match self.requests.get(request_id) {
+            Input::Answer(answer) => match self.requests.get(&answer.request_id) {
+                Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
+                    Some(Refusal::OtherRequest)
+                }
                 Some((_, suggests, false)) if !self.is_aborting() => {
-                    let needs_grant = (*decision, *scope) == (Decision::Allow, Scope::Session);
-                    (needs_grant && grant.is_none() && !suggests).then_some(Refusal::NoGrant)
+                    let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
+                    (needs_grant && answer.grant.is_none() && !suggests).then_some(Refusal::NoGrant)
                 }
                 _ => Some(Refusal::NotPending),
             },
+            Input::Update(_) | Input::Rule { .. } if self.status.0 == SessionState::Ended => {
+                Some(Refusal::Ended)
+            }
+            Input::Rule { add: false, kind, rule, .. } => {
+                let known = self.rules.contains(&(kind.name(), rule.clone()));
+                (!known).then_some(Refusal::NoSuchRule)
+            }
             Input::Choose { request_id, .. } => match self.questions.get(request_id) {
                 Some((_, false)) if !self.is_aborting() => None,
                 _ => Some(Refusal::NotPending),
@@ -61,6 +75,13 @@ impl Watch {
             }
             _ => None,
         }
+    }
+
+    /// Whether a submit would join the running turn.
+    fn steers(&self, busy: Busy) -> bool {
+        let (paused, unknown) = self.open_questions();
+        let joins = busy == Busy::Steer || busy == Busy::Unsaid && (paused || unknown);
+        joins && self.turn.is_some() && !self.is_aborting()
     }
 
     /// What the store is told beside the facts agrees with them.
@@ -161,7 +182,15 @@ impl Watch {
                 let asked: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
                 law!(asked == unseen, "all calls of a message are looked at together");
             }
-            Effect::RunTool { call, prepared } => self.run(call.call_id, prepared.read_only)?,
+            Effect::RunTool { call, prepared } => {
+                let edited = self.calls[&call.call_id].edited.as_ref();
+                let said = self.message.iter().find(|said| said.call_id == call.call_id);
+                law!(
+                    Some(&call.input) == edited.or(said.map(|said| &said.input)),
+                    "a call runs with the model's arguments, or with a person's"
+                );
+                self.run(call.call_id, prepared.read_only)?;
+            }
             Effect::StopAll | Effect::StopCall(_) | Effect::Inspect { .. } => {}
         }
         Ok(())
@@ -216,6 +245,11 @@ impl Watch {
         self.setup.safe_mode || self.calls[&call_id].read_only != Some(true)
     }
 
+    /// Whether a request waits on after its deadline.
+    fn is_paused_by_a_deadline(&self) -> bool {
+        self.deadlines.iter().any(|(id, (.., expired))| *expired && !self.requests[id].2)
+    }
+
     /// What holds between any two inputs.
     fn standing(&self) -> Result<(), String> {
         let pending = self.requests.values().any(|(.., settled)| !settled);
@@ -225,6 +259,7 @@ impl Watch {
             None => (SessionState::Idle, None),
             Some(_) if paused => (SessionState::Paused, None),
             Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
+            Some(_) if self.is_paused_by_a_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
             Some(_) => (SessionState::Running, None),
         };
@@ -265,7 +300,16 @@ impl Watch {
         law!(view.usage == self.usage, "the snapshot has the usage");
         let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
         law!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
-        law!(engine.grants().len() == self.grants, "the engine knows its grants");
+        let rules = engine.rules();
+        let known: usize = [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| rules.len()).sum();
+        law!(known == self.rules.len(), "the engine knows its rules");
+        let mode = if self.turn.is_some() { self.turn_mode } else { self.mode };
+        law!((engine.mode(), view.mode) == (mode, self.mode), "the engine knows its mode");
+        let waits = |(id, (at, _, expired)): (&PermissionId, &(Timestamp, _, bool))| {
+            (!expired && !self.requests[id].2).then_some(*at)
+        };
+        let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
+        law!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
         let mut questions = engine.questions();
         questions.sort();
         let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);
@@ -277,7 +321,7 @@ impl Watch {
             .filter(|id| self.calls.get(id).is_some_and(|call| call.status.is_none()))
             .collect();
         law!(engine.open_calls() == open, "the engine knows its open calls");
-        let mut asked: Vec<_> = engine.pending().into_iter().map(|(id, ..)| id).collect();
+        let mut asked: Vec<_> = engine.pending().into_iter().map(|pending| pending.request_id).collect();
         asked.sort();
         let pending = self.requests.iter().filter(|(_, (.., settled))| !settled).map(|(id, _)| *id);
         law!(pending.eq(asked), "the engine knows what is pending");

@@ -9,7 +9,7 @@ use crate::types::event::Origin;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
-use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::session::Untrusted;
 use crate::types::tool::{
     FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
@@ -88,7 +88,7 @@ pub fn context() -> Input {
     Input::ContextReady { system: "be good".into(), sources: Vec::new(), untrusted }
 }
 
-pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
+pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Input {
     let allow = Fate::Allow { read_only: true };
     let calls = calls
         .iter()
@@ -98,7 +98,7 @@ pub fn prepared(turn_id: TurnId, calls: &[Arc<ToolCall>], fates: &[Fate]) -> Inp
             result: judged(fates.get(at).copied().unwrap_or(allow)),
         })
         .collect();
-    Input::Prepared { turn_id, calls }
+    Input::Prepared { turn_id, mode, calls }
 }
 
 #[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
@@ -137,7 +137,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         sandbox: None,
     };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
-    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions }))
+    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
 }
 
 pub fn inspected(call_id: CallId, found: Found) -> Input {

@@ -3,9 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::{Busy, Settings};
+use crate::engine::{Busy, Settings, Unattended};
 use crate::types::model::{FaultKind, StopReason};
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::OnRestart;
 use crate::types::tool::ToolStatus;
@@ -38,6 +38,7 @@ pub enum Step {
         named: Named,
         blank: bool,
         budgets: Option<Budgets>,
+        mode: Option<Mode>,
     },
     /// Something outstanding comes home.
     Next {
@@ -51,6 +52,26 @@ pub enum Step {
         scope: Scope,
         grant: bool,
         feedback: bool,
+        stop: bool,
+        /// With other arguments than the model's.
+        edit: bool,
+        /// Whoever answers saw another request.
+        other: bool,
+    },
+    /// The mode is changed; with `covers` it lets pass what is pending.
+    Mode {
+        mode: Mode,
+        covers: bool,
+    },
+    /// A rule of the session; with `covers` it lets pass what is pending.
+    Rule {
+        add: bool,
+        kind: RuleKind,
+        covers: bool,
+    },
+    /// Time goes by, and deadlines are looked at.
+    Due {
+        wait_ms: u16,
     },
     /// An answer to a question.
     Choose {
@@ -159,6 +180,7 @@ fn budgets() -> impl Strategy<Value = Budgets> {
             model_calls,
             output_tokens,
             wall_time_ms,
+            ..Budgets::default()
         },
     )
 }
@@ -167,20 +189,29 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     (
         (1..4u32, 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
         (
-            prop_oneof![5 => Just(false), 1 => Just(true)],
+            prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
         ),
         any::<[bool; 2]>(),
         prop_oneof![9 => Just(true), 1 => Just(false)],
         prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
+        (proptest::option::weighted(0.8, 0..1_500u64), on_timeout()),
     )
         .prop_map(
-            |((retry_attempts, parallel_tools, max_resumes, policy), own, safe, has_model, budgets)| Setup {
+            |(
+                (retry_attempts, parallel_tools, max_resumes, policy),
+                own,
+                safe,
+                has_model,
+                budgets,
+                unattended,
+            )| Setup {
                 settings: Settings {
                     retry_attempts,
                     parallel_tools,
                     max_resumes,
                     on_restart: policy,
+                    unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
                     ..Settings::default()
                 },
                 safe_mode: safe == [true, true],
@@ -196,32 +227,56 @@ pub fn script() -> impl Strategy<Value = Vec<Step>> {
     vec(step(), 1..75)
 }
 
+fn mode() -> impl Strategy<Value = Mode> {
+    prop_oneof![Just(Mode::Default), Just(Mode::AcceptEdits), Just(Mode::Plan), Just(Mode::DontAsk)]
+}
+
+fn on_timeout() -> impl Strategy<Value = OnTimeout> {
+    use OnTimeout::{AllowReadOnly, Deny, Fail, Pause};
+    prop_oneof![Just(Deny), Just(AllowReadOnly), Just(Pause), Just(Fail)]
+}
+
 fn named() -> impl Strategy<Value = Named> {
     prop_oneof![3 => Just(Named::Nobody), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let busy = prop_oneof![4 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+    let busy = prop_oneof![2 => Just(Busy::Unsaid), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
     let submit = (
         busy,
         named(),
         prop_oneof![12 => Just(false), 1 => Just(true)],
         proptest::option::weighted(0.1, budgets()),
+        proptest::option::weighted(0.1, mode()),
     )
-        .prop_map(|(busy, named, blank, budgets)| Step::Submit { busy, named, blank, budgets });
+        .prop_map(|(busy, named, blank, budgets, mode)| Step::Submit {
+            busy,
+            named,
+            blank,
+            budgets,
+            mode,
+        });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
     let right = prop_oneof![9 => Just(true), 1 => Just(false)];
-    let answer = (any::<u8>(), right, decision, scope, any::<bool>(), any::<bool>()).prop_map(
-        |(pick, right, decision, scope, grant, feedback)| Step::Answer {
+    let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
+    let more = (rarely(), rarely(), rarely());
+    let answer = (any::<u8>(), right, decision, scope, any::<[bool; 2]>(), more).prop_map(
+        |(pick, right, decision, scope, [grant, feedback], (stop, edit, other))| Step::Answer {
             pick,
             right,
             decision,
             scope,
             grant,
             feedback,
+            stop,
+            edit,
+            other,
         },
     );
+    let kind = prop_oneof![3 => Just(RuleKind::Allow), 1 => Just(RuleKind::Ask), 1 => Just(RuleKind::Deny)];
+    let rule =
+        (any::<bool>(), kind, rarely()).prop_map(|(add, kind, covers)| Step::Rule { add, kind, covers });
     let choice = prop_oneof![4 => Just(Choice::Continue), 1 => Just(Choice::Abort)];
     let choose = (any::<u8>(), prop_oneof![9 => Just(true), 1 => Just(false)], choice)
         .prop_map(|(pick, right, choice)| Step::Choose { pick, right, choice });
@@ -229,6 +284,9 @@ fn step() -> impl Strategy<Value = Step> {
         7 => submit,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,
+        2 => (mode(), rarely()).prop_map(|(mode, covers)| Step::Mode { mode, covers }),
+        1 => rule,
+        3 => (0..2_000u16).prop_map(|wait_ms| Step::Due { wait_ms }),
         3 => choose,
         1 => named().prop_map(Step::AbortTurn),
         2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use super::law;
 use super::script::Setup;
 use crate::engine::{Entry, Input};
-use crate::types::event::{Envelope, Event, Phase, SettledBy};
+use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::message::{Block, ToolCall};
 use crate::types::model::{ModelRequest, StopReason};
+use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::{
     Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError, TurnResult,
 };
@@ -27,6 +28,10 @@ pub struct CallWatch {
     pub started: Option<Seq>,
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
+    /// The folder that a person was shown.
+    pub folder: Option<String>,
+    /// What a person put in the place of its arguments.
+    pub edited: Option<serde_json::Value>,
     /// What it said while it ran.
     pub said: String,
     /// Times it was handed to the tools.
@@ -41,6 +46,7 @@ pub struct TurnWatch {
     pub budgets: Budgets,
     pub aborting: bool,
     pub ending: bool,
+    pub ends_as: Subtype,
     pub step: u64,
     /// Whether this step may be asked again: a retry or a restart came before.
     pub may_repeat: bool,
@@ -91,7 +97,16 @@ pub struct Watch {
     /// What people said and the transcript took in.
     pub heard: Vec<String>,
     pub has_context: bool,
-    pub grants: usize,
+    /// Rules of the session.
+    pub rules: BTreeSet<(&'static str, String)>,
+    /// Deadline of a request, what becomes of it then, whether it has passed.
+    pub deadlines: BTreeMap<PermissionId, (Timestamp, OnTimeout, bool)>,
+    /// Who stopped the turn.
+    pub aborted_by: Option<Origin>,
+    pub mode: Mode,
+    pub turn_mode: Mode,
+    /// Where commands run.
+    pub folder: String,
     pub usage: Usage,
     /// Kinds of events and endings that were met.
     pub seen: BTreeSet<String>,
@@ -119,7 +134,12 @@ impl Watch {
             cut: Vec::new(),
             heard: Vec::new(),
             has_context: false,
-            grants: 0,
+            rules: BTreeSet::new(),
+            deadlines: BTreeMap::new(),
+            aborted_by: None,
+            mode: Mode::Default,
+            turn_mode: Mode::Default,
+            folder: "/w".into(),
             usage: Usage::default(),
             seen: BTreeSet::new(),
         }
@@ -152,14 +172,26 @@ impl Watch {
         let by_client = matches!(
             input,
             Input::Submit(_)
-                | Input::Answer { .. }
+                | Input::Answer(_)
+                | Input::Update(_)
+                | Input::Rule { .. }
                 | Input::Choose { .. }
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }
                 | Input::Detached { .. }
         );
-        law!(by_client || fact.origin.is_none(), "only what a client caused names one");
+        // What ends with an abort names whoever wanted it.
+        let by_abort = matches!(input, Input::Stopped { .. } | Input::Recovered(_));
+        law!(
+            by_client || fact.origin.is_none() || by_abort && fact.origin == self.aborted_by,
+            "only what a client caused names one"
+        );
+        let withdrawn = matches!(fact.event, Event::PermissionResolved { by: SettledBy::Abort, .. });
+        law!(
+            !withdrawn || !self.is_aborting() || fact.origin == self.aborted_by,
+            "who withdraws a request is named"
+        );
         law!(
             self.status.0 != SessionState::Ended || is_of_session(&fact.event),
             "an ended session does nothing"
@@ -176,6 +208,9 @@ impl Watch {
             Event::SessionStatus { state, requires } => {
                 law!((*state, *requires) != self.status, "a status is told when it changes");
                 self.status = (*state, *requires);
+            }
+            Event::SessionUpdated { mode, .. } => {
+                (self.mode, self.turn_mode) = (mode.unwrap_or(self.mode), mode.unwrap_or(self.turn_mode));
             }
             Event::SessionEnded { .. } => {
                 law!(self.turn.is_none(), "a session ends after its turn");
@@ -202,7 +237,8 @@ impl Watch {
                 law!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, .. } => {
+            Event::TurnStarted { budgets, mode, .. } => {
+                (self.turn_mode, self.aborted_by) = (*mode, None);
                 law!(self.turn.is_none(), "turns never overlap");
                 let id = fact.turn_id.ok_or("a turn has an id")?;
                 match self.queue.pop_front() {
@@ -215,6 +251,7 @@ impl Watch {
                     budgets: *budgets,
                     aborting: false,
                     ending: false,
+                    ends_as: Subtype::Aborted,
                     step: 0,
                     may_repeat: false,
                     retries: 0,
@@ -296,8 +333,12 @@ impl Watch {
                 );
                 turn.resumes = *resumes;
             }
-            Event::TurnAborting { ending } => {
+            Event::TurnAborting { ending, subtype } => {
                 law!(!turn.aborting || (*ending && !turn.ending), "an abort is told once");
+                if !turn.aborting {
+                    turn.ends_as = *subtype;
+                }
+                self.aborted_by = fact.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
             }
             Event::Retry { attempt, max, .. } => {
@@ -322,7 +363,9 @@ impl Watch {
         law!(self.running.is_empty(), "a turn leaves no tool running");
         law!(self.requests.values().all(|(.., settled)| *settled), "a turn leaves no request pending");
         law!(self.questions.values().all(|(_, settled)| *settled), "a turn leaves no question open");
-        law!((result.subtype == Subtype::Aborted) == turn.aborting, "exactly aborted turns end as aborted");
+        let stopped = matches!(result.subtype, Subtype::Aborted | Subtype::PermissionDenied);
+        law!(stopped == turn.aborting, "exactly stopped turns end as stopped");
+        law!(!stopped || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
         law!(result.errors == turn.errors, "a result lists the errors of its turn");
         law!(result.usage == turn.usage && result.cost_usd_micros == turn.cost, "a result sums its turn up");
         law!(result.usage_by_model.values().fold(Usage::default(), sum) == turn.usage, "models sum up");
@@ -426,6 +469,14 @@ impl Watch {
             turn.text = text;
         }
         Ok(())
+    }
+
+    /// Whether calls wait to be looked at.
+    pub fn is_unjudged(&self) -> bool {
+        self.message
+            .iter()
+            .filter_map(|call| self.calls.get(&call.call_id))
+            .any(|call| call.status.is_none() && !call.allowed && call.asked.is_none())
     }
 
     /// Ends the books of one plan.

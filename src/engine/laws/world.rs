@@ -9,8 +9,10 @@ use super::given::{self, Answer, context, inspected, prepared, someone, tool_don
 use super::law;
 use super::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
 use super::watch::Watch;
-use crate::engine::{Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit};
-use crate::types::event::{Envelope, Event};
+use crate::engine::{
+    Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
+};
+use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::model::{Delta, ModelFault};
@@ -26,7 +28,7 @@ pub(super) enum Outstanding {
     Context,
     Model { token: Seq, answer: Option<Answer> },
     Timer { token: Seq },
-    Prepare { turn_id: TurnId, calls: Vec<Arc<ToolCall>> },
+    Prepare { turn_id: TurnId, mode: Mode, calls: Vec<Arc<ToolCall>> },
     Tool { call_id: CallId },
     Inspect { call_id: CallId },
     Stop,
@@ -141,7 +143,7 @@ impl World {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets } => {
+            Step::Submit { busy, named, blank, budgets, mode } => {
                 let word = format!("u{}.", self.next());
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
                 let input = Input::Submit(Submit {
@@ -149,6 +151,7 @@ impl World {
                     when_busy: *busy,
                     expected_turn: self.name(*named),
                     budgets: *budgets,
+                    mode: *mode,
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
@@ -163,20 +166,46 @@ impl World {
                 }
             }
             Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
-            Step::Answer { pick, right, decision, scope, grant, feedback } => {
+            Step::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {
                 let pending = self.engine.pending();
-                let request_id = match choose(&pending, *pick) {
-                    Some((id, ..)) if *right => *id,
-                    _ => self.other_request(*pick),
+                let chosen = choose(&pending, *pick).filter(|_| *right).cloned();
+                let request_id = match &chosen {
+                    Some(pending) => pending.request_id,
+                    None => self.other_request(*pick),
                 };
-                self.feed(Input::Answer {
+                let edited = chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| Edited {
+                    input: serde_json::json!({"command": "ls -l"}),
+                    prepared: (*pending.prepared).clone(),
+                });
+                self.feed(Input::Answer(Box::new(Answered {
                     request_id,
                     decision: *decision,
                     scope: *scope,
                     grant: grant.then(|| "Bash(ls)".into()),
                     feedback: feedback.then(|| "not like this".into()),
+                    stop: *stop,
+                    edited,
+                    digest: other.then(|| "another one".into()),
                     origin: someone(),
-                })?;
+                })))?;
+            }
+            Step::Mode { mode, covers } => {
+                let pending = self.engine.pending();
+                let covered = pending.iter().filter(|_| *covers).map(|it| (it.request_id, "the mode".into()));
+                let (mode, covered, origin) = (Some(*mode), covered.collect(), someone());
+                self.feed(Input::Update(Box::new(Update { mode, covered, origin, ..Update::default() })))?;
+            }
+            Step::Rule { add, kind, covers } => {
+                let (rule, origin) = ("Bash(ls)".to_string(), someone());
+                self.feed(Input::Rule { add: *add, kind: *kind, rule: rule.clone(), origin })?;
+                if let Some(pending) = self.engine.pending().first().filter(|_| *covers) {
+                    let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    self.feed(Input::Covered { request_id, by, rule })?;
+                }
+            }
+            Step::Due { wait_ms } => {
+                self.clock += i64::from(*wait_ms);
+                self.feed(Input::Due)?;
             }
             Step::Choose { pick, right, choice } => {
                 let open = self.engine.questions();
@@ -291,7 +320,8 @@ impl World {
             Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
             Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
             Effect::Prepare { turn_id, calls } => {
-                Outstanding::Prepare { turn_id: *turn_id, calls: calls.clone() }
+                let mode = self.engine.mode();
+                Outstanding::Prepare { turn_id: *turn_id, mode, calls: calls.clone() }
             }
             Effect::RunTool { call, .. } => Outstanding::Tool { call_id: call.call_id },
             Effect::Inspect { call, .. } => Outstanding::Inspect { call_id: call.call_id },
@@ -323,7 +353,7 @@ impl World {
                 Input::Deltas { token, deltas: vec![Delta::Text { index: 0, text: "too late".into() }] }
             }
             Outstanding::Timer { token } => Input::TimerFired { token },
-            Outstanding::Prepare { turn_id, calls } => prepared(turn_id, &calls, &[]),
+            Outstanding::Prepare { turn_id, mode, calls } => prepared(turn_id, mode, &calls, &[]),
             Outstanding::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled),
             Outstanding::Inspect { call_id } => inspected(call_id, Found::New),
             Outstanding::Stop => return,
@@ -351,8 +381,8 @@ impl World {
                 self.late.push(Input::TimerFired { token });
                 self.feed(Input::TimerFired { token })?;
             }
-            Outstanding::Prepare { turn_id, calls } => {
-                let input = prepared(turn_id, &calls, &chance.fates);
+            Outstanding::Prepare { turn_id, mode, calls } => {
+                let input = prepared(turn_id, mode, &calls, &chance.fates);
                 self.late.push(input.clone());
                 self.feed(input)?;
             }
@@ -437,6 +467,8 @@ impl World {
             Input::Stopped { .. } => self.watch.is_aborting(),
             // What was found out about a file is true also when nobody wants the turn any more.
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
+            // They are looked at again: the mode was changed meanwhile.
+            Input::Prepared { .. } => self.watch.is_unjudged(),
             _ => false,
         };
         if awaited {
@@ -461,17 +493,21 @@ impl World {
             wait_ms: 0,
         };
         for _ in 0..600 {
-            if let Some((request_id, ..)) = self.engine.pending().first()
+            if let Some(pending) = self.engine.pending().first()
                 && !self.engine.is_aborting()
             {
-                self.feed(Input::Answer {
-                    request_id: *request_id,
+                let request_id = pending.request_id;
+                self.feed(Input::Answer(Box::new(Answered {
+                    request_id,
                     decision: Decision::Allow,
                     scope: Scope::Once,
                     grant: None,
                     feedback: None,
+                    stop: false,
+                    edited: None,
+                    digest: None,
                     origin: None,
-                })?;
+                })))?;
             } else if let Some(request_id) = self.engine.questions().first().copied()
                 && !self.engine.is_aborting()
             {

@@ -67,7 +67,7 @@ async fn check(played: Played) {
     let items = store.items_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
     assert_eq!(items.iter().map(shape).collect::<Vec<_>>(), items_of(&envelopes));
     let pending = store.pending_requests(Some(key), None, 100).await.unwrap();
-    let mut expected: Vec<String> = again.pending().into_iter().map(|(id, ..)| id.to_string()).collect();
+    let mut expected: Vec<String> = again.pending().into_iter().map(|it| it.request_id.to_string()).collect();
     expected.sort();
     assert_eq!(pending.into_iter().map(|row| row.request_id).collect::<Vec<_>>(), expected);
     owner.close().await;

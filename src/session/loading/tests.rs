@@ -47,13 +47,17 @@ impl Place {
         let settings = Settings {
             engine: Arc::new(engine::Settings { retry_attempts: 1, ..engine::Settings::default() }),
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
+            configured: Arc::from([]),
             home: home.clone(),
             user_dir: None,
             main_model: None,
             mode: Mode::Default,
             safe_mode: false,
+            safe_commands: false,
             bypass: Err("not here".into()),
             budgets: Budgets::default(),
+            unattended_budgets: Budgets::default(),
+            unattended_usd_is_default: true,
             idle_unload,
             loaded_sessions,
         };
@@ -79,6 +83,7 @@ impl Place {
             when_busy: Busy::Queue,
             expected_turn: None,
             budgets: None,
+            mode: None,
             keyed: None,
             origin: Origin::default(),
         };

@@ -90,6 +90,26 @@ async fn read_refuses_what_is_no_text_file() {
 }
 
 #[tokio::test]
+async fn read_shows_the_text_of_a_pdf_by_its_pages() {
+    let mut room = Room::new();
+    room.put("a.pdf", crate::tools::convert::sample_pdf(&["Hello World", "", "Third"]));
+    let outcome = room.run("Read", json!({"file_path": "a.pdf"})).await;
+    let text = completed(&outcome);
+    assert!(text.starts_with("<page number=1>\n") && text.contains("Hello World"), "{text}");
+    assert!(
+        text.contains("<page number=2>\n[no text on this page]") && text.ends_with("(pages 1 to 3 of 3)"),
+        "{text}"
+    );
+    let part = room.run("Read", json!({"file_path": "a.pdf", "offset": 2, "limit": 1})).await;
+    assert!(completed(&part).ends_with("(pages 2 to 2 of 3) Go on with offset 3."), "{}", part.output);
+    failed(&room.run("Read", json!({"file_path": "a.pdf", "offset": 4})).await, "offset_past_end");
+    room.put("b.pdf", "%PDF-1.7\nnonsense");
+    failed(&room.run("Read", json!({"file_path": "b.pdf"})).await, "not_convertible");
+    // It is no text for those who change texts.
+    failed(&room.run("Edit", edit("a.pdf", "Hello", "x")).await, "binary_file");
+}
+
+#[tokio::test]
 async fn write_creates_files_with_their_folders() {
     let mut room = Room::new();
     let input = json!({"file_path": "a/b/c.txt", "content": "x\ny\n"});

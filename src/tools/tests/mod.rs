@@ -7,6 +7,7 @@ mod files;
 mod paths;
 mod sandbox;
 mod search;
+mod web;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -191,7 +192,8 @@ fn cards_are_complete_and_always_the_same() {
             ("NotebookEdit", false),
             ("Glob", true),
             ("Grep", true),
-            ("LS", true)
+            ("LS", true),
+            ("WebFetch", false)
         ]
     );
     for card in cards.iter() {

@@ -130,6 +130,7 @@ impl House {
             mode: Mode::Default,
             background: false,
             safe_mode: false,
+            safe_commands: false,
             budgets: Budgets::default(),
             system_prompt: None,
             append_system_prompt: None,
@@ -313,6 +314,7 @@ impl House {
             idempotency: None,
             processes: Vec::new(),
             blobs: Vec::new(),
+            owes: None,
             audit: Vec::new(),
             sync: Sync::Normal,
         };

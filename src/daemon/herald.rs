@@ -1,0 +1,171 @@
+//! Tells a person that something waits in an unattended session (P6): starts the command of
+//! `[permissions.unattended] notify_command` with JSON on its standard input. It stands beside the
+//! sessions: a command that hangs, fails or cannot be started holds up nothing and nobody.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
+use tokio::task::JoinSet;
+
+use super::config::Config;
+use crate::proc;
+use crate::session::{Registry, Rung};
+
+/// A command gets this long, then it is killed.
+const WITHIN: Duration = Duration::from_secs(15);
+/// Commands that run beside each other; what comes while they do waits its turn.
+const AT_ONCE: usize = 4;
+/// Tidings that wait for their turn; more are left out, and the log says so.
+const WAITING: usize = 256;
+
+/// Program and arguments; empty for none.
+pub(super) fn command(config: &Config) -> Vec<String> {
+    config.permissions.unattended.notify_command.clone()
+}
+
+/// Runs until it is dropped. Commands that run then are killed.
+pub(super) async fn run(registry: Registry, command: watch::Receiver<Vec<String>>) {
+    let mut bell = registry.house().listen();
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            rung = bell.recv() => match rung {
+                Ok(rung) => {
+                    let command = command.borrow().clone();
+                    if command.is_empty() || !rung.waits || !rung.background {
+                        continue;
+                    }
+                    if running.len() >= AT_ONCE + WAITING {
+                        tracing::warn!(session = %rung.session_id, "too much waits: nobody is told of this");
+                        continue;
+                    }
+                    let (registry, turns) = (registry.clone(), Arc::clone(&turns));
+                    running.spawn(async move {
+                        let Ok(_turn) = turns.acquire_owned().await else { return };
+                        let text = tidings(&registry, &rung).await.to_string();
+                        if let Err(why) = tell(&command, &text).await {
+                            let program = command.first().cloned().unwrap_or_default();
+                            tracing::warn!(session = %rung.session_id, program, why, "nobody was told of what waits");
+                        }
+                    });
+                }
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "nobody was told of some of what waits"),
+                Err(RecvError::Closed) => return,
+            },
+            Some(_) = running.join_next() => {}
+        }
+    }
+}
+
+/// The event, with what helps to answer it.
+async fn tidings(registry: &Registry, rung: &Rung) -> Value {
+    let event: Value = serde_json::from_str(&rung.body).unwrap_or_default();
+    let id = rung.request_id.to_string();
+    let mut tidings = json!({
+        "type": event["type"],
+        "session_id": rung.session_id,
+        "request_id": id,
+        "at_ms": event["at_ms"],
+        "tool": event["tool"],
+        "summary": event["summary"],
+        "text": event["text"],
+        "input": event["input"],
+        "deadline_ms": event["deadline_ms"],
+        "on_timeout": event["on_timeout"],
+    });
+    if let Ok(view) = registry.view(rung.session_id).await {
+        tidings["title"] = view.title.into();
+        tidings["cwd"] = view.cwd.into();
+    }
+    if let Some(members) = tidings.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    tidings
+}
+
+/// Starts the command, hands the text over and waits for its end.
+async fn tell(command: &[String], text: &str) -> Result<(), String> {
+    let (program, args) = command.split_first().ok_or("no command")?;
+    let mut start = Command::new(program);
+    start
+        .args(args)
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on)))
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true);
+    // Starting may block, on a dead server for instance.
+    let started = tokio::task::spawn_blocking(move || proc::spawn(&mut start));
+    let mut child = started.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let work = async {
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that does not read is told all the same.
+            let _ = stdin.write_all(text.as_bytes()).await;
+            let _ = stdin.write_all(b"\n").await;
+        }
+        child.wait().await
+    };
+    match tokio::time::timeout(WITHIN, work).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => {
+            let _ = child.kill().await;
+            Err(format!("it did not end within {} s and was killed", WITHIN.as_secs()))
+        }
+    }
+}
+
+/// Variables that the command sees: enough to show something to a person, and no keys.
+fn is_handed_on(name: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "TZ",
+        "TMPDIR",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "XDG_RUNTIME_DIR",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "TERM",
+    ];
+    NAMES.contains(&name) || name.starts_with("LC_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_gets_the_text_and_its_failure_is_told() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("said");
+        let script = format!("cat > {}", file.display());
+        let of = |script: &str| vec!["sh".to_string(), "-c".into(), script.into()];
+        tell(&of(&script), "{\"a\":1}").await.expect("told");
+        assert_eq!(std::fs::read_to_string(&file).expect("written"), "{\"a\":1}\n");
+        assert!(tell(&of("exit 3"), "x").await.is_err_and(|why| why.contains('3')));
+        assert!(tell(&["/nonexistent".to_string()], "x").await.is_err());
+        tell(&of("exec <&-; true"), &"x".repeat(1 << 20)).await.expect("who does not read is told too");
+    }
+
+    #[test]
+    fn keys_are_not_handed_on() {
+        assert!(is_handed_on("PATH") && is_handed_on("LC_ALL"));
+        assert!(!is_handed_on("ANTHROPIC_API_KEY") && !is_handed_on("AGENTD_CONFIG"));
+    }
+}

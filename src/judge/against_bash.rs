@@ -1,0 +1,121 @@
+//! What the judgement allows, real bash runs: and nothing else. Random lines of nasty pieces are
+//! judged; those that are allowed are given to bash with nothing to be found on its path and a hook
+//! that reports every name it looks for.
+
+use std::io::{Read as _, Seek as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+use super::{Policy, Rules, judge};
+use crate::types::permission::{Mode, VerdictKind};
+use crate::types::tool::Subject;
+
+/// Programs that are granted; every other name that bash looks for is a hole.
+const GRANTED: &[&str] = &["ls", "cat", "wc"];
+
+/// How many lines are tried; `AGENTD_LINES` tries more.
+const LINES: u32 = 4_000;
+
+fn line() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        6 => prop_oneof![Just("ls"), Just("cat"), Just("wc"), Just("evil"), Just("-l"), Just("a")].prop_map(str::to_owned),
+        6 => prop_oneof![Just(" "), Just(" "), Just("\n"), Just(";"), Just("|"), Just("&&"), Just("||"), Just("\t")].prop_map(str::to_owned),
+        3 => prop_oneof![
+            Just("'"), Just("\""), Just("\\"), Just("\\\n"), Just("#"), Just("("), Just(")"), Just("{ "), Just("; }"), Just("!"),
+            Just("{a,b}"), Just("''"), Just("\"\""), Just(" # '"), Just("|&"), Just("&"), Just(";;"), Just("$"), Just("`"),
+        ].prop_map(str::to_owned),
+        2 => prop_oneof![
+            Just("<<E\n"), Just("<<'E'\n"), Just("<<-E\n"), Just("E\n"), Just("\tE\n"), Just("\nE\n"), Just("<<<a"), Just("<a"),
+            Just(">/dev/null"), Just("2>&1"), Just("&>/dev/null"), Just(">&2"), Just("{x}>"), Just("<&0"),
+        ].prop_map(str::to_owned),
+        2 => prop_oneof![
+            Just("time "), Just("! "), Just("command "), Just("timeout 1 "), Just("nice "), Just("nohup "), Just("xargs "), Just("cd a && "),
+            Just("if "), Just("then "), Just("fi"), Just("case a in a) "), Just("function "), Just("ls() "), Just("eval "), Just("exec "),
+            Just("A=b "), Just("CI=1 "), Just("$?"), Just("$$"), Just("$(evil)"), Just("${a}"), Just("$'a'"), Just("<(evil)"), Just("[[ "),
+            Just(" ]]"), Just("(("), Just("))"), Just("coproc "), Just("alias ls=evil"), Just("trap evil EXIT"), Just("~"), Just("*"),
+        ].prop_map(str::to_owned),
+    ];
+    proptest::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
+}
+
+/// The names that bash looks for when it runs the line.
+fn looked_for(line: &str, folder: &Path) -> Vec<String> {
+    let mut log = tempfile::tempfile().expect("a file");
+    let out = log.try_clone().expect("a file");
+    let mut child = Command::new("/bin/bash")
+        .args(["--noprofile", "--norc", "-c", line])
+        .env_clear()
+        .env("PATH", "")
+        .env("HOME", folder)
+        .env(
+            "BASH_FUNC_command_not_found_handle%%",
+            "() { builtin printf '%s\\n' \"name:$1\" >&2; return 0; }",
+        )
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(out)
+        .spawn()
+        .expect("bash");
+    // Allowed lines hold no loops; a limit all the same.
+    let mut waited = 0;
+    while child.try_wait().expect("a child").is_none() {
+        waited += 1;
+        assert!(waited < 20_000, "bash does not end: {line:?}");
+        std::thread::yield_now();
+        if waited > 1_000 {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+    }
+    log.rewind().expect("a file");
+    let mut text = Vec::new();
+    log.read_to_end(&mut text).expect("a file");
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(|line| line.strip_prefix("name:").map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn what_is_allowed_runs_only_granted_names() {
+    if !Path::new("/bin/bash").exists() {
+        eprintln!("SKIPPED: there is no /bin/bash to compare with");
+        return;
+    }
+    let lines = std::env::var("AGENTD_LINES").ok().and_then(|text| text.parse().ok()).unwrap_or(LINES);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("a")).expect("a folder");
+    let written: Vec<String> = GRANTED.iter().map(|name| format!("Bash({name}:*)")).collect();
+    let rules = Rules::parse(&written, &[], &[]).expect("rules");
+    let policy = Policy {
+        mode: Mode::Default,
+        rules: &rules,
+        grants: &[],
+        workspace: folder.path(),
+        home: Path::new("/home/u"),
+        safe_mode: false,
+        safe_commands: false,
+    };
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut allowed = 0;
+    for _ in 0..lines {
+        let line = line().new_tree(&mut runner).expect("a line").current();
+        let got = judge(&policy, "Bash", &Subject::Bash { command: line.clone() });
+        if got.verdict != VerdictKind::Allow {
+            continue;
+        }
+        allowed += 1;
+        for name in looked_for(&line, folder.path()) {
+            // Wrappers are see-through: bash looks for them, they would look for the rest.
+            let fine = GRANTED.contains(&name.as_str())
+                || ["timeout", "nice", "nohup", "xargs"].contains(&name.as_str());
+            assert!(fine, "bash runs {name:?} of the allowed line {line:?}: {got:?}");
+        }
+    }
+    assert!(allowed > lines / 100, "only {allowed} of {lines} lines were allowed: nothing was shown");
+}

@@ -1,0 +1,176 @@
+//! The verdict over a Bash command: rules over its parts, then the mode.
+
+use super::Policy;
+use super::rule::{Pattern, Rule};
+use super::shell::{Found, Grant, Outcome, Reading};
+use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
+use VerdictKind::{Allow, Ask, Deny};
+
+/// Judges a command, as if `extra` had been granted as well. Suggestions are left out.
+pub(super) fn weigh(
+    policy: &Policy<'_>,
+    command: &str,
+    reading: &Reading<'_>,
+    extra: Option<&Rule>,
+) -> Verdict {
+    if command.contains('\0') {
+        return verdict(Deny, None, "the command holds a NUL");
+    }
+    if command.trim().is_empty() {
+        return verdict(Deny, None, "the command is empty");
+    }
+    if let Some(reason) = reading.forbidden() {
+        return verdict(Deny, None, reason);
+    }
+    let (denied, perhaps_denied) = search(&policy.rules.deny, reading);
+    if let Some(rule) = denied {
+        return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
+    }
+    if policy.safe_mode {
+        return verdict(Ask, None, "safe mode asks before every call");
+    }
+    let (asked, perhaps_asked) = search(&policy.rules.ask, reading);
+    if let Some(rule) = asked {
+        return with_parts(verdict(Ask, Some(rule), format!("the rule {rule} asks")), policy, reading, extra);
+    }
+    let mut perhaps = perhaps_denied.or(perhaps_asked);
+    // A rule that forbids some commands must be able to see all of them.
+    let watched = || policy.rules.deny.iter().chain(&policy.rules.ask).find(|rule| is_command(rule));
+    if perhaps.is_none()
+        && let Some(rule) = watched()
+        && !reading.is_understood()
+    {
+        perhaps = Some(rule);
+    }
+    let hidden =
+        |rule: &Rule| verdict(Ask, Some(rule), format!("a command of the rule {rule} may hide in this text"));
+    let granted = if policy.mode == Mode::Plan {
+        None
+    } else {
+        allow_rules(policy, extra).find(|rule| match &rule.pattern {
+            Pattern::All => reading.is_unseemly().is_none(),
+            Pattern::Command(pattern) => pattern.is_text(command),
+            _ => false,
+        })
+    };
+    if let Some(rule) = granted {
+        return match perhaps {
+            None => verdict(Allow, Some(rule), format!("allowed by the rule {rule}")),
+            Some(rule) => with_parts(hidden(rule), policy, reading, extra),
+        };
+    }
+    if policy.mode == Mode::Bypass {
+        return match perhaps {
+            None => verdict(Allow, None, "the session runs everything that no rule denies"),
+            Some(rule) => with_parts(hidden(rule), policy, reading, extra),
+        };
+    }
+    let mut judged = with_parts(verdict(Allow, None, ""), policy, reading, extra);
+    if let Some(part) = judged.parts.iter().find(|part| part.verdict != Allow) {
+        judged.verdict = Ask;
+        judged.reason = if judged.parts.len() > 1 {
+            format!("{}: {}", shown(&part.command), part.reason)
+        } else {
+            part.reason.clone()
+        };
+    } else if let Some(reason) = reading.beyond() {
+        judged.verdict = Ask;
+        judged.reason = reason.into();
+    } else if judged.parts.is_empty() {
+        judged.verdict = Ask;
+        judged.reason = "no command was found in the text".into();
+    } else if let Some(rule) = perhaps {
+        judged = Verdict { parts: judged.parts, ..hidden(rule) };
+    } else if !reading.is_confirmed() {
+        judged.verdict = Ask;
+        judged.reason = "the two parsers of commands do not read this text alike".into();
+    } else {
+        judged.rule = judged.parts.iter().find_map(|part| part.rule.clone());
+        judged.reason = match &judged.rule {
+            Some(rule) if judged.parts.len() == 1 => format!("allowed by the rule {rule}"),
+            _ => "every part of the command is allowed".into(),
+        };
+    }
+    judged
+}
+
+/// The start of a long text.
+fn shown(text: &str) -> String {
+    let short: String = text.chars().take(80).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
+/// How many parts are told.
+const MOST_PARTS: usize = 64;
+
+fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extra: Option<&Rule>) -> Verdict {
+    let grants: Vec<Grant<'_, &Rule>> = if policy.mode == Mode::Plan {
+        Vec::new()
+    } else {
+        allow_rules(policy, extra)
+            .filter_map(|rule| match &rule.pattern {
+                Pattern::Command(pattern) => Some(Grant { pattern, rule }),
+                _ => None,
+            })
+            .collect()
+    };
+    let outcomes = reading.parts(&grants, policy.safe_commands);
+    // What asks must be among those that are told.
+    let (allowed, asking): (Vec<Outcome<&Rule>>, Vec<Outcome<&Rule>>) = if outcomes.len() > MOST_PARTS {
+        outcomes.into_iter().partition(|part| part.allowed)
+    } else {
+        (Vec::new(), outcomes)
+    };
+    let parts = asking.into_iter().chain(allowed).take(MOST_PARTS).map(part).collect();
+    Verdict { parts, ..verdict }
+}
+
+fn part(outcome: Outcome<&Rule>) -> CommandPart {
+    let reason = match outcome.rule {
+        Some(rule) => format!("allowed by the rule {rule}"),
+        None => outcome.reason,
+    };
+    CommandPart {
+        command: outcome.command,
+        words: outcome.words,
+        verdict: if outcome.allowed { Allow } else { Ask },
+        rule: outcome.rule.map(ToString::to_string),
+        reason,
+    }
+}
+
+fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
+    Verdict {
+        verdict: kind,
+        rule: rule.map(ToString::to_string),
+        reason: reason.into(),
+        suggestions: Vec::new(),
+        parts: Vec::new(),
+    }
+}
+
+fn is_command(rule: &Rule) -> bool {
+    rule.tool == "Bash"
+}
+
+fn allow_rules<'p>(policy: &Policy<'p>, extra: Option<&'p Rule>) -> impl Iterator<Item = &'p Rule> {
+    policy.rules.allow.iter().chain(policy.grants).chain(extra).filter(|rule| is_command(rule))
+}
+
+/// The first rule whose command is there, and the first one of which that cannot be excluded.
+fn search<'r>(rules: &'r [Rule], reading: &Reading<'_>) -> (Option<&'r Rule>, Option<&'r Rule>) {
+    let mut perhaps = None;
+    for rule in rules.iter().filter(|rule| is_command(rule)) {
+        let found = match &rule.pattern {
+            Pattern::All => Found::Yes,
+            Pattern::Command(pattern) => reading.finds(pattern),
+            _ => Found::No,
+        };
+        match found {
+            Found::Yes => return (Some(rule), perhaps),
+            Found::Perhaps => perhaps = perhaps.or(Some(rule)),
+            Found::No => {}
+        }
+    }
+    (None, perhaps)
+}

@@ -1,0 +1,100 @@
+//! Every command that a line would run, as far as the text shows: those in its grammar, those
+//! behind wrappers, and those in literal texts for a shell.
+
+use super::lex::lex;
+use super::script::{Beyond, Script};
+use super::word::Word;
+use super::wrappers::inside;
+
+/// How much text for shells is read, over all.
+const TEXTS: usize = 256 * 1024;
+/// How deep texts may stand in texts, and wrappers behind wrappers.
+const DEEP: usize = 40;
+
+/// One command: which text, which of its commands, from which word on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    script: usize,
+    command: usize,
+    from: usize,
+    /// More words come from elsewhere.
+    pub(super) open: bool,
+}
+
+impl View {
+    pub(super) fn script(self) -> usize {
+        self.script
+    }
+
+    pub(super) fn command(self) -> usize {
+        self.command
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Collected {
+    scripts: Vec<Script>,
+    pub(super) views: Vec<View>,
+    /// Something may run that the text does not show.
+    pub(super) hidden: bool,
+}
+
+impl Collected {
+    /// The line itself.
+    pub(super) fn main(&self) -> &Script {
+        &self.scripts[0]
+    }
+
+    /// The words of a command.
+    pub(super) fn words(&self, view: View) -> &[Word] {
+        &self.scripts[view.script].commands[view.command].words[view.from..]
+    }
+
+    /// All texts that were read: the line, and texts for shells within.
+    pub(super) fn scripts(&self) -> &[Script] {
+        &self.scripts
+    }
+}
+
+/// Reads a line and everything in it.
+pub(super) fn collect(text: &str) -> Collected {
+    let mut all = Collected { scripts: vec![lex(text)], views: Vec::new(), hidden: false };
+    let mut left = TEXTS;
+    // Texts still to look through, with their depth.
+    let mut todo = vec![(0usize, 0usize)];
+    while let Some((script, depth)) = todo.pop() {
+        all.hidden |= all.scripts[script].has(Beyond::Unsure);
+        for command in 0..all.scripts[script].commands.len() {
+            let mut at = vec![(0usize, false, 0usize)];
+            let mut seen = std::collections::HashSet::new();
+            while let Some((from, open, wrapped)) = at.pop() {
+                let words = &all.scripts[script].commands[command].words;
+                if from >= words.len() || !seen.insert((from, open)) {
+                    continue;
+                }
+                all.views.push(View { script, command, from, open });
+                if wrapped > DEEP {
+                    // Every further word may be a command.
+                    all.hidden = true;
+                    let rest = from + 1..words.len();
+                    all.views.extend(rest.map(|from| View { script, command, from, open: true }));
+                    break;
+                }
+                let found = inside(&words[from..]);
+                all.hidden |= found.hidden;
+                at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
+                for text in found.texts {
+                    if text.len() > left || depth > DEEP {
+                        all.hidden = true;
+                        continue;
+                    }
+                    left -= text.len();
+                    all.scripts.push(lex(&text));
+                    todo.push((all.scripts.len() - 1, depth + 1));
+                }
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,89 @@
+//! Which folder a command runs in, as far as the text tells.
+
+use std::collections::HashMap;
+
+use super::places::{self, Folders};
+use super::script::{After, Script};
+use super::word::{Marks, Word};
+
+/// The folder that `cd` names, if it is spelled out.
+pub(super) fn folder(words: &[Word]) -> Option<&str> {
+    let mut rest = &words[1..];
+    while let Some(first) =
+        rest.first().filter(|first| matches!(first.text.as_str(), "-P" | "-L" | "--" | "-e"))
+    {
+        let ended = first.text == "--";
+        rest = &rest[1..];
+        if ended {
+            break;
+        }
+    }
+    match rest {
+        [target]
+            if target.is_literal()
+                && !target.marks.has(Marks::DOLLAR_QUOTE)
+                && !target.text.is_empty()
+                && !target.text.starts_with('-') =>
+        {
+            Some(&target.text)
+        }
+        _ => None,
+    }
+}
+
+/// `cd`, also behind `command`.
+pub(super) fn changes_folder(words: &[Word]) -> bool {
+    let rest = behind_command(words);
+    rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
+}
+
+pub(super) fn behind_command(words: &[Word]) -> &[Word] {
+    let mut rest = words;
+    while let Some(first) = rest.first() {
+        let skip = matches!(first.text.as_str(), "command" | "builtin")
+            || rest.len() < words.len() && first.text.starts_with('-');
+        if !skip {
+            break;
+        }
+        rest = &rest[1..];
+    }
+    rest
+}
+
+/// So many folders a line may possibly be in.
+pub(super) const MOST_FOLDERS: usize = 12;
+
+/// The folders in which each command may run. A `cd` that `&&` follows has happened; any other may
+/// have failed, or have happened in a shell of its own.
+pub(super) fn follow(script: &Script, folders: Folders<'_>) -> Vec<Vec<String>> {
+    let root = folders.workspace.to_owned();
+    let has_cd = script.commands.iter().any(|command| changes_folder(&command.words));
+    if !has_cd {
+        return vec![vec![root]; script.commands.len()];
+    }
+    let mut scopes: HashMap<usize, Vec<String>> = HashMap::from([(0, vec![root.clone()])]);
+    let mut all = Vec::with_capacity(script.commands.len());
+    for command in &script.commands {
+        let mut scope = command.scope;
+        let here = loop {
+            if let Some(found) = scopes.get(&scope) {
+                break found.clone();
+            }
+            scope = script.scopes.get(scope).copied().unwrap_or(0);
+        };
+        let mut next = here.clone();
+        if changes_folder(&command.words)
+            && let Some(target) = folder(behind_command(&command.words))
+        {
+            let reached: Vec<String> =
+                here.iter().map(|cwd| places::resolve(target, false, cwd, folders)).collect();
+            next = if command.then == Some(After::And) { reached } else { [here.clone(), reached].concat() };
+            next.sort();
+            next.dedup();
+            next.truncate(MOST_FOLDERS);
+        }
+        scopes.insert(command.scope, next);
+        all.push(here);
+    }
+    all
+}

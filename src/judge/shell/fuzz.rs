@@ -1,0 +1,50 @@
+//! What the lexer and the judgement over it must do with any text: the laws that the fuzz target and
+//! its corpus hold us to.
+
+use super::lex::lex;
+use super::pattern::CommandPattern;
+use super::weigh::{Grant, Reading};
+
+/// The bytes are a command line.
+///
+/// # Panics
+/// If a law is broken.
+pub fn command(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let script = lex(&text);
+    for command in script.commands.iter().filter(|command| !command.derived) {
+        assert!(command.start <= command.end && command.end <= text.len(), "{command:?}");
+        assert!(
+            text.get(command.start..command.end).is_some(),
+            "a part ends inside a character: {command:?}"
+        );
+        let mut last = command.start;
+        for word in &command.words {
+            assert!(last <= word.start && word.start <= word.end, "words overlap: {command:?}");
+            last = word.end;
+        }
+    }
+    // Each pair of brackets and each block costs at least a byte.
+    assert!(script.depth <= text.len() + 2);
+    // What is read again is bounded.
+    let words: usize = script.commands.iter().map(|command| command.words.len()).sum();
+    assert!(words <= 4 * text.len() + 200_000, "{words} words of {} bytes", text.len());
+
+    let reading = Reading::new(&text, "/w/proj", "/home/u");
+    reading.forbidden();
+    let Ok(pattern) = CommandPattern::parse("ls:*") else { return };
+    reading.finds(&pattern);
+    let grants = [Grant { pattern: &pattern, rule: () }];
+    let parts = reading.parts(&grants, true);
+    if reading.beyond().is_none() && !parts.is_empty() && parts.iter().all(|part| part.allowed) {
+        // What is allowed holds nothing that the shell replaces by something unknown.
+        assert!(
+            !text.contains('`')
+                || text.contains('\'')
+                || text.contains('\\')
+                || text.contains('#')
+                || text.contains("<<"),
+            "{text:?}"
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! From words to commands: reserved words, heads of compound commands, redirections, what ends a
+//! command.
+
+use super::super::script::{After, Beyond, Redir, RedirKind, Simple};
+use super::super::word::{Marks, Word};
+use super::{Block, Head, Here, Kind, Lexer, Operator};
+
+impl Lexer<'_> {
+    pub(super) fn end_word(&mut self) {
+        let end = self.at;
+        let list = self.list();
+        let Some(draft) = list.draft.take() else { return };
+        let word = draft.finish(end);
+        if let Some((kind, named, flag)) = list.redir.take() {
+            self.end_redirection(kind, named, flag, word);
+            return;
+        }
+        match list.kind {
+            Kind::Array => return,
+            Kind::Conditional => {
+                if word.is_bare() && word.text == "]]" {
+                    self.close_list();
+                }
+                return;
+            }
+            _ => {}
+        }
+        if self.takes_head(&word) {
+            return;
+        }
+        if self.list().is_fresh() && word.is_bare() && self.reserved(&word) {
+            return;
+        }
+        let list = self.list();
+        if list.compound && !list.needs && !list.started {
+            self.note(Beyond::Syntax);
+        }
+        let list = self.list();
+        list.compound = false;
+        if !list.started {
+            list.started = true;
+            list.command.start = word.start;
+        }
+        list.command.end = word.end;
+        if list.command.words.is_empty() && word.is_assignment() {
+            list.command.assigns.push(word);
+        } else {
+            list.command.words.push(word);
+        }
+    }
+
+    pub(super) fn end_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, target: Word) {
+        let mut kind = kind;
+        if kind == RedirKind::Here {
+            let odd = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE];
+            if odd.iter().any(|mark| target.marks.has(*mark)) || target.text.contains('\n') {
+                // bash takes such an end mark in its own way.
+                self.note(Beyond::Unsure);
+            }
+            let here =
+                Here { end: target.text.clone(), strips_tabs: flag, quoted: target.marks.has(Marks::QUOTED) };
+            if let Some(row) = self.heres.last_mut() {
+                row.push(here);
+            }
+        }
+        let is_descriptor = target.is_bare()
+            && (target.text == "-"
+                || target.text.trim_end_matches('-').bytes().all(|c| c.is_ascii_digit())
+                    && target.text.bytes().filter(|c| *c == b'-').count() <= 1);
+        if kind == RedirKind::Duplicate && !is_descriptor {
+            kind = if flag { RedirKind::Output } else { RedirKind::Both };
+        }
+        let end = target.end;
+        let list = self.list();
+        list.command.end = end;
+        list.command.redirs.push(Redir { kind, target, named });
+    }
+
+    /// Words of a compound command's head. Whether the word was one.
+    pub(super) fn takes_head(&mut self, word: &Word) -> bool {
+        let bare = word.is_bare().then_some(word.text.as_str());
+        let list = self.list();
+        match list.head {
+            Head::None => false,
+            Head::LoopName => {
+                list.head = Head::LoopWords;
+                true
+            }
+            Head::LoopWords => {
+                if bare == Some("do") {
+                    list.head = Head::None;
+                    list.needs = true;
+                }
+                true
+            }
+            Head::CaseWord => {
+                if bare == Some("in") {
+                    list.head = Head::CasePattern;
+                }
+                true
+            }
+            Head::CasePattern => {
+                if bare == Some("esac") {
+                    list.head = Head::None;
+                    self.close_block(Block::Case);
+                }
+                true
+            }
+            Head::FunctionName => {
+                list.head = Head::None;
+                list.needs = true;
+                // The brackets are optional.
+                let mut at = self.at;
+                while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
+                    at = behind;
+                }
+                if let Some((b'(', inner)) = self.peek_from(at) {
+                    let mut at = inner;
+                    while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
+                        at = behind;
+                    }
+                    if let Some((b')', behind)) = self.peek_from(at) {
+                        self.at = behind;
+                    }
+                }
+                true
+            }
+            Head::Time => {
+                if matches!(bare, Some("-p" | "--")) {
+                    return true;
+                }
+                list.head = Head::None;
+                false
+            }
+            Head::Coproc => {
+                list.head = Head::None;
+                // `coproc NAME {`: the name is one only before a compound command.
+                let mut at = self.at;
+                while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
+                    at = behind;
+                }
+                matches!(self.peek_from(at), Some((b'{' | b'(', _))) && bare.is_some_and(|name| name != "{")
+            }
+        }
+    }
+
+    /// A reserved word where a command may begin. Whether it was one.
+    pub(super) fn reserved(&mut self, word: &Word) -> bool {
+        let text = word.text.as_str();
+        match text {
+            "{" => self.open_block(Block::Brace),
+            "}" => self.close_block(Block::Brace),
+            "!" => self.list().needs = true,
+            "time" => {
+                let start = word.start;
+                let list = self.list();
+                list.head = Head::Time;
+                list.command.timed.get_or_insert(start);
+                list.compound = false;
+                list.needs = false;
+                return true;
+            }
+            "if" => self.flow(Some(Block::If)),
+            "while" | "until" => self.flow(Some(Block::Loop)),
+            "then" | "elif" | "else" | "do" => self.flow(None),
+            "fi" => self.close_block(Block::If),
+            "done" => self.close_block(Block::Loop),
+            "esac" => self.close_block(Block::Case),
+            "for" | "select" => {
+                self.flow(Some(Block::Loop));
+                self.list().head = Head::LoopName;
+            }
+            "case" => {
+                self.flow(Some(Block::Case));
+                self.list().head = Head::CaseWord;
+            }
+            "function" => {
+                self.note(Beyond::Function);
+                self.list().head = Head::FunctionName;
+            }
+            "coproc" => {
+                self.note(Beyond::Coproc);
+                self.list().head = Head::Coproc;
+            }
+            "[[" => {
+                self.note(Beyond::Conditional);
+                self.list().needs = false;
+                self.open_list(Kind::Conditional);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn flow(&mut self, block: Option<Block>) {
+        self.note(Beyond::ControlFlow);
+        if let Some(block) = block {
+            self.open_block(block);
+        }
+        let list = self.list();
+        list.needs = true;
+        list.compound = false;
+    }
+
+    pub(super) fn open_block(&mut self, block: Block) {
+        if self.list().compound && !self.list().needs {
+            self.note(Beyond::Syntax);
+        }
+        let list = self.list();
+        list.blocks.push(block);
+        list.needs = true;
+        list.compound = false;
+        self.blocks += 1;
+    }
+
+    pub(super) fn close_block(&mut self, block: Block) {
+        if block != Block::Brace {
+            self.note(Beyond::ControlFlow);
+        }
+        // `{ }` and `&& }` are no grammar; `case x in esac` is.
+        let list = self.list();
+        let wrong = list.blocks.last() != Some(&block) || (list.needs && block != Block::Case);
+        if list.blocks.last() == Some(&block) {
+            list.blocks.pop();
+            self.blocks -= 1;
+        }
+        let list = self.list();
+        list.needs = false;
+        list.compound = true;
+        list.commands += 1;
+        if wrong {
+            self.note(Beyond::Syntax);
+        }
+    }
+
+    pub(super) fn reset_command(&mut self) {
+        let list = self.list();
+        list.command = Simple::default();
+        list.started = false;
+    }
+
+    pub(super) fn end_command(&mut self, operator: Option<Operator>) {
+        if self.list().redir.take().is_some() {
+            self.note(Beyond::Syntax);
+        }
+        let derived = self.derived;
+        let substituted = derived || self.heres.len() > 1;
+        let list = self.list();
+        let head = list.head;
+        if head == Head::Time {
+            list.head = Head::None;
+        }
+        let had = list.started || list.compound || head == Head::Time;
+        let fills = list.started || !list.command.redirs.is_empty();
+        if fills {
+            let mut command = std::mem::take(&mut list.command);
+            command.scope = list.scope;
+            command.then = Some(if operator == Some(Operator::And) { After::And } else { After::Other });
+            command.derived = derived;
+            command.substituted = substituted;
+            list.commands += 1;
+            self.script.commands.push(command);
+        } else {
+            list.command = Simple::default();
+        }
+        let list = self.list();
+        list.started = false;
+        if had {
+            list.compound = false;
+            list.needs = false;
+        }
+        let wrong = match operator {
+            // Newlines are free where a command may begin.
+            None | Some(Operator::Newline) => false,
+            Some(Operator::EndsCase) => {
+                let in_case = list.blocks.last() == Some(&Block::Case);
+                list.needs = false;
+                if in_case {
+                    list.head = Head::CasePattern;
+                }
+                !in_case
+            }
+            Some(Operator::Semicolon) if list.head == Head::LoopWords => false,
+            Some(_) => !had,
+        };
+        if matches!(operator, Some(Operator::Newline | Operator::Semicolon)) && list.head == Head::LoopWords {
+            list.head = Head::None;
+        }
+        if matches!(operator, Some(Operator::And | Operator::Joins)) {
+            list.needs = true;
+        }
+        if wrong {
+            self.note(Beyond::Syntax);
+        }
+    }
+}

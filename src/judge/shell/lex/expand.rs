@@ -1,0 +1,377 @@
+//! Quotes and expansions.
+
+use super::super::script::Beyond;
+use super::super::word::Marks;
+use super::{Frame, Head, Job, Kind, Lexer, is_name_byte};
+
+impl Lexer<'_> {
+    pub(super) fn single_quote(&mut self) {
+        let inner = self.at + 1;
+        let end = self.text[inner..].iter().position(|byte| *byte == b'\'');
+        let text = self.text[inner..end.map_or(self.text.len(), |end| inner + end)].to_vec();
+        if end.is_none() {
+            self.note(Beyond::Syntax);
+        }
+        self.put(&text, false);
+        self.mark(Marks::QUOTED);
+        self.at = inner + text.len() + usize::from(end.is_some());
+    }
+
+    /// Inside `"…"`, and inside the body of a here-document, where `"` means itself.
+    pub(super) fn in_quote(&mut self, body: bool) {
+        match self.text[self.at] {
+            b'"' if !body => {
+                self.close();
+                self.at += 1;
+            }
+            b'\\' => match self.text.get(self.at + 1) {
+                Some(b'\n') => self.at += 2,
+                Some(next @ (b'$' | b'`' | b'"' | b'\\')) => {
+                    let next = *next;
+                    self.put(&[next], false);
+                    self.at += 2;
+                }
+                _ => {
+                    self.put(b"\\", false);
+                    self.at += 1;
+                }
+            },
+            b'$' => self.dollar(true),
+            b'`' => self.backquote(true),
+            _ => {
+                let rest = &self.text[self.at..];
+                let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'));
+                let run = rest[..length.unwrap_or(rest.len()).max(1)].to_vec();
+                self.put(&run, false);
+                self.at += run.len();
+            }
+        }
+    }
+
+    pub(super) fn in_parameter(&mut self) {
+        match self.text[self.at] {
+            b'}' => {
+                self.close();
+                self.at += 1;
+            }
+            b'"' => {
+                self.open(Frame::Quote);
+                self.at += 1;
+            }
+            b'\'' => {
+                if self.list().quotes > 0 || self.is_body {
+                    // Whether this quotes depends on the operator before it.
+                    self.note(Beyond::Unsure);
+                    self.at += 1;
+                } else {
+                    self.skip_single_quote();
+                }
+            }
+            _ => self.in_expansion(),
+        }
+    }
+
+    pub(super) fn skip_single_quote(&mut self) {
+        let inner = self.at + 1;
+        match self.text[inner..].iter().position(|byte| *byte == b'\'') {
+            Some(end) => self.at = inner + end + 1,
+            None => self.at = self.text.len(),
+        }
+    }
+
+    pub(super) fn in_expansion(&mut self) {
+        match self.text[self.at] {
+            b'\\' => self.at = (self.at + 2).min(self.text.len()),
+            b'$' => self.dollar(true),
+            b'`' => self.backquote(true),
+            b'<' | b'>' if self.text.get(self.at + 1) == Some(&b'(') => {
+                self.note(Beyond::ProcessSubstitution);
+                self.at += 2;
+                self.open_list(Kind::Substitution);
+            }
+            _ => self.at += 1,
+        }
+    }
+
+    pub(super) fn in_arithmetic(&mut self) {
+        let byte = self.text[self.at];
+        let Some(Frame::Arithmetic { opened, square, depth, command }) = self.frames.last_mut() else {
+            return;
+        };
+        let (opened, square, command) = (*opened, *square, *command);
+        match byte {
+            b'(' if !square => {
+                *depth += 1;
+                self.at += 1;
+            }
+            b'[' if square => {
+                *depth += 1;
+                self.at += 1;
+            }
+            b')' if !square && *depth > 0 => {
+                *depth -= 1;
+                self.at += 1;
+            }
+            b']' if square && *depth > 0 => {
+                *depth -= 1;
+                self.at += 1;
+            }
+            b']' if square => {
+                self.close();
+                self.at += 1;
+            }
+            b')' if !square => match self.peek_from(self.at + 1) {
+                Some((b')', behind)) => {
+                    self.close();
+                    self.at = behind;
+                    if command && self.list().head == Head::None {
+                        let list = self.list();
+                        list.compound = true;
+                        list.commands += 1;
+                    }
+                }
+                _ => {
+                    // Not arithmetic: `( (…) …)`. Read again as commands.
+                    self.close();
+                    let length = self.at - opened;
+                    self.plain_brackets.insert(opened);
+                    if *self.again < length {
+                        self.note(Beyond::Unsure);
+                        *self.again = 0;
+                    } else {
+                        *self.again -= length;
+                    }
+                    self.at = opened + 1;
+                    self.open_list(if command { Kind::Subshell } else { Kind::Substitution });
+                }
+            },
+            b'"' => {
+                self.open(Frame::Quote);
+                self.at += 1;
+            }
+            b'\'' => self.skip_single_quote(),
+            _ => self.in_expansion(),
+        }
+    }
+
+    /// At a `$`. Inside quotes `$'` and `$"` mean nothing.
+    pub(super) fn dollar(&mut self, quoted: bool) {
+        let dollar = self.at;
+        match self.peek_from(self.at + 1) {
+            Some((b'(', behind)) => {
+                self.mark(Marks::EXPANDS);
+                let first = behind - 1;
+                let double = matches!(self.peek_from(behind), Some((b'(', _)));
+                if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
+                    let inner = self.peek_from(behind).map_or(behind, |(_, at)| at);
+                    self.note(Beyond::Arithmetic);
+                    self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: false });
+                    self.at = inner;
+                } else {
+                    if double {
+                        self.note(Beyond::Unsure);
+                    }
+                    self.note(Beyond::Substitution);
+                    self.at = behind;
+                    self.open_list(Kind::Substitution);
+                }
+            }
+            Some((b'{', behind)) => {
+                self.note(Beyond::Parameter);
+                let name = &self.text[behind..];
+                let length = name.iter().position(|c| !is_name_byte(*c)).unwrap_or(name.len());
+                // `${HOME}/x` stands as `$HOME/x`.
+                let mut raw = b"$".to_vec();
+                raw.extend_from_slice(&name[..length]);
+                if name.get(length) != Some(&b'}') {
+                    raw.push(b'?');
+                }
+                self.put(&raw, false);
+                self.mark(Marks::EXPANDS);
+                self.open(Frame::Parameter);
+                self.at = behind + length;
+            }
+            Some((b'[', behind)) => {
+                self.note(Beyond::Arithmetic);
+                self.mark(Marks::EXPANDS);
+                self.open(Frame::Arithmetic { opened: dollar, square: true, depth: 0, command: false });
+                self.at = behind;
+            }
+            Some((b'\'', behind)) if !quoted => {
+                self.note(Beyond::DollarQuote);
+                self.mark(Marks::DOLLAR_QUOTE);
+                let (text, length, closed) = ansi(&self.text[behind..]);
+                if !closed {
+                    self.note(Beyond::Syntax);
+                }
+                self.put(&text, false);
+                self.mark(Marks::QUOTED);
+                self.at = behind + length;
+            }
+            Some((b'"', _)) if !quoted => {
+                self.note(Beyond::DollarQuote);
+                self.mark(Marks::DOLLAR_QUOTE);
+                self.at = dollar + 1;
+            }
+            Some((c @ (b'?' | b'#' | b'!' | b'$'), behind)) => {
+                self.put(&[b'$', c], false);
+                self.mark(Marks::NUMBER);
+                self.at = behind;
+            }
+            Some((c, behind)) if is_name_byte(c) || matches!(c, b'*' | b'@' | b'-') => {
+                self.note(Beyond::Parameter);
+                let mut raw = vec![b'$', c];
+                let mut at = behind;
+                if c.is_ascii_alphabetic() || c == b'_' {
+                    while let Some((c, behind)) = self.peek_from(at).filter(|(c, _)| is_name_byte(*c)) {
+                        raw.push(c);
+                        at = behind;
+                    }
+                }
+                self.put(&raw, false);
+                self.mark(Marks::EXPANDS);
+                self.at = at;
+            }
+            _ => {
+                // It means itself.
+                self.put(b"$", false);
+                self.at = dollar + 1;
+            }
+        }
+    }
+
+    pub(super) fn backquote(&mut self, quoted: bool) {
+        self.note(Beyond::Substitution);
+        self.mark(Marks::EXPANDS);
+        let mut inner = Vec::new();
+        let mut at = self.at + 1;
+        loop {
+            match self.text.get(at) {
+                None => {
+                    self.note(Beyond::Syntax);
+                    break;
+                }
+                Some(b'`') => {
+                    at += 1;
+                    break;
+                }
+                Some(b'\\') => match self.text.get(at + 1) {
+                    Some(next @ (b'`' | b'\\' | b'$')) => {
+                        inner.push(*next);
+                        at += 2;
+                    }
+                    Some(b'"') if quoted => {
+                        inner.push(b'"');
+                        at += 2;
+                    }
+                    _ => {
+                        inner.push(b'\\');
+                        at += 1;
+                    }
+                },
+                Some(byte) => {
+                    inner.push(*byte);
+                    at += 1;
+                }
+            }
+        }
+        self.at = at;
+        self.later(inner, false);
+    }
+
+    /// Puts a text within the text aside.
+    pub(super) fn later(&mut self, text: Vec<u8>, is_body: bool) {
+        if text.len() > *self.again {
+            self.note(Beyond::Unsure);
+            return;
+        }
+        *self.again -= text.len();
+        let depth = self.base + self.frames.len() + self.blocks;
+        self.jobs.push(Job { text, is_body, depth });
+    }
+}
+
+/// Decodes the inside of `$'…'`: the bytes, how far it goes with its closing sign, and whether it
+/// is closed.
+fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
+    let mut out = Vec::new();
+    let mut at = 0;
+    let mut ended = false;
+    let digits = |from: usize, base: u32, most: usize| -> (u32, usize) {
+        let taken = text[from.min(text.len())..]
+            .iter()
+            .take(most)
+            .take_while(|c| char::from(**c).is_digit(base))
+            .count();
+        let value = text[from.min(text.len())..][..taken]
+            .iter()
+            .fold(0u32, |sum, c| sum * base + char::from(*c).to_digit(base).unwrap_or(0));
+        (value, taken)
+    };
+    while let Some(&byte) = text.get(at) {
+        if byte == b'\'' {
+            return (out, at + 1, true);
+        }
+        if byte != b'\\' {
+            if !ended {
+                out.push(byte);
+            }
+            at += 1;
+            continue;
+        }
+        let Some(&kind) = text.get(at + 1) else { break };
+        let mut push = |bytes: &[u8]| {
+            if !ended {
+                out.extend_from_slice(bytes);
+            }
+        };
+        at += 2;
+        match kind {
+            b'a' => push(b"\x07"),
+            b'b' => push(b"\x08"),
+            b'e' | b'E' => push(b"\x1b"),
+            b'f' => push(b"\x0c"),
+            b'n' => push(b"\n"),
+            b'r' => push(b"\r"),
+            b't' => push(b"\t"),
+            b'v' => push(b"\x0b"),
+            b'\\' | b'\'' | b'"' | b'?' => push(&[kind]),
+            b'0'..=b'7' => {
+                let (value, taken) = digits(at - 1, 8, 3);
+                at += taken - 1;
+                // A NUL ends the text.
+                if value & 0xff == 0 {
+                    ended = true;
+                } else {
+                    push(&[(value & 0xff) as u8]);
+                }
+            }
+            b'x' => match digits(at, 16, 2) {
+                (_, 0) => push(b"\\x"),
+                (0, _) => ended = true,
+                (value, taken) => {
+                    push(&[(value & 0xff) as u8]);
+                    at += taken;
+                }
+            },
+            b'u' | b'U' => match digits(at, 16, if kind == b'u' { 4 } else { 8 }) {
+                (_, 0) => push(&[b'\\', kind]),
+                (0, _) => ended = true,
+                (value, taken) => {
+                    at += taken;
+                    if let Some(c) = char::from_u32(value) {
+                        push(c.encode_utf8(&mut [0; 4]).as_bytes());
+                    }
+                }
+            },
+            b'c' => {
+                if let Some(c) = text.get(at) {
+                    push(&[c & 0x1f]);
+                    at += 1;
+                }
+            }
+            other => push(&[b'\\', other]),
+        }
+    }
+    (out, text.len(), false)
+}

@@ -1,0 +1,685 @@
+//! The lexer: from the text of a command line to its simple commands, in linear time and without
+//! recursion.
+//!
+//! It knows all of bash's grammar well enough to find every command that stands anywhere, and the
+//! *plain* part of it (lists, pipelines, groups, words, redirections, here-documents) exactly. What
+//! goes beyond is noted, and what is noted is never allowed by a rule for a part of a line.
+//!
+//! Text inside the text (backquotes, bodies of here-documents that the shell expands) is read again
+//! as a text of its own; how much is read again is bounded, and noted where the bound is met.
+
+mod commands;
+mod expand;
+
+use super::script::{Beyond, RedirKind, Script, Simple};
+use super::word::{Draft, Marks};
+
+/// How many bytes may be read again, beside the length of the text itself.
+const AGAIN: usize = 64 * 1024;
+
+/// What an open sign waits for.
+#[derive(Debug)]
+enum Frame {
+    /// Commands; belongs to the last of `lists`.
+    List,
+    /// `"…"`
+    Quote,
+    /// `${…}`
+    Parameter,
+    /// `((…))`, `$((…))`, `$[…]`: the place of the first sign, the bracket's kind, open brackets,
+    /// and whether it stands where a command stands.
+    Arithmetic { opened: usize, square: bool, depth: usize, command: bool },
+    /// The body of a here-document.
+    Body,
+}
+
+/// What closes a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Whole,
+    Subshell,
+    Substitution,
+    Array,
+    Conditional,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Brace,
+    If,
+    Loop,
+    Case,
+}
+
+/// Words that are not yet those of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Head {
+    #[default]
+    None,
+    LoopName,
+    LoopWords,
+    CaseWord,
+    CasePattern,
+    FunctionName,
+    Time,
+    Coproc,
+}
+
+#[derive(Debug)]
+struct List {
+    kind: Kind,
+    scope: usize,
+    blocks: Vec<Block>,
+    head: Head,
+    draft: Option<Draft>,
+    command: Simple,
+    started: bool,
+    redir: Option<(RedirKind, bool, bool)>,
+    /// A compound command has just ended.
+    compound: bool,
+    /// An operator waits for its right side.
+    needs: bool,
+    commands: usize,
+    /// How many `${`, `((` and `$[` are open around the next byte.
+    expansions: usize,
+    /// How many `"` are.
+    quotes: usize,
+}
+
+impl List {
+    fn new(kind: Kind, scope: usize) -> Self {
+        Self {
+            kind,
+            scope,
+            blocks: Vec::new(),
+            head: Head::None,
+            draft: None,
+            command: Simple::default(),
+            started: false,
+            redir: None,
+            compound: false,
+            needs: false,
+            commands: 0,
+            expansions: 0,
+            quotes: 0,
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        !self.started && self.redir.is_none()
+    }
+}
+
+/// A here-document whose body is still to come.
+#[derive(Debug)]
+struct Here {
+    end: String,
+    strips_tabs: bool,
+    quoted: bool,
+}
+
+/// A text to read: its bytes, whether it is the body of a here-document, how it is nested.
+#[derive(Debug)]
+struct Job {
+    text: Vec<u8>,
+    is_body: bool,
+    depth: usize,
+}
+
+/// Reads a command line. Total: any text has a result.
+pub(in crate::judge) fn lex(text: &str) -> Script {
+    let mut script = Script { scopes: vec![0], ..Script::default() };
+    let mut jobs = Vec::new();
+    let mut again = text.len() + AGAIN;
+    read(text.as_bytes(), false, 0, false, &mut script, &mut jobs, &mut again);
+    while let Some(job) = jobs.pop() {
+        read(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, &mut again);
+    }
+    script
+}
+
+fn read(
+    text: &[u8],
+    is_body: bool,
+    depth: usize,
+    derived: bool,
+    script: &mut Script,
+    jobs: &mut Vec<Job>,
+    again: &mut usize,
+) {
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        frames: vec![if is_body { Frame::Body } else { Frame::List }],
+        lists: vec![List::new(Kind::Whole, 0)],
+        heres: vec![Vec::new()],
+        plain_brackets: std::collections::HashSet::new(),
+        base: depth,
+        blocks: 0,
+        derived,
+        is_body,
+        script,
+        jobs,
+        again,
+    };
+    lexer.run();
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+    frames: Vec<Frame>,
+    lists: Vec<List>,
+    /// Here-documents to come: one row for the line and for each open substitution.
+    heres: Vec<Vec<Here>>,
+    /// Places of `((` that turned out to be two brackets.
+    plain_brackets: std::collections::HashSet<usize>,
+    base: usize,
+    blocks: usize,
+    derived: bool,
+    is_body: bool,
+    script: &'a mut Script,
+    jobs: &'a mut Vec<Job>,
+    again: &'a mut usize,
+}
+
+impl Lexer<'_> {
+    fn run(&mut self) {
+        while self.at < self.text.len() {
+            let depth = self.base + self.frames.len() + self.blocks;
+            self.script.depth = self.script.depth.max(depth);
+            match self.frames.last() {
+                Some(Frame::List) => self.in_list(),
+                Some(Frame::Quote) => self.in_quote(false),
+                Some(Frame::Body) => self.in_quote(true),
+                Some(Frame::Parameter) => self.in_parameter(),
+                Some(Frame::Arithmetic { .. }) => self.in_arithmetic(),
+                None => break,
+            }
+        }
+        self.finish();
+    }
+
+    /// The end of the text: whatever is open is closed, so that its commands are seen.
+    fn finish(&mut self) {
+        if matches!(self.frames.last(), Some(Frame::List)) {
+            // This may be the end of a `[[ … ]]`.
+            self.end_word();
+        }
+        if self.frames.len() > 1 {
+            self.note(Beyond::Syntax);
+        }
+        while let Some(frame) = self.frames.pop() {
+            if !matches!(frame, Frame::List) {
+                continue;
+            }
+            self.end_word();
+            self.end_command(None);
+            let list = self.list();
+            if list.needs || !list.blocks.is_empty() || list.head != Head::None {
+                self.note(Beyond::Syntax);
+            }
+            if self.lists.len() > 1 {
+                self.lists.pop();
+            }
+        }
+        if self.heres.iter().any(|row| !row.is_empty()) {
+            self.note(Beyond::Syntax);
+        }
+    }
+
+    fn note(&mut self, what: Beyond) {
+        self.script.note(what, if self.derived { 0 } else { self.at });
+    }
+
+    /// The byte at `at`, lines that a backslash continues joined, and the place behind it.
+    fn peek_from(&self, mut at: usize) -> Option<(u8, usize)> {
+        while self.text[at.min(self.text.len())..].starts_with(b"\\\n") {
+            at += 2;
+        }
+        self.text.get(at).map(|byte| (*byte, at + 1))
+    }
+
+    fn list(&mut self) -> &mut List {
+        let last = self.lists.len() - 1;
+        &mut self.lists[last]
+    }
+
+    /// Adds to the word that is being read. What stands inside an expansion is part of none.
+    fn put(&mut self, bytes: &[u8], bare: bool) {
+        let at = self.at;
+        let list = self.list();
+        if list.expansions == 0 {
+            list.draft.get_or_insert_with(|| Draft::new(at)).push(bytes, bare);
+        }
+    }
+
+    fn mark(&mut self, mark: Marks) {
+        self.put(b"", true);
+        if let Some(draft) = &mut self.list().draft {
+            draft.mark(mark);
+        }
+    }
+
+    fn open(&mut self, frame: Frame) {
+        let list = self.list();
+        match frame {
+            Frame::Quote => list.quotes += 1,
+            Frame::Parameter | Frame::Arithmetic { .. } => list.expansions += 1,
+            Frame::List | Frame::Body => {}
+        }
+        self.frames.push(frame);
+    }
+
+    fn close(&mut self) {
+        let frame = self.frames.pop();
+        let list = self.list();
+        match frame {
+            Some(Frame::Quote) => list.quotes -= 1,
+            Some(Frame::Parameter | Frame::Arithmetic { .. }) => list.expansions -= 1,
+            Some(Frame::List | Frame::Body) | None => {}
+        }
+    }
+
+    fn open_list(&mut self, kind: Kind) {
+        let scope = match kind {
+            Kind::Array | Kind::Conditional => self.list().scope,
+            _ => {
+                let parent = self.list().scope;
+                self.script.scopes.push(parent);
+                self.script.scopes.len() - 1
+            }
+        };
+        self.lists.push(List::new(kind, scope));
+        self.frames.push(Frame::List);
+        if kind == Kind::Substitution {
+            self.heres.push(Vec::new());
+        }
+    }
+
+    fn close_list(&mut self) {
+        self.end_word();
+        self.end_command(None);
+        let Some(list) = self.lists.pop() else { return };
+        self.blocks -= list.blocks.len();
+        self.frames.pop();
+        if list.needs || !list.blocks.is_empty() || list.head != Head::None {
+            self.note(Beyond::Syntax);
+        }
+        match list.kind {
+            Kind::Substitution => {
+                // A body that did not come inside comes behind.
+                if let Some(row) = self.heres.pop()
+                    && !row.is_empty()
+                {
+                    self.note(Beyond::Unsure);
+                    if let Some(outer) = self.heres.last_mut() {
+                        outer.extend(row);
+                    }
+                }
+            }
+            Kind::Subshell => {
+                if list.commands == 0 {
+                    self.note(Beyond::Syntax);
+                }
+                let end = self.at;
+                let list = self.list();
+                list.compound = true;
+                list.commands += 1;
+                list.command = Simple { start: end, end, ..Simple::default() };
+            }
+            Kind::Conditional => {
+                let list = self.list();
+                list.compound = true;
+                list.commands += 1;
+            }
+            Kind::Array | Kind::Whole => {}
+        }
+    }
+
+    fn in_list(&mut self) {
+        let byte = self.text[self.at];
+        if byte == b'\\' {
+            match self.text.get(self.at + 1) {
+                Some(b'\n') => self.at += 2,
+                Some(_) => {
+                    let length = character(&self.text[self.at + 1..]);
+                    let quoted = self.text[self.at + 1..self.at + 1 + length].to_vec();
+                    self.put(&quoted, false);
+                    self.at += 1 + length;
+                }
+                None => {
+                    self.note(Beyond::Syntax);
+                    self.put(b"\\", false);
+                    self.at += 1;
+                }
+            }
+            return;
+        }
+        match byte {
+            b' ' | b'\t' => {
+                self.end_word();
+                self.at += 1;
+            }
+            b'\n' => self.newline(),
+            b'#' if self.list().draft.is_none() => {
+                while self.at < self.text.len() && self.text[self.at] != b'\n' {
+                    self.at += 1;
+                }
+            }
+            b'\'' => self.single_quote(),
+            b'"' => {
+                self.put(b"", false);
+                self.mark(Marks::QUOTED);
+                self.open(Frame::Quote);
+                self.at += 1;
+            }
+            b'$' => self.dollar(false),
+            b'`' => self.backquote(false),
+            b'<' | b'>' => self.redirection(),
+            b'&' | b'|' | b';' => self.operator(),
+            b'(' => self.bracket(),
+            b')' => self.closing_bracket(),
+            _ => {
+                let rest = &self.text[self.at..];
+                let length = rest.iter().position(|byte| ENDS_RUN.contains(byte)).unwrap_or(rest.len());
+                let run = rest[..length.max(1)].to_vec();
+                self.put(&run, true);
+                self.at += run.len();
+            }
+        }
+    }
+
+    fn newline(&mut self) {
+        self.end_word();
+        let kind = self.list().kind;
+        if matches!(kind, Kind::Array | Kind::Conditional) {
+            if self.heres.last().is_some_and(|row| !row.is_empty()) {
+                self.note(Beyond::Unsure);
+            }
+            self.at += 1;
+            return;
+        }
+        if !self.list().needs || self.list().started {
+            self.end_command(Some(Operator::Newline));
+        }
+        self.at += 1;
+        self.bodies();
+    }
+
+    fn redirection(&mut self) {
+        let sign = self.text[self.at];
+        let Some((next, behind)) = self.peek_from(self.at + 1) else {
+            self.end_word();
+            self.note(Beyond::Syntax);
+            self.at += 1;
+            return;
+        };
+        if next == b'(' {
+            self.note(Beyond::ProcessSubstitution);
+            self.mark(Marks::EXPANDS);
+            self.at = behind;
+            self.open_list(Kind::Substitution);
+            return;
+        }
+        if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+            self.end_word();
+            if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+                self.at += 1;
+                return;
+            }
+        }
+        // A number or `{name}` that touches the sign belongs to it.
+        let mut named = false;
+        let place = self.at;
+        let list = self.list();
+        let mut start = place;
+        match &list.draft {
+            Some(draft) if draft.is_number() => list.draft = None,
+            Some(draft) if draft.is_braced_name() => {
+                list.draft = None;
+                named = true;
+            }
+            _ => self.end_word(),
+        }
+        if named {
+            start = place.saturating_sub(1);
+        }
+        let (kind, behind, strips) = match (sign, next) {
+            (b'<', b'<') => match self.peek_from(behind) {
+                Some((b'<', behind)) => (RedirKind::HereString, behind, false),
+                Some((b'-', behind)) => (RedirKind::Here, behind, true),
+                _ => (RedirKind::Here, behind, false),
+            },
+            (_, b'&') => (RedirKind::Duplicate, behind, false),
+            (b'<', b'>') => (RedirKind::Both, behind, false),
+            (b'>', b'>' | b'|') => (RedirKind::Output, behind, false),
+            (b'<', _) => (RedirKind::Input, self.at + 1, false),
+            _ => (RedirKind::Output, self.at + 1, false),
+        };
+        // `>&file` is output to a file; the target tells.
+        self.begin_redirection(kind, named, strips || (sign == b'>' && next == b'&'), start);
+        self.at = behind;
+    }
+
+    fn begin_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, start: usize) {
+        if self.list().redir.is_some() || self.list().head != Head::None && self.list().head != Head::Time {
+            self.note(Beyond::Syntax);
+        }
+        let list = self.list();
+        list.redir = Some((kind, named, flag));
+        if !list.started && !list.compound {
+            list.started = true;
+            list.command.start = start;
+        }
+    }
+
+    fn operator(&mut self) {
+        self.end_word();
+        let first = self.text[self.at];
+        let next = self.peek_from(self.at + 1);
+        if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+            if self.list().kind == Kind::Array {
+                self.note(Beyond::Syntax);
+            }
+            self.at += 1;
+            return;
+        }
+        if first == b'&'
+            && let Some((b'>', behind)) = next
+        {
+            let behind = match self.peek_from(behind) {
+                Some((b'>', behind)) => behind,
+                _ => behind,
+            };
+            let start = self.at;
+            self.begin_redirection(RedirKind::Output, false, false, start);
+            self.at = behind;
+            return;
+        }
+        let (operator, behind) = match (first, next) {
+            (b'&', Some((b'&', behind))) => (Operator::And, behind),
+            (b'&', _) => (Operator::Background, self.at + 1),
+            (b'|', Some((b'|' | b'&', behind))) => (Operator::Joins, behind),
+            (b'|', _) => (Operator::Joins, self.at + 1),
+            (b';', Some((b';', behind))) => match self.peek_from(behind) {
+                Some((b'&', behind)) => (Operator::EndsCase, behind),
+                _ => (Operator::EndsCase, behind),
+            },
+            (b';', Some((b'&', behind))) => (Operator::EndsCase, behind),
+            _ => (Operator::Semicolon, self.at + 1),
+        };
+        if self.list().head == Head::CasePattern && operator == Operator::Joins {
+            self.at = behind;
+            return;
+        }
+        if operator == Operator::Background {
+            self.note(Beyond::Background);
+        }
+        self.end_command(Some(operator));
+        self.at = behind;
+    }
+
+    fn bracket(&mut self) {
+        let first = self.at;
+        let kind = self.list().kind;
+        if kind == Kind::Conditional {
+            self.end_word();
+            self.at += 1;
+            return;
+        }
+        if kind == Kind::Array {
+            self.end_word();
+            self.note(Beyond::Syntax);
+            self.at += 1;
+            return;
+        }
+        if self.list().head == Head::CasePattern {
+            self.end_word();
+            self.at += 1;
+            return;
+        }
+        if self.list().expansions == 0 && self.list().draft.as_ref().is_some_and(Draft::awaits_array) {
+            self.note(Beyond::Array);
+            self.mark(Marks::EXPANDS);
+            self.at += 1;
+            self.open_list(Kind::Array);
+            return;
+        }
+        self.end_word();
+        if self.list().head == Head::LoopName {
+            // `for ((…))`
+            self.note(Beyond::Arithmetic);
+            self.list().head = Head::None;
+            if let Some((b'(', inner)) = self.peek_from(first + 1) {
+                self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
+                self.at = inner;
+                return;
+            }
+        }
+        if self.list().started {
+            // `name ()` defines a function; anything else is no grammar.
+            let mut at = first + 1;
+            while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
+                at = behind;
+            }
+            if let Some((b')', behind)) = self.peek_from(at)
+                && self.list().command.words.len() == 1
+                && self.list().command.redirs.is_empty()
+            {
+                self.note(Beyond::Function);
+                self.at = behind;
+                self.reset_command();
+                self.list().needs = true;
+                return;
+            }
+            self.note(Beyond::Syntax);
+            self.end_command(Some(Operator::Semicolon));
+        } else if self.list().compound && !self.list().needs {
+            self.note(Beyond::Syntax);
+        }
+        let double = matches!(self.peek_from(first + 1), Some((b'(', _)));
+        if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
+            self.note(Beyond::Conditional);
+            let inner = self.peek_from(first + 1).map_or(first + 1, |(_, at)| at);
+            self.list().needs = false;
+            self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
+            self.at = inner;
+            return;
+        }
+        if double {
+            self.note(Beyond::Unsure);
+        }
+        self.list().needs = false;
+        self.list().compound = false;
+        self.at += 1;
+        self.open_list(Kind::Subshell);
+    }
+
+    fn closing_bracket(&mut self) {
+        self.end_word();
+        if self.list().head == Head::CasePattern {
+            let list = self.list();
+            list.head = Head::None;
+            list.needs = false;
+            self.at += 1;
+            return;
+        }
+        match self.list().kind {
+            Kind::Whole => {
+                self.note(Beyond::Syntax);
+                self.end_command(Some(Operator::Semicolon));
+                self.at += 1;
+            }
+            Kind::Conditional => self.at += 1,
+            Kind::Subshell | Kind::Substitution | Kind::Array => {
+                self.at += 1;
+                self.close_list();
+            }
+        }
+    }
+
+    /// Reads the bodies that begin on this line.
+    fn bodies(&mut self) {
+        let rows = self.heres.len();
+        let row = std::mem::take(&mut self.heres[rows - 1]);
+        for here in row {
+            let body = self.at;
+            let end = loop {
+                if self.at >= self.text.len() {
+                    self.note(Beyond::Syntax);
+                    break self.at;
+                }
+                let start = self.at;
+                let rest = &self.text[start..];
+                let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                self.at = (start + length + 1).min(self.text.len());
+                let mut line = &rest[..length];
+                if here.strips_tabs {
+                    while let Some(shorter) = line.strip_prefix(b"\t") {
+                        line = shorter;
+                    }
+                }
+                if line == here.end.as_bytes() {
+                    break start;
+                }
+            };
+            let text = &self.text[body..end];
+            if !here.quoted && text.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\')) {
+                self.script.note(Beyond::HereBody, if self.derived { 0 } else { body });
+                let text = text.to_vec();
+                self.later(text, true);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    And,
+    /// `||`, `|`, `|&`
+    Joins,
+    Semicolon,
+    Newline,
+    Background,
+    /// `;;`, `;&`, `;;&`
+    EndsCase,
+}
+
+/// Bytes that end a run of ordinary characters.
+const ENDS_RUN: &[u8] = b" \t\n\\'\"$`<>&|;()#";
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// How many bytes the first character has.
+fn character(text: &[u8]) -> usize {
+    let wide = match text.first() {
+        Some(0xf0..) => 4,
+        Some(0xe0..) => 3,
+        Some(0xc0..) => 2,
+        _ => 1,
+    };
+    wide.min(text.len())
+}

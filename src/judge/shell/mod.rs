@@ -1,0 +1,23 @@
+//! How a Bash command is judged (P3, S23): read by a lexer of our own, part by part, with a second
+//! parser that must agree before anything is allowed.
+
+mod collect;
+mod follow;
+mod hatch;
+mod lex;
+mod pattern;
+mod places;
+mod programs;
+mod safe;
+mod script;
+mod second;
+mod special;
+mod weigh;
+mod word;
+mod wrappers;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
+
+pub(super) use pattern::{CommandPattern, Found};
+pub(super) use weigh::{Grant, Outcome, Reading};

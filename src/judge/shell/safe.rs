@@ -1,0 +1,165 @@
+//! Commands that only look, and only inside the workspace (P3): they pass without a rule.
+
+use super::hatch::{Call, rows};
+use super::places::{self, Folders};
+use super::word::{Marks, Word};
+
+/// What a safe program shows of the files it is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    /// Nothing of them, or no files at all.
+    Names,
+    /// Their content: files that likely hold secrets ask.
+    Content,
+}
+
+/// Programs that are safe with any options but those of the table of hatches.
+const PROGRAMS: &[(&str, Shows)] = &[
+    ("ls", Shows::Names),
+    ("pwd", Shows::Names),
+    ("basename", Shows::Names),
+    ("dirname", Shows::Names),
+    ("realpath", Shows::Names),
+    ("readlink", Shows::Names),
+    ("stat", Shows::Names),
+    ("du", Shows::Names),
+    ("tree", Shows::Names),
+    ("date", Shows::Names),
+    ("uname", Shows::Names),
+    ("whoami", Shows::Names),
+    ("id", Shows::Names),
+    ("nproc", Shows::Names),
+    ("which", Shows::Names),
+    ("type", Shows::Names),
+    ("seq", Shows::Names),
+    ("test", Shows::Names),
+    ("[", Shows::Names),
+    ("file", Shows::Content),
+    ("cat", Shows::Content),
+    ("tac", Shows::Content),
+    ("head", Shows::Content),
+    ("tail", Shows::Content),
+    ("wc", Shows::Content),
+    ("nl", Shows::Content),
+    ("cut", Shows::Content),
+    ("tr", Shows::Content),
+    ("rev", Shows::Content),
+    ("sort", Shows::Content),
+    ("uniq", Shows::Content),
+    ("comm", Shows::Content),
+    ("cmp", Shows::Content),
+    ("diff", Shows::Content),
+    ("column", Shows::Content),
+    ("md5sum", Shows::Content),
+    ("sha1sum", Shows::Content),
+    ("sha256sum", Shows::Content),
+    ("cksum", Shows::Content),
+    ("grep", Shows::Content),
+];
+
+/// Verbs of git that only look.
+const GIT: &[&str] = &[
+    "status",
+    "log",
+    "diff",
+    "show",
+    "rev-parse",
+    "ls-files",
+    "blame",
+    "describe",
+    "shortlog",
+    "merge-base",
+];
+
+/// Whether a simple command may not run without a rule.
+pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> bool {
+    let name = words[0].text.as_str();
+    let (shows, from) = if name == "git" {
+        let verb = words.get(1).map_or("", |word| word.text.as_str());
+        if !GIT.contains(&verb) {
+            return true;
+        }
+        (Shows::Content, 2)
+    } else {
+        match PROGRAMS.iter().find(|(own, _)| *own == name) {
+            Some((_, shows)) => (*shows, 1),
+            None => return true,
+        }
+    };
+    let rest = &words[from..];
+    // `tail -f` never ends; recursion would read what is secret.
+    let letter = |word: &Word, letters: &[char]| {
+        word.text.starts_with('-') && !word.text.starts_with("--") && word.text[1..].contains(letters)
+    };
+    let stubborn = match name {
+        "tail" => rest
+            .iter()
+            .any(|w| letter(w, &['f', 'F']) || w.text.starts_with("--f") || w.text.starts_with("--retry")),
+        "grep" => rest.iter().any(|w| letter(w, &['r', 'R', 'f', 'd']) || w.text.starts_with("--")),
+        "diff" => rest
+            .iter()
+            .any(|w| letter(w, &['r', 'l']) || w.text.starts_with("--r") || w.text.starts_with("--p")),
+        "git" => {
+            rest.iter().any(|w| w.text == "--no-index" || w.text.starts_with("--no-i") || letter(w, &['O']))
+        }
+        "wc" | "du" | "sort" => rest.iter().any(|w| w.text.starts_with("--files0")),
+        _ => false,
+    };
+    if stubborn {
+        return true;
+    }
+    let outside = |text: &str| is_outside(text, cwds, folders);
+    let call = Call { words, granted: from, outside: &outside };
+    if rows(words).asks(&call).is_some() {
+        return true;
+    }
+    rest.iter().any(|word| {
+        let text = word.text.as_str();
+        if word.marks.has(Marks::HOME) || word.marks.has(Marks::TILDE) || word.marks.has(Marks::BRACE) {
+            return true;
+        }
+        if word.marks.has(Marks::GLOB)
+            && (text.starts_with(['.', '*', '?', '[']) && name != "ls"
+                || shows == Shows::Content && !is_tame_glob(text))
+        {
+            return true;
+        }
+        let mut paths = places::candidates(word, false);
+        // `git show HEAD:.env` and `-fFILE` are among them; a pattern of grep is not a path.
+        paths.retain(|(path, _)| !path.is_empty());
+        paths.iter().any(|(path, home)| {
+            *home
+                || path.starts_with('/') && !matches!(*path, "/" | "/dev/null") && outside(path)
+                || path.split('/').any(|part| part == "..") && outside(path)
+                || *path == "/"
+                    && !matches!(name, "cut" | "tr" | "echo" | "printf" | "grep" | "basename" | "dirname")
+                || shows == Shows::Content && places::is_secret(path)
+        })
+    })
+}
+
+/// A glob with an ending that says what it finds.
+fn is_tame_glob(text: &str) -> bool {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    !name.starts_with('.')
+        && name.rsplit_once('.').is_some_and(|(_, ending)| {
+            !ending.is_empty()
+                && ending.bytes().all(|c| c.is_ascii_alphanumeric())
+                && !places::is_secret(&format!("x.{ending}"))
+        })
+        && !text.split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..")
+}
+
+/// Whether a text names something outside the workspace, from any of the possible folders.
+pub(super) fn is_outside(text: &str, cwds: &[String], folders: Folders<'_>) -> bool {
+    if text.is_empty() || text == "-" {
+        return false;
+    }
+    if text.starts_with('~') || text.contains("://") || text.contains('$') {
+        return true;
+    }
+    if matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
+        return false;
+    }
+    cwds.iter().any(|cwd| !places::is_in(&places::resolve(text, false, cwd, folders), folders.workspace))
+}

@@ -1,0 +1,127 @@
+//! What the lexer finds in a command line: simple commands with their words and redirections, and
+//! everything that lies beyond the plain grammar.
+
+use super::word::Word;
+
+/// How a simple command is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::judge) enum After {
+    /// `&&`
+    And,
+    /// `||`, `;`, newline, `|`, a closing sign, the end.
+    Other,
+}
+
+/// A redirection operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::judge) enum RedirKind {
+    /// `<`
+    Input,
+    /// `>`, `>>`, `>|`, `&>`, `&>>`, and `>&` with a file.
+    Output,
+    /// `<>`
+    Both,
+    /// `>&` or `<&` with a descriptor or `-`.
+    Duplicate,
+    /// `<<` or `<<-`.
+    Here,
+    /// `<<<`
+    HereString,
+}
+
+/// One redirection.
+#[derive(Clone, Debug)]
+pub(in crate::judge) struct Redir {
+    pub(in crate::judge) kind: RedirKind,
+    /// The file, the descriptor, the text or the end mark.
+    pub(in crate::judge) target: Word,
+    /// `{name}>`: bash keeps the descriptor in a variable.
+    pub(in crate::judge) named: bool,
+}
+
+/// One simple command.
+#[derive(Clone, Debug, Default)]
+pub(in crate::judge) struct Simple {
+    pub(in crate::judge) assigns: Vec<Word>,
+    pub(in crate::judge) words: Vec<Word>,
+    pub(in crate::judge) redirs: Vec<Redir>,
+    /// Its place in the text; empty for commands of another text (see [`Simple::derived`]).
+    pub(in crate::judge) start: usize,
+    pub(in crate::judge) end: usize,
+    /// The subshell it stands in, an index of [`Script::scopes`].
+    pub(in crate::judge) scope: usize,
+    /// Whether `&&` follows.
+    pub(in crate::judge) then: Option<After>,
+    /// It stands in a text within the text: backquotes, the body of a here-document.
+    pub(in crate::judge) derived: bool,
+    /// It stands inside a substitution.
+    pub(in crate::judge) substituted: bool,
+    /// Where a `time` in front of it begins.
+    pub(in crate::judge) timed: Option<usize>,
+}
+
+/// What is beyond the plain grammar. Each asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::judge) enum Beyond {
+    Substitution,
+    Parameter,
+    Arithmetic,
+    ProcessSubstitution,
+    DollarQuote,
+    ControlFlow,
+    Function,
+    Conditional,
+    Coproc,
+    Background,
+    Array,
+    HereBody,
+    Syntax,
+    Unsure,
+}
+
+impl Beyond {
+    /// Why it asks, a sentence for people.
+    pub(in crate::judge) fn reason(self) -> &'static str {
+        match self {
+            Beyond::Substitution => "a command substitution runs another command",
+            Beyond::Parameter => "the value of a parameter is not known",
+            Beyond::Arithmetic => "arithmetic can run commands",
+            Beyond::ProcessSubstitution => "a process substitution runs another command",
+            Beyond::DollarQuote => "text in $'…' or $\"…\" is not what it looks like",
+            Beyond::ControlFlow => "control flow (if, for, while, case, select)",
+            Beyond::Function => "a function is defined",
+            Beyond::Conditional => "[[ … ]] and (( … )) can run commands",
+            Beyond::Coproc => "coproc runs a command beside the others",
+            Beyond::Background => "& leaves a command running",
+            Beyond::Array => "an array is assigned",
+            Beyond::HereBody => "the here-document is expanded by the shell",
+            Beyond::Syntax => "this is not a complete command line",
+            Beyond::Unsure => "the text is too involved to be read with certainty",
+        }
+    }
+}
+
+/// A whole command line.
+#[derive(Debug, Default)]
+pub(in crate::judge) struct Script {
+    /// Every simple command that appears anywhere, in the order in which they end.
+    pub(in crate::judge) commands: Vec<Simple>,
+    /// The subshell around each subshell; the first is the line itself.
+    pub(in crate::judge) scopes: Vec<usize>,
+    /// What is beyond the plain grammar, each once, with where it was first seen.
+    pub(in crate::judge) beyond: Vec<(Beyond, usize)>,
+    /// How deep it is nested.
+    pub(in crate::judge) depth: usize,
+}
+
+impl Script {
+    pub(super) fn note(&mut self, what: Beyond, at: usize) {
+        if !self.beyond.iter().any(|(seen, _)| *seen == what) {
+            self.beyond.push((what, at));
+        }
+    }
+
+    pub(in crate::judge) fn has(&self, what: Beyond) -> bool {
+        self.beyond.iter().any(|(seen, _)| *seen == what)
+    }
+}

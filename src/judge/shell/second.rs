@@ -1,0 +1,86 @@
+//! The second opinion: what the tree-sitter grammar of bash makes of a line. It never allows; where
+//! it does not see the same commands as the lexer, nobody allows.
+
+use std::ops::ControlFlow;
+
+use tree_sitter::{Node, ParseOptions, Parser};
+
+use super::collect::Collected;
+use super::script::Script;
+
+/// How often the parser may report progress before it is stopped: about a hundred steps each.
+const STEPS: usize = 4_000;
+
+/// Whether the grammar accepts the line and sees exactly these commands, at these places.
+pub(super) fn agrees(text: &str, script: &Script) -> bool {
+    let Some(mut found) = commands(text) else { return false };
+    let mut own: Vec<usize> = script
+        .commands
+        .iter()
+        .filter(|command| !command.derived && !command.words.is_empty())
+        .map(|command| command.timed.unwrap_or(command.words[0].start))
+        .collect();
+    own.sort_unstable();
+    found.sort_unstable();
+    found.dedup();
+    own == found
+}
+
+/// Whether the grammar accepts the line and finds no command that the lexer has not found.
+pub(super) fn adds_nothing(text: &str, all: &Collected) -> bool {
+    let Some(found) = commands(text) else { return false };
+    let own: std::collections::HashSet<usize> = all
+        .main()
+        .commands
+        .iter()
+        .filter(|command| !command.derived)
+        .flat_map(|command| command.words.first().map(|word| word.start).into_iter().chain(command.timed))
+        .collect();
+    // What stands between backquotes has places of its own.
+    let derived = all.main().commands.iter().filter(|command| command.derived).count();
+    found.iter().filter(|place| !own.contains(place)).count() <= derived
+}
+
+/// Where commands begin, or `None` if the text is not understood within the limits.
+fn commands(text: &str) -> Option<Vec<usize>> {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let mut steps = 0usize;
+    let mut progress = |_: &tree_sitter::ParseState| {
+        steps += 1;
+        if steps > STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let bytes = text.as_bytes();
+    let tree = parser.parse_with_options(
+        &mut |at, _| bytes.get(at..).unwrap_or_default(),
+        None,
+        Some(ParseOptions::new().progress_callback(&mut progress)),
+    )?;
+    let root = tree.root_node();
+    if root.has_error() {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut cursor = root.walk();
+    'nodes: loop {
+        if let Some(place) = begins(cursor.node()) {
+            found.push(place);
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                break 'nodes;
+            }
+        }
+    }
+    Some(found)
+}
+
+fn begins(node: Node<'_>) -> Option<usize> {
+    match node.kind() {
+        "command_name" | "test_command" | "declaration_command" | "unset_command" => Some(node.start_byte()),
+        _ => None,
+    }
+}

@@ -1,0 +1,503 @@
+//! git, build tools, compilers, package managers.
+
+use super::super::hatch::{Call, operands, verb};
+use super::{any, hit};
+
+/// Commands of git that are git's own; any other may be an alias that runs anything.
+const GIT_VERBS: &[&str] = &[
+    "status",
+    "log",
+    "diff",
+    "show",
+    "add",
+    "commit",
+    "push",
+    "pull",
+    "fetch",
+    "clone",
+    "checkout",
+    "switch",
+    "restore",
+    "branch",
+    "tag",
+    "merge",
+    "rebase",
+    "reset",
+    "revert",
+    "cherry-pick",
+    "stash",
+    "remote",
+    "rev-parse",
+    "rev-list",
+    "describe",
+    "blame",
+    "annotate",
+    "grep",
+    "ls-files",
+    "ls-tree",
+    "ls-remote",
+    "shortlog",
+    "reflog",
+    "worktree",
+    "submodule",
+    "init",
+    "mv",
+    "rm",
+    "clean",
+    "config",
+    "bisect",
+    "archive",
+    "bundle",
+    "apply",
+    "am",
+    "format-patch",
+    "cat-file",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "for-each-ref",
+    "show-ref",
+    "symbolic-ref",
+    "name-rev",
+    "merge-base",
+    "cherry",
+    "count-objects",
+    "fsck",
+    "gc",
+    "prune",
+    "repack",
+    "notes",
+    "range-diff",
+    "whatchanged",
+    "sparse-checkout",
+    "check-ignore",
+    "check-attr",
+    "hash-object",
+    "write-tree",
+    "read-tree",
+    "commit-tree",
+    "update-ref",
+    "update-index",
+    "pack-refs",
+    "version",
+    "help",
+    "show-branch",
+    "verify-commit",
+    "verify-tag",
+    "mktree",
+    "mktag",
+    "interpret-trailers",
+    "stripspace",
+    "check-mailmap",
+    "check-ref-format",
+    "merge-tree",
+    "merge-file",
+    "rerere",
+    "replace",
+    "whatsnew",
+    "diff-pairs",
+    "refs",
+    "patch-id",
+    "get-tar-commit-id",
+    "cat",
+    "lfs",
+    "fetch-pack",
+    "send-pack",
+    "checkout-index",
+    "ls-patches",
+    "index-pack",
+    "pack-objects",
+    "unpack-objects",
+    "verify-pack",
+    "backfill",
+];
+
+pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    const VALUES: &[&str] = &[
+        "-C",
+        "-c",
+        "--git-dir",
+        "--work-tree",
+        "--namespace",
+        "--config-env",
+        "--exec-path",
+        "--super-prefix",
+        "--attr-source",
+    ];
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let text = word.text.as_str();
+        if !text.starts_with('-') {
+            break;
+        }
+        let free = at >= call.granted;
+        let name = text.split('=').next().unwrap_or(text);
+        let joined = text.split_once('=').map(|(_, value)| value);
+        let next = words.get(at + 1).map(|word| word.text.as_str());
+        let value_is_free = joined.map_or(at + 1 >= call.granted, |_| free);
+        match name {
+            "-C" | "--work-tree" => {
+                if value_is_free && joined.or(next).is_none_or(|path| (call.outside)(path)) {
+                    return hit(text, "another project");
+                }
+            }
+            "--version"
+            | "--help"
+            | "--no-pager"
+            | "-P"
+            | "--no-optional-locks"
+            | "--literal-pathspecs"
+            | "--glob-pathspecs"
+            | "--noglob-pathspecs"
+            | "--icase-pathspecs"
+            | "--no-replace-objects"
+            | "--bare"
+            | "--no-lazy-fetch"
+            | "-v"
+            | "-h"
+            | "--html-path"
+            | "--man-path"
+            | "--info-path" => {}
+            "--exec-path" if joined.is_none() => {}
+            _ if free => return hit(text, "settings or programs for git on the command line"),
+            _ => {}
+        }
+        at += if VALUES.contains(&text) && text != "--exec-path" { 2 } else { 1 };
+    }
+    let verb = words.get(at)?;
+    if at >= call.granted && (!verb.is_literal() || !GIT_VERBS.contains(&verb.text.as_str())) {
+        return hit(
+            &verb.text,
+            "not a command of git itself that is known to be harmless; it may be an alias",
+        );
+    }
+    any(call, "this kind of address runs a program", |text| {
+        let text = text.rsplit('=').next().unwrap_or(text);
+        text.contains("ext::") || text.contains("fd::") || text.starts_with('-') && text.contains("::")
+    })
+    .or_else(|| {
+        // `git log --output` and its like are in the table; file: addresses outside are projects.
+        any(call, "another project", |text| {
+            text.strip_prefix("file://").is_some_and(|path| (call.outside)(path))
+        })
+    })
+}
+
+/// The folder a clone goes to.
+pub(in crate::judge::shell) fn clone(call: &Call<'_>) -> Option<String> {
+    let found = operands(
+        call.words,
+        "-b --branch -o --origin --depth -j --jobs --filter --shallow-since --shallow-exclude --server-option",
+    );
+    // git, clone, address, folder
+    let (at, folder) = found.get(2)?;
+    (*at >= call.granted && (call.outside)(&folder.text))
+        .then(|| format!("{}: outside the workspace", folder.text))
+}
+
+/// git config: reading is free, and so is a name and an address for commits.
+pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let reads = words.iter().any(|word| {
+        matches!(
+            word.text.as_str(),
+            "--get"
+                | "--get-all"
+                | "--get-regexp"
+                | "--get-urlmatch"
+                | "--get-color"
+                | "--list"
+                | "-l"
+                | "get"
+                | "list"
+                | "--get-colorbool"
+        )
+    });
+    let changes = words.iter().any(|word| {
+        matches!(
+            word.text.as_str(),
+            "--add"
+                | "--unset"
+                | "--unset-all"
+                | "--replace-all"
+                | "--remove-section"
+                | "--rename-section"
+                | "set"
+                | "unset"
+                | "--edit"
+        )
+    });
+    let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")
+        .into_iter()
+        .skip(2)
+        .map(|(at, word)| (at, word.text.as_str()))
+        .collect();
+    if (reads || names.len() <= 1) && !changes {
+        return None;
+    }
+    let elsewhere = words.iter().any(|word| matches!(word.text.as_str(), "--global" | "--system"));
+    let harmless = matches!(names.first(), Some((_, "user.name" | "user.email"))) && !elsewhere && !changes;
+    let spelled = names.first().is_some_and(|(at, _)| *at < call.granted);
+    if harmless || spelled { None } else { hit("git config", "settings of git can run programs") }
+}
+
+/// make: variables on the command line can name programs.
+pub(in crate::judge::shell) fn make(call: &Call<'_>) -> Option<String> {
+    const HARMLESS: &[&str] = &[
+        "V",
+        "VERBOSE",
+        "DEBUG",
+        "CI",
+        "JOBS",
+        "VERSION",
+        "RELEASE",
+        "PROFILE",
+        "MODE",
+        "TARGET",
+        "ARCH",
+        "FEATURES",
+        "N",
+        "Q",
+        "TEST",
+        "NAME",
+        "BUILD",
+        "BUILD_TYPE",
+        "CONFIG",
+        "PLATFORM",
+        "OS",
+        "NO_COLOR",
+        "FAST",
+        "STRICT",
+        "COVERAGE",
+        "SILENT",
+    ];
+    any(call, "a variable of make may name a program", |text| {
+        if text.starts_with('-') {
+            return false;
+        }
+        let Some((name, value)) = text.split_once('=') else { return false };
+        let name = name.trim_end_matches([':', '+', '?', '!']);
+        let tame = value.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'));
+        !(HARMLESS.contains(&name) && tame)
+    })
+}
+
+/// cmake -D: variables that name programs or code.
+pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    for (at, text) in call.free() {
+        let definition = text.strip_prefix("-D").map(|rest| {
+            if rest.is_empty() { words.get(at + 1).map_or("", |word| word.text.as_str()) } else { rest }
+        });
+        let Some(definition) = definition else { continue };
+        let name = definition.split(['=', ':']).next().unwrap_or_default().to_ascii_uppercase();
+        let harmless = [
+            "CMAKE_BUILD_TYPE",
+            "CMAKE_EXPORT_COMPILE_COMMANDS",
+            "BUILD_SHARED_LIBS",
+            "BUILD_TESTING",
+            "CMAKE_CXX_STANDARD",
+            "CMAKE_C_STANDARD",
+            "CMAKE_VERBOSE_MAKEFILE",
+        ];
+        let simple = definition.split_once('=').is_some_and(|(_, value)| {
+            matches!(
+                value.to_ascii_uppercase().as_str(),
+                "ON" | "OFF" | "TRUE" | "FALSE" | "YES" | "NO" | "0" | "1"
+            )
+        });
+        if !harmless.contains(&name.as_str()) && !simple {
+            return hit(definition, "a setting that may name a program");
+        }
+    }
+    None
+}
+
+/// Properties that replace the program or the code that runs.
+pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String> {
+    any(call, "a property that may run a program", |text| {
+        let Some(name) = text.strip_prefix("-D").or_else(|| text.strip_prefix("-P")) else {
+            return text.contains("exec:") || text.contains("antrun:") || text.contains("groovy:");
+        };
+        let lower = name.to_ascii_lowercase();
+        [
+            "exec",
+            "java.home",
+            "jvm",
+            "argline",
+            "path",
+            "plugin",
+            "settings",
+            "classpath",
+            "script",
+            "init",
+            "agent",
+            "repo",
+        ]
+        .iter()
+        .any(|word| lower.split('=').next().unwrap_or_default().contains(word))
+    })
+}
+
+/// Arguments from a file, and options handed on to other programs.
+pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
+    any(call, "options from a file, or for the programs behind", |text| {
+        text.starts_with('@')
+            || text.starts_with("-Wl,-plugin")
+            || text.starts_with("-Wl,--plugin")
+            || text.starts_with("-B")
+            || text.starts_with("-fplugin")
+            || text.starts_with("-specs")
+            || text.starts_with("-fuse-ld")
+            || text.starts_with("-Wp,")
+            || text.starts_with("-fpass-plugin")
+            || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))
+    })
+}
+
+/// ldd starts the program it is asked about.
+pub(in crate::judge::shell) fn ldd(call: &Call<'_>) -> Option<String> {
+    any(call, "ldd may run the program", |text| !text.starts_with('-'))
+}
+
+pub(in crate::judge::shell) fn protoc(call: &Call<'_>) -> Option<String> {
+    any(call, "a plugin, a list of options, or output outside", |text| {
+        text.starts_with('@')
+            || text.starts_with("--plugin")
+            || text
+                .strip_prefix("--")
+                .and_then(|text| text.split_once("_out="))
+                .is_some_and(|(_, path)| (call.outside)(path.rsplit(':').next().unwrap_or(path)))
+    })
+}
+
+/// cargo: `+toolchain` is fine; what stands behind `--` belongs to another program.
+pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let at = verb(words, None)?;
+    // Behind `--`, `cargo clippy` and `cargo rustc` hand options to the compiler.
+    if matches!(words[at].text.as_str(), "clippy" | "rustc" | "rustdoc" | "c" | "check" | "doc") {
+        return behind_dashes(call, |text, next| {
+            let option = if text == "-C" || text == "--codegen" {
+                next
+            } else {
+                text.strip_prefix("-C").unwrap_or("")
+            };
+            ["linker", "link-arg", "link-args", "pre-link", "dlltool", "profile"]
+                .iter()
+                .any(|word| option.starts_with(word))
+                || text.starts_with("-Z")
+                || text.starts_with("--sysroot")
+                || text == "-o"
+                || text.starts_with("--out-dir")
+                || text.starts_with("--codegen=")
+                || text.starts_with("--fix")
+                || text.starts_with('@')
+                || text.starts_with("--config")
+        });
+    }
+    None
+}
+
+/// `cargo fmt -- --config …`
+pub(in crate::judge::shell) fn cargo_fmt(call: &Call<'_>) -> Option<String> {
+    behind_dashes(call, |text, _| text.starts_with("--config") || text.starts_with('@'))
+}
+
+fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
+    let words = call.words;
+    let dashes = words.iter().position(|word| word.text == "--")?;
+    words.iter().enumerate().skip((dashes + 1).max(call.granted)).find_map(|(at, word)| {
+        let next = words.get(at + 1).map_or("", |word| word.text.as_str());
+        if wrong(&word.text, next) {
+            hit(&word.text, "this makes the program behind run another")
+        } else {
+            None
+        }
+    })
+}
+
+/// rustc: code generation options that name programs, arguments from a file.
+pub(in crate::judge::shell) fn rustc(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    call.free().find_map(|(at, text)| {
+        let next = words.get(at + 1).map_or("", |word| word.text.as_str());
+        let option = match text {
+            "-C" | "--codegen" => next,
+            _ => text.strip_prefix("--codegen=").or_else(|| text.strip_prefix("-C")).unwrap_or(""),
+        };
+        let names_program = ["linker", "link-arg", "link-args", "pre-link", "dlltool", "ar"]
+            .iter()
+            .any(|w| option.starts_with(w));
+        if names_program || text.starts_with('@') { hit(text, "the linker is another program") } else { None }
+    })
+}
+
+/// npm: addresses of code are loaded and run.
+pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
+    // `bun file.ts` runs the file.
+    let name = call.words[0].text.as_str();
+    if name == "bun"
+        && let Some(at) = verb(call.words, None)
+        && at >= call.granted
+        && call.words[at].text.contains(['.', '/'])
+    {
+        return hit(&call.words[at].text, "code named on the command line");
+    }
+    None
+}
+
+/// pytest: tests outside the workspace are code from elsewhere; `-o` sets options.
+pub(in crate::judge::shell) fn pytest(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    call.free().find_map(|(at, text)| {
+        let value = match text {
+            "-o" => words.get(at + 1).map(|word| word.text.as_str()),
+            _ => text.strip_prefix("-o").filter(|rest| rest.contains('=')),
+        };
+        let value = value?;
+        ["python_", "addopts", "pythonpath", "required", "usefixtures", "log_file", "cache_dir", "testpaths"]
+            .iter()
+            .any(|name| value.starts_with(name))
+            .then(|| format!("{value}: a setting on the command line"))
+    })
+}
+
+/// go: addresses of code, and linkers within flags.
+pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let at = verb(words, None)?;
+    if words[at].text == "run" {
+        // `go run ./cmd` is the project; `go run host/path@version` is not.
+        if let Some((place, target)) = operands(words, "-exec -C -tags -ldflags -gcflags").get(1)
+            && *place >= call.granted
+            && (target.text.contains('@')
+                || (call.outside)(&target.text)
+                || !(target.text.starts_with('.') || target.text.ends_with(".go")))
+        {
+            return hit(&target.text, "code named on the command line");
+        }
+    }
+    any(call, "flags that name another program", |text| {
+        text.contains("-extld")
+            || text.contains("-extldflags")
+            || text.contains("-toolexec")
+            || text.contains("-linkmode")
+    })
+}
+
+pub(in crate::judge::shell) fn dotnet(call: &Call<'_>) -> Option<String> {
+    any(call, "code or properties named on the command line", |text| {
+        let lower = text.to_ascii_lowercase();
+        lower.ends_with(".dll")
+            || lower.ends_with(".exe")
+            || lower.ends_with(".csx")
+            || lower.starts_with("-p:")
+            || lower.starts_with("/p:")
+            || lower.starts_with("-property:")
+            || lower.starts_with("--property:")
+            || lower.starts_with("@")
+            || lower.starts_with("-logger:")
+    })
+}

@@ -1,0 +1,366 @@
+//! Checks that options alone cannot express: programs within arguments (sed, awk, git), operands
+//! that are written, values with a sign in front.
+
+mod code;
+mod scripts;
+
+pub(super) use code::{
+    cargo, cargo_fmt, clone, cmake, compiler, dotnet, git, git_config, go, java_properties, ldd, make, npm,
+    protoc, pytest, rustc,
+};
+pub(super) use scripts::{awk, sed};
+
+use super::hatch::{Call, operands, verb};
+
+fn hit(text: &str, what: &str) -> Option<String> {
+    Some(format!("{text}: {what}"))
+}
+
+/// The first free word for which `wrong` holds.
+fn any(call: &Call<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
+    call.free().find(|(_, text)| wrong(text)).and_then(|(_, text)| hit(text, what))
+}
+
+/// `rm`: what a recursive removal must not name is judged with the places; here only `xargs`.
+pub(super) fn remove(_: &Call<'_>) -> Option<String> {
+    None
+}
+
+/// `test -v 'a[$(id)]'` evaluates the subscript, and so do `-R` and arithmetic comparison in `[`.
+pub(super) fn test(call: &Call<'_>) -> Option<String> {
+    if !matches!(call.words[0].text.as_str(), "test" | "[") {
+        return None;
+    }
+    let risky = call.words.iter().any(|word| {
+        matches!(word.text.as_str(), "-v" | "-R" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-t")
+    });
+    if risky && call.words.iter().any(|word| word.text.contains('[') && word.text.len() > 1) {
+        return hit("test", "a subscript is evaluated");
+    }
+    any(call, "the name of a variable is evaluated", |text| matches!(text, "-v" | "-R"))
+}
+
+pub(super) fn uniq(call: &Call<'_>) -> Option<String> {
+    second_operand(call, "-f -s -w --skip-fields --skip-chars --check-chars")
+}
+
+pub(super) fn xxd(call: &Call<'_>) -> Option<String> {
+    second_operand(call, "-c -g -l -s -o -n -cols -groupsize -len -seek -name -R")
+}
+
+fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
+    let found = operands(call.words, values);
+    let (_, word) = found.iter().skip(1).find(|(at, _)| *at >= call.granted)?;
+    hit(&word.text, "the second operand is written")
+}
+
+/// `+cmd` of pagers.
+pub(super) fn plus(call: &Call<'_>) -> Option<String> {
+    any(call, "a command of the pager can run programs", |text| text.starts_with('+'))
+}
+
+/// yq: operators that read other files or the environment are no hatch; `-i` is in the table.
+pub(super) fn yq(call: &Call<'_>) -> Option<String> {
+    any(call, "the expression loads or runs", |text| {
+        ["load(", "load_str(", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
+    })
+}
+
+pub(super) fn mlr(call: &Call<'_>) -> Option<String> {
+    any(call, "the expression may run a program or write a file", |text| {
+        ["system", "exec", "tee", "emit", "print", "dump", "split", ">", "|"]
+            .iter()
+            .any(|word| text.contains(word))
+    })
+}
+
+pub(super) fn pandoc(call: &Call<'_>) -> Option<String> {
+    let format = |text: &str| text.ends_with(".lua") || text.contains("pdf");
+    any(call, "code is loaded or a program is run", format)
+}
+
+/// tar: the first word may be a cluster of letters without a dash; a remote archive runs a program.
+pub(super) fn tar(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let first = words.get(1)?.text.as_str();
+    if !first.starts_with('-') {
+        if call.granted <= 1 && first.contains(['I', 'F', 'T', 'P', 'g']) {
+            return hit(first, "these letters run a program, read a list or leave the folder");
+        }
+        // Letters that take values take the next words, in their order.
+        let mut at = 2;
+        for letter in first.chars() {
+            let takes = matches!(letter, 'f' | 'C' | 'b' | 'X' | 'N' | 'V' | 'L' | 'K' | 'H');
+            if !takes {
+                continue;
+            }
+            if let Some(word) = words.get(at)
+                && at >= call.granted
+                && matches!(letter, 'C' | 'f')
+                && word.text != "-"
+                && (call.outside)(&word.text)
+            {
+                return hit(&word.text, "this lies outside the workspace");
+            }
+            at += 1;
+        }
+    }
+    any(call, "a remote archive runs a program", |text| {
+        let name = text.strip_prefix("--file=").or_else(|| text.strip_prefix("-f")).unwrap_or(text);
+        name.split_once(':')
+            .is_some_and(|(host, _)| !host.contains('/') && !host.is_empty() && !host.starts_with('-'))
+    })
+}
+
+/// Archivers write where they are told.
+pub(super) fn archive(call: &Call<'_>) -> Option<String> {
+    let outside = |text: &str| !text.starts_with('-') && (call.outside)(text);
+    any(call, "this lies outside the workspace", outside)
+}
+
+pub(super) fn seven(call: &Call<'_>) -> Option<String> {
+    any(call, "this lies outside the workspace", |text| {
+        text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| (call.outside)(path))
+    })
+}
+
+/// curl: values that begin with `@` send a file away or read options, `%output` writes one.
+pub(super) fn curl(call: &Call<'_>) -> Option<String> {
+    const DATA: &[&str] = &[
+        "-d",
+        "--data",
+        "--data-ascii",
+        "--data-binary",
+        "--data-urlencode",
+        "--json",
+        "--url-query",
+        "-H",
+        "--header",
+        "--proxy-header",
+        "-w",
+        "--write-out",
+        "-F",
+        "--form",
+        "-b",
+        "--cookie",
+        "--url",
+        "-u",
+    ];
+    let words = call.words;
+    for (at, text) in call.free() {
+        let before = words[at - 1].text.as_str();
+        let (option, value) =
+            if let Some((option, value)) = text.split_once('=').filter(|(o, _)| o.starts_with("--")) {
+                (option, value)
+            } else if text.starts_with("--") {
+                continue;
+            } else if let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+                // A cluster; what follows the letter is its value.
+                match rest.find(['d', 'H', 'w', 'F', 'b']) {
+                    Some(place) if place + 1 < rest.len() => (&text[..2], &rest[place + 1..]),
+                    _ => continue,
+                }
+            } else {
+                (before, text)
+            };
+        let is_long = |option: &str| {
+            option.len() > 3 && option.starts_with("--") && DATA.iter().any(|own| own.starts_with(option))
+        };
+        let is_cluster = option.starts_with('-') && !option.starts_with("--");
+        if !is_long(option) && !is_cluster {
+            if text.to_ascii_lowercase().starts_with("file:") {
+                return hit(text, "a local file is read through its address");
+            }
+            continue;
+        }
+        let form = before.starts_with("--form")
+            || before.ends_with('F')
+            || option.starts_with("--form")
+            || text.starts_with("-F");
+        let reads = value.starts_with('@')
+            || value.contains("%output")
+            || (option.contains("urlencode") || before.contains("urlencode") || option.contains("url-query"))
+                && value.contains('@')
+            || form
+                && (value.contains("=@")
+                    || value.contains("=<")
+                    || value.contains(";type")
+                    || value.contains('@'))
+            || option == "-b" && !value.contains('=')
+            || before == "--cookie" && !value.contains('=');
+        if reads {
+            return hit(text, "a local file is sent or read, or a file is written");
+        }
+    }
+    None
+}
+
+/// Request items of httpie: `field@file`, `field=@file`, `@file`.
+pub(super) fn http_items(call: &Call<'_>) -> Option<String> {
+    any(call, "a local file is sent", |text| {
+        text.starts_with('@')
+            || text.contains("=@")
+            || (text.contains('@') && !text.contains("://") && !text.starts_with('-'))
+    })
+}
+
+/// `host:path`: something is sent away or fetched.
+pub(super) fn remote(call: &Call<'_>) -> Option<String> {
+    any(call, "this names another machine", |text| {
+        !text.starts_with('-')
+            && (text.contains("://")
+                || text.split_once(':').is_some_and(|(host, _)| !host.contains('/') && !host.is_empty()))
+    })
+}
+
+pub(super) fn sets_arp(call: &Call<'_>) -> Option<String> {
+    let name = call.words[0].text.as_str();
+    if name != "arp" {
+        return None;
+    }
+    any(call, "this changes the system", |text| matches!(text, "-s" | "-d" | "--set" | "--delete"))
+}
+
+/// sqlite3: dot commands run and write; so do some functions.
+pub(super) fn sqlite(call: &Call<'_>) -> Option<String> {
+    any(call, "this may run a program, load code or write a file", |text| {
+        let lower = text.to_ascii_lowercase();
+        lower.lines().any(|line| {
+            line.trim_start().starts_with('.')
+                && !line.trim_start().starts_with("./")
+                && !line.trim_start().starts_with("../")
+                && line.len() > 1
+                && !is_tame_dot(line.trim())
+        }) || [
+            "load_extension",
+            "writefile",
+            "edit(",
+            "readfile",
+            "attach",
+            "vacuum into",
+            "fts3_tokenizer",
+            "copy ",
+            "install ",
+            "httpfs",
+        ]
+        .iter()
+        .any(|word| lower.contains(word))
+    })
+}
+
+fn is_tame_dot(line: &str) -> bool {
+    let command = line.split_whitespace().next().unwrap_or_default();
+    matches!(
+        command,
+        ".tables"
+            | ".schema"
+            | ".databases"
+            | ".indexes"
+            | ".indices"
+            | ".headers"
+            | ".mode"
+            | ".help"
+            | ".show"
+            | ".stats"
+            | ".dump"
+    ) && !line.contains('|')
+}
+
+/// psql: backslash commands and COPY reach programs and files.
+pub(super) fn psql(call: &Call<'_>) -> Option<String> {
+    any(call, "this may run a program or write a file", |text| {
+        let lower = text.to_ascii_lowercase();
+        lower.contains('\\') && !is_tame_backslash(&lower)
+            || lower.contains("program")
+            || lower.contains("copy ")
+            || lower.contains("lo_export")
+            || lower.contains("lo_import")
+            || lower.contains("pg_read")
+            || lower.contains("pg_write")
+    })
+}
+
+fn is_tame_backslash(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>'])
+        || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
+}
+
+pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
+    any(call, "this may run a program or write a file", |text| {
+        let lower = text.to_ascii_lowercase();
+        [
+            "\\",
+            "system ",
+            "source ",
+            "outfile",
+            "dumpfile",
+            "load data",
+            "load_file",
+            "pager ",
+            "tee ",
+            "edit",
+        ]
+        .iter()
+        .any(|word| lower.contains(word))
+    })
+}
+
+/// docker: a context outside the workspace is sent away.
+pub(super) fn docker(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    let at = verb(words, None)?;
+    if words[at].text == "build" {
+        return any(call, "the folder lies outside the workspace", |text| {
+            !text.starts_with('-')
+                && (text.starts_with('/') || text.starts_with("..") || text.starts_with('~'))
+                && (call.outside)(text)
+                || text.contains("://")
+        });
+    }
+    if words[at].text == "compose" {
+        return any(call, "this runs a command or another project", |text| {
+            matches!(text, "run" | "exec" | "cp" | "--file" | "publish")
+        });
+    }
+    None
+}
+
+/// Values that are read from a local file and sent.
+pub(super) fn local_files(call: &Call<'_>) -> Option<String> {
+    any(call, "a local file is sent", |text| text.contains("file://") || text.contains("fileb://"))
+}
+
+/// Package managers: only what lists and shows.
+pub(super) fn packages(_: &Call<'_>) -> Option<String> {
+    None
+}
+
+/// `date MMDDhhmm` sets the clock.
+pub(super) fn date(call: &Call<'_>) -> Option<String> {
+    let found = operands(call.words, "-d --date -f --file -r --reference");
+    let set = found
+        .iter()
+        .find(|(at, word)| *at >= call.granted && word.text.starts_with(|c: char| c.is_ascii_digit()));
+    set.and_then(|(_, word)| hit(&word.text, "this sets the clock"))
+}
+
+pub(super) fn hostname(call: &Call<'_>) -> Option<String> {
+    any(call, "this sets the name", |text| !text.starts_with('-'))
+}
+
+/// `kill -9 -1` ends everything.
+pub(super) fn kill(call: &Call<'_>) -> Option<String> {
+    let words = call.words;
+    call.free().find_map(|(at, text)| {
+        let signal = at == 1 && text.starts_with('-');
+        let everything = text.starts_with('-')
+            && !signal
+            && text[1..].bytes().all(|c| c.is_ascii_digit())
+            && text.len() > 1;
+        let one =
+            matches!(text, "1" | "0") && !matches!(words[at - 1].text.as_str(), "-s" | "-n" | "--signal");
+        (everything || one || text.starts_with('$'))
+            .then(|| format!("{text}: this ends more than one process"))
+    })
+}

@@ -1,0 +1,109 @@
+//! One file of rules: what stands in it, and when it is to be believed.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::judge::{Rule, Rules};
+use crate::types::event::Origin;
+use crate::types::ids::{PermissionId, SessionId};
+use crate::types::permission::RuleKind;
+use crate::types::time::Timestamp;
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// One rule with how it came there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What it says.
+    pub kind: RuleKind,
+    /// The rule as it is written.
+    pub rule: String,
+    /// When it was added.
+    pub added_at_ms: Timestamp,
+    /// Who added it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by: Option<Origin>,
+    /// The session in which it was granted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session_id: Option<SessionId>,
+    /// The request with whose answer it was granted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request_id: Option<PermissionId>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u32,
+    /// The workspace's real path; absent in the file for all of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    workspace: Option<String>,
+    rules: Vec<Entry>,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// The rules in the order in which they came.
+    pub entries: Vec<Entry>,
+    /// The same, ready to judge by.
+    pub rules: Rules,
+}
+
+impl Policy {
+    /// A policy of these rules.
+    ///
+    /// # Errors
+    /// A rule cannot be understood.
+    pub(super) fn of(entries: Vec<Entry>) -> Result<Self, String> {
+        let mut rules = Rules::default();
+        for entry in &entries {
+            let rule: Rule = entry.rule.parse().map_err(|error| format!("{error}"))?;
+            match entry.kind {
+                RuleKind::Allow => rules.allow.push(rule),
+                RuleKind::Ask => rules.ask.push(rule),
+                RuleKind::Deny => rules.deny.push(rule),
+            }
+        }
+        Ok(Self { entries, rules })
+    }
+
+    /// Reads a file that belongs to `workspace`.
+    ///
+    /// # Errors
+    /// It is not to be believed: why, for people.
+    pub(super) fn read(text: &str, workspace: Option<&Path>) -> Result<Self, String> {
+        let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if written.version != VERSION {
+            return Err(format!("its version is {}, and this daemon knows {VERSION}", written.version));
+        }
+        let expected = workspace.map(|path| path.to_string_lossy().into_owned());
+        if written.workspace != expected {
+            let of = written.workspace.unwrap_or_else(|| "all workspaces".into());
+            return Err(format!("it belongs to {of}"));
+        }
+        Self::of(written.rules)
+    }
+
+    /// The text of the file.
+    pub(super) fn text(&self, workspace: Option<&Path>) -> String {
+        let written = Written {
+            version: VERSION,
+            workspace: workspace.map(|path| path.to_string_lossy().into_owned()),
+            rules: self.entries.clone(),
+        };
+        // Plain data with string keys: writing it to memory cannot fail.
+        let mut text = serde_json::to_string_pretty(&written).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Whether a rule of this kind is there.
+    #[must_use]
+    pub fn has(&self, kind: RuleKind, rule: &str) -> bool {
+        self.entries.iter().any(|entry| entry.kind == kind && entry.rule == rule)
+    }
+}

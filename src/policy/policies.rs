@@ -1,0 +1,347 @@
+//! The folder of policy files: reading with a look at the disk, changing one at a time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use super::file::{Entry, Policy};
+use crate::crash;
+use crate::types::permission::RuleKind;
+
+/// Bytes of a file at most: far more rules than a person gives.
+const MOST: u64 = 4 << 20;
+
+/// Whose rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place<'a> {
+    /// The user's, in every workspace.
+    User,
+    /// Those of one workspace: its real path.
+    Workspace(&'a Path),
+}
+
+/// A policy that could not be read or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyError {
+    /// The file is there and is not to be believed: no rule of it holds, and nothing passes.
+    Unsound {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It could not be written: what was there before holds.
+    Unwritable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The rule cannot be understood.
+    BadRule(String),
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PolicyError::Unsound { file, why } => {
+                write!(f, "the policy file {} cannot be used: {why}; mend it or move it away", file.display())
+            }
+            PolicyError::Unwritable { file, why } => {
+                write!(f, "the policy file {} could not be written: {why}", file.display())
+            }
+            PolicyError::BadRule(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+/// How a file looked when it was read: another look means another content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+    mode: u32,
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            inode: meta.ino(),
+            size: meta.size(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+            ctime: (meta.ctime(), meta.ctime_nsec()),
+            mode: meta.mode(),
+        }
+    }
+}
+
+type Known = (Option<Stamp>, Result<Arc<Policy>, PolicyError>);
+
+/// All policy files. Its methods touch the disk: they block for as long as that takes.
+#[derive(Debug, Default)]
+pub struct Policies {
+    /// `None`: nothing is kept.
+    dir: Option<PathBuf>,
+    known: Mutex<HashMap<PathBuf, Known>>,
+    /// Held while a file is changed.
+    changing: Mutex<()>,
+}
+
+impl Policies {
+    /// Over a folder, which is made when the first rule is added. One daemon at a time uses it.
+    #[must_use]
+    pub fn at(dir: PathBuf) -> Self {
+        Self { dir: Some(dir), ..Self::default() }
+    }
+
+    /// The file of a place; it need not be there. Empty where nothing is kept.
+    #[must_use]
+    pub fn file(&self, place: Place<'_>) -> PathBuf {
+        let Some(dir) = &self.dir else { return PathBuf::new() };
+        match place {
+            Place::User => dir.join("user.json"),
+            Place::Workspace(path) => {
+                let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+                let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+                dir.join(format!("{name}.json"))
+            }
+        }
+    }
+
+    /// The rules of a place as they are on disk now; none where there is no file.
+    ///
+    /// # Errors
+    /// The file is not to be believed. It stays as it is.
+    pub fn read(&self, place: Place<'_>) -> Result<Arc<Policy>, PolicyError> {
+        if self.dir.is_none() {
+            return Ok(Arc::default());
+        }
+        let file = self.file(place);
+        let stamp = match fs::symlink_metadata(&file) {
+            Ok(meta) => Some(Stamp::of(&meta)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(PolicyError::Unsound { file, why: error.to_string() }),
+        };
+        if let Some((seen, policy)) = lock(&self.known).get(&file)
+            && *seen == stamp
+        {
+            return policy.clone();
+        }
+        let (seen, policy) = match stamp {
+            None => (None, Ok(Arc::default())),
+            Some(_) => match look(&file, place) {
+                Ok((seen, policy)) => (Some(seen), policy.map(Arc::new)),
+                Err(error) => (stamp, Err(error.to_string())),
+            },
+        };
+        let policy = policy.map_err(|why| PolicyError::Unsound { file: file.clone(), why });
+        lock(&self.known).insert(file, (seen, policy.clone()));
+        policy
+    }
+
+    /// Adds a rule, unless it is there. When this returns, it is on disk. Says whether it was new.
+    ///
+    /// # Errors
+    /// The rule or the file is not sound, or it could not be written: nothing has changed.
+    pub fn add(&self, place: Place<'_>, entry: Entry) -> Result<bool, PolicyError> {
+        let _changing = lock(&self.changing);
+        let before = self.read(place)?;
+        if before.has(entry.kind, &entry.rule) {
+            return Ok(false);
+        }
+        let mut entries = before.entries.clone();
+        entries.push(entry);
+        self.replace(place, entries)?;
+        Ok(true)
+    }
+
+    /// Takes a rule back. When this returns, that is on disk. Says whether it was there.
+    ///
+    /// # Errors
+    /// The file is not sound or could not be written: nothing has changed.
+    pub fn remove(&self, place: Place<'_>, kind: RuleKind, rule: &str) -> Result<bool, PolicyError> {
+        let _changing = lock(&self.changing);
+        let before = self.read(place)?;
+        if !before.has(kind, rule) {
+            return Ok(false);
+        }
+        let stays = |entry: &&Entry| entry.kind != kind || entry.rule != rule;
+        self.replace(place, before.entries.iter().filter(stays).cloned().collect())?;
+        Ok(true)
+    }
+
+    fn replace(&self, place: Place<'_>, entries: Vec<Entry>) -> Result<(), PolicyError> {
+        let policy = Policy::of(entries).map_err(PolicyError::BadRule)?;
+        let file = self.file(place);
+        let text = policy.text(path_of(place));
+        write(&file, &text).map_err(|error| PolicyError::Unwritable { file, why: error.to_string() })
+    }
+}
+
+fn path_of(place: Place<'_>) -> Option<&Path> {
+    match place {
+        Place::User => None,
+        Place::Workspace(path) => Some(path),
+    }
+}
+
+/// Maps and units are whole at every moment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads a file by one handle: what is checked is what is read.
+fn look(file: &Path, place: Place<'_>) -> io::Result<(Stamp, Result<Policy, String>)> {
+    let handle = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(file)?;
+    let meta = handle.metadata()?;
+    let stamp = Stamp::of(&meta);
+    if let Some(why) = distrust(&meta) {
+        return Ok((stamp, Err(why)));
+    }
+    let mut text = String::new();
+    let read = Read::take(&handle, MOST).read_to_string(&mut text);
+    let policy = match read {
+        Ok(_) => Policy::read(&text, path_of(place)),
+        Err(error) => Err(error.to_string()),
+    };
+    Ok((stamp, policy))
+}
+
+/// Why a file is not to be believed by how it lies there.
+fn distrust(meta: &Metadata) -> Option<String> {
+    let ours = nix::unistd::geteuid().as_raw();
+    if !meta.is_file() {
+        return Some("it is not a plain file".into());
+    }
+    if meta.uid() != ours {
+        return Some(format!("it belongs to user {}, not to {ours}", meta.uid()));
+    }
+    if meta.mode() & 0o022 != 0 {
+        return Some("others may write it: chmod 600".into());
+    }
+    (meta.size() > MOST).then(|| format!("it is longer than {MOST} bytes"))
+}
+
+/// Puts a text in a file's place, whole and synced, or changes nothing.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let dir = file.parent().ok_or(io::ErrorKind::NotFound)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let fresh = file.with_extension("json.new");
+    // One daemon and one change at a time: what lies there is left from a crash.
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut handle = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    handle.write_all(text.as_bytes())?;
+    handle.sync_all()?;
+    crash::point("C24.grant_synced");
+    fs::rename(&fresh, file)?;
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::time::Timestamp;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn entry(kind: RuleKind, rule: &str) -> Entry {
+        let (by, session_id, request_id) = (None, None, None);
+        Entry { kind, rule: rule.into(), added_at_ms: Timestamp(1), by, session_id, request_id }
+    }
+
+    fn rules(policies: &Policies, place: Place<'_>) -> Vec<String> {
+        let policy = policies.read(place).expect("sound");
+        policy.entries.iter().map(|entry| format!("{} {}", entry.kind.name(), entry.rule)).collect()
+    }
+
+    #[test]
+    fn rules_stay_with_their_workspace_and_are_seen_at_once() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (policies, other) =
+            (Policies::at(dir.path().join("policy")), Policies::at(dir.path().join("policy")));
+        let (a, b) = (Place::Workspace(Path::new("/w/a")), Place::Workspace(Path::new("/w/b")));
+        assert!(rules(&policies, a).is_empty());
+        assert_eq!(policies.add(a, entry(RuleKind::Allow, "Bash(make:*)")), Ok(true));
+        assert_eq!(policies.add(a, entry(RuleKind::Allow, "Bash(make:*)")), Ok(false));
+        assert_eq!(policies.add(a, entry(RuleKind::Deny, "Read(x)")), Ok(true));
+        assert_eq!(policies.add(Place::User, entry(RuleKind::Ask, "Edit")), Ok(true));
+        for policies in [&policies, &other] {
+            assert_eq!(rules(policies, a), ["allow Bash(make:*)", "deny Read(x)"]);
+            assert!(rules(policies, b).is_empty());
+            assert_eq!(rules(policies, Place::User), ["ask Edit"]);
+        }
+        assert_eq!(policies.remove(a, RuleKind::Ask, "Bash(make:*)"), Ok(false));
+        assert_eq!(policies.remove(a, RuleKind::Allow, "Bash(make:*)"), Ok(true));
+        assert_eq!(rules(&other, a), ["deny Read(x)"]);
+        let meta = fs::metadata(policies.file(a)).expect("there");
+        assert_eq!(meta.mode() & 0o777, 0o600);
+        let folder = fs::metadata(dir.path().join("policy")).expect("there");
+        assert_eq!(folder.mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_rule_that_is_none_changes_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let policies = Policies::at(dir.path().into());
+        let bad = policies.add(Place::User, entry(RuleKind::Allow, "Bash("));
+        assert!(matches!(bad, Err(PolicyError::BadRule(_))), "{bad:?}");
+        assert!(!policies.file(Place::User).exists());
+    }
+
+    #[test]
+    fn what_cannot_be_believed_is_an_error_and_stays() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let policies = Policies::at(dir.path().into());
+        let place = Place::Workspace(Path::new("/w"));
+        policies.add(place, entry(RuleKind::Deny, "Bash(rm:*)")).expect("added");
+        let file = policies.file(place);
+        let sound = fs::read_to_string(&file).expect("text");
+        for (text, word) in [
+            ("", "EOF"),
+            (&sound[..sound.len() / 2], "EOF"),
+            ("{\"version\":2,\"workspace\":\"/w\",\"rules\":[]}", "version"),
+            ("{\"version\":1,\"workspace\":\"/v\",\"rules\":[]}", "belongs to /v"),
+            ("{\"version\":1,\"workspace\":\"/w\",\"rules\":[],\"more\":1}", "unknown field"),
+            (&sound.replace("Bash(rm:*)", "Bash("), "closing"),
+        ] {
+            fs::write(&file, text).expect("written");
+            let error = policies.read(place).expect_err(text).to_string();
+            assert!(error.contains(word) && error.contains(&*file.to_string_lossy()), "{error}");
+            policies.add(place, entry(RuleKind::Allow, "Read")).expect_err("nothing is added to it");
+            policies.remove(place, RuleKind::Deny, "Bash(rm:*)").expect_err("nor taken from it");
+            assert_eq!(fs::read_to_string(&file).expect("there"), text, "it stays as it is");
+        }
+        fs::write(&file, &sound).expect("written");
+        assert_eq!(rules(&policies, place), ["deny Bash(rm:*)"], "mended, it counts again");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("changed");
+        let error = policies.read(place).expect_err("others may write it").to_string();
+        assert!(error.contains("others may write it"), "{error}");
+        fs::remove_file(&file).expect("gone");
+        std::os::unix::fs::symlink("/dev/null", &file).expect("a link");
+        policies.read(place).expect_err("a link is followed nowhere");
+    }
+
+    #[test]
+    fn what_a_crash_left_beside_a_file_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let policies = Policies::at(dir.path().into());
+        fs::write(policies.file(Place::User).with_extension("json.new"), "half").expect("written");
+        policies.add(Place::User, entry(RuleKind::Allow, "Read")).expect("added");
+        assert_eq!(rules(&policies, Place::User), ["allow Read"]);
+    }
+}

@@ -1,0 +1,34 @@
+//! `session.diff`: what a session changed, file by file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{DiffParams, DiffReply};
+use crate::session::{SessionError, changes_of};
+
+pub(super) async fn diff(office: Arc<Office>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {
+    let skip = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
+    let limit = convert::limit(p.limit, 100, 500) as usize;
+    let store = &office.registry.house().store;
+    let failed = |error| convert::fault(SessionError::Store(error));
+    let view = office.registry.view(p.session_id).await.map_err(convert::fault)?;
+    let key = store.find(p.session_id).await.map_err(failed)?;
+    let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;
+    let all = changes_of(store, key, Path::new(&view.cwd)).await.map_err(failed)?;
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+    let count = all.len();
+    for file in all.into_iter().skip(skip).take(limit) {
+        bytes += file.diff.len();
+        if bytes > convert::PAGE_BYTES && !files.is_empty() {
+            break;
+        }
+        files.push(file);
+    }
+    let done = skip.saturating_add(files.len());
+    Ok(DiffReply { files, next_cursor: (done < count).then(|| done.to_string()) })
+}

@@ -1,0 +1,22 @@
+//! `session.update`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::{SessionReply, UpdateParams};
+use crate::session::Changes;
+
+pub(super) async fn update(
+    office: Arc<Office>,
+    caller: Caller,
+    mut p: UpdateParams,
+) -> Result<SessionReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let origin = caller.origin();
+    let changes = Changes { title: p.title, mode: p.mode, budgets: p.budgets, keyed, origin };
+    let session = office.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
+    Ok(SessionReply { session })
+}

@@ -1,0 +1,131 @@
+//! The rules that hold in a session: those of the configuration, of the user, of the workspace (what was
+//! granted for it, and its own as far as they count: see `trust`) and of the session itself (P2). Whose a rule is makes no difference to the verdict.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::house::{House, Settings};
+use super::jobs::Surroundings;
+use super::trust;
+use crate::engine::SessionRules;
+use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
+use crate::policy::Place;
+use crate::tools::{Blobs, Scene, Unreadable};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::tool::Prepared;
+
+/// All rules together, as of one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Law {
+    rules: Arc<Rules>,
+    /// A policy file cannot be believed: what it forbids is not known, so nothing passes unasked.
+    problem: Option<String>,
+}
+
+impl Law {
+    /// Looks up what holds now. Reads files when they have changed.
+    pub async fn now(house: &Arc<House>, around: &Surroundings) -> Self {
+        let (shared, workspace) = (Arc::clone(house), around.scene.workspace.clone());
+        let own = Arc::clone(&around.rules);
+        let project = trust::rules(house, &workspace).await;
+        let read = tokio::task::spawn_blocking(move || {
+            Self::read(&shared, &shared.setup().settings, &workspace, &project, &own)
+        });
+        read.await.unwrap_or_else(|_| Self {
+            rules: Arc::default(),
+            problem: Some("the rules could not be read: see the daemon's log".into()),
+        })
+    }
+
+    fn read(
+        house: &House,
+        settings: &Settings,
+        workspace: &Path,
+        project: &Rules,
+        own: &SessionRules,
+    ) -> Self {
+        let mut problem = None;
+        let mut more = Rules::default();
+        for place in [Place::User, Place::Workspace(workspace)] {
+            match house.policies.read(place) {
+                Ok(policy) => join(&mut more, &policy.rules),
+                Err(error) => problem = Some(error.to_string()),
+            }
+        }
+        join(&mut more, project);
+        if problem.is_some() {
+            more.allow.clear();
+        }
+        // They were checked when they were given.
+        let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
+        join(&mut more, &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) });
+        let rules = if more == Rules::default() {
+            Arc::clone(&settings.rules)
+        } else {
+            let mut all = (*settings.rules).clone();
+            join(&mut all, &more);
+            Arc::new(all)
+        };
+        Self { rules, problem }
+    }
+
+    /// The same and one grant more.
+    pub fn with(&self, grant: &Rule) -> Self {
+        let mut rules = (*self.rules).clone();
+        rules.allow.push(grant.clone());
+        Self { rules: Arc::new(rules), problem: self.problem.clone() }
+    }
+
+    /// The scene of a call, with what the rules of this moment keep from being read.
+    pub fn scene(&self, settings: &Settings, blobs: Arc<dyn Blobs>, around: &Surroundings) -> Scene {
+        let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
+        let (workspace, mode) = (around.scene.workspace.clone(), around.mode);
+        let safe_mode = around.safe_mode;
+        let unreadable = Unreadable::new(move |tool, path| {
+            let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
+            is_unreadable(
+                &Policy { mode, rules, grants: &[], workspace, home, safe_mode, safe_commands: false },
+                tool,
+                path,
+            )
+        });
+        Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
+    }
+
+    /// What the rules say of a call.
+    pub fn verdict(
+        &self,
+        settings: &Settings,
+        around: &Surroundings,
+        tool: &str,
+        prepared: &Prepared,
+    ) -> Verdict {
+        // What the configuration no longer allows, no session goes on with.
+        let mode = match around.mode {
+            Mode::Bypass if settings.bypass.is_err() => Mode::Default,
+            mode => mode,
+        };
+        let policy = Policy {
+            mode,
+            rules: &self.rules,
+            grants: &[],
+            workspace: &around.scene.workspace,
+            home: &settings.home,
+            safe_mode: around.safe_mode || self.problem.is_some(),
+            safe_commands: settings.safe_commands,
+        };
+        let verdict = judge(&policy, tool, &prepared.subject);
+        match &self.problem {
+            Some(problem) if verdict.verdict != VerdictKind::Allow && verdict.rule.is_none() => {
+                Verdict { reason: problem.clone(), ..verdict }
+            }
+            _ => verdict,
+        }
+    }
+}
+
+fn join(into: &mut Rules, more: &Rules) {
+    into.allow.extend_from_slice(&more.allow);
+    into.ask.extend_from_slice(&more.ask);
+    into.deny.extend_from_slice(&more.deny);
+}

@@ -1,0 +1,64 @@
+//! The process that converts one document: reads it from its input, writes the text to its output.
+
+use std::io::{self, Read as _, Write as _};
+
+use nix::sys::resource::{Resource, setrlimit};
+
+use super::{html, pdf};
+
+/// The argument of `agentd` that makes it this process; what to do follows as its value: `html`, or
+/// `pdf:FIRST:LAST` with pages from 1.
+pub const DOCUMENT_ARGUMENT: &str = "--convert-document";
+
+/// Memory, in bytes of address space.
+const MEMORY: u64 = 1 << 30;
+/// Seconds of processor time.
+const CPU: u64 = 10;
+/// Bytes of a document.
+pub(super) const LARGEST: u64 = 48 << 20;
+/// The parsers recurse: this much stack lets every sane document through.
+const STACK: usize = 64 << 20;
+
+/// Converts the document on the standard input. `what` is the value of [`DOCUMENT_ARGUMENT`].
+///
+/// # Errors
+/// Why it could not be converted, for people. The process may also be killed by its limits.
+pub fn convert_document(what: &str) -> Result<(), String> {
+    limit().map_err(|error| format!("the limits could not be set: {error}"))?;
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("the document could not be read: {error}"))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("the document is larger than {} MiB", LARGEST >> 20));
+    }
+    let what = what.to_owned();
+    let work = move || {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        make(&what, bytes, &mut out)?;
+        out.flush().map_err(|error| error.to_string())
+    };
+    let worker =
+        std::thread::Builder::new().stack_size(STACK).spawn(work).map_err(|error| error.to_string())?;
+    worker.join().unwrap_or_else(|_| Err("the document is too strange to be read".into()))
+}
+
+/// Does the work, anywhere.
+pub(super) fn make(what: &str, bytes: Vec<u8>, out: &mut dyn io::Write) -> Result<(), String> {
+    if what == "html" {
+        return html::write(&bytes, out);
+    }
+    let pages = what.strip_prefix("pdf:").and_then(|pages| pages.split_once(':'));
+    let pages = pages.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    match pages {
+        Some((first, last)) => pdf::write(&bytes, first..=last, out),
+        None => Err(format!("there is no conversion {what:?}")),
+    }
+}
+
+fn limit() -> io::Result<()> {
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    setrlimit(Resource::RLIMIT_FSIZE, 0, 0)?;
+    setrlimit(Resource::RLIMIT_CPU, CPU, CPU)?;
+    setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+    Ok(())
+}

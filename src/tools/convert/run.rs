@@ -1,0 +1,133 @@
+//! Starting a conversion, feeding it, and taking at most so much from it, within a time.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use super::child::{self, DOCUMENT_ARGUMENT, LARGEST};
+use crate::proc;
+use crate::tools::context::Settings;
+
+/// Wall time of a conversion.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of text that are taken.
+const LARGEST_TEXT: u64 = 8 << 20;
+
+/// What is converted.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tools) enum Document {
+    /// Text in UTF-8.
+    Html,
+    /// Pages from 1.
+    Pdf { first: u32, last: u32 },
+}
+
+/// The text of a document. If its end did not come in time, in memory or in one piece, what came
+/// before is given, with `Some` reason why it is not all.
+#[derive(Debug)]
+pub(in crate::tools) struct Converted {
+    pub(in crate::tools) text: String,
+    pub(in crate::tools) broken: Option<String>,
+}
+
+/// Converts a document. `None` if it was stopped. If the future is dropped, the process is killed.
+pub(in crate::tools) async fn convert(
+    settings: &Settings,
+    document: Document,
+    bytes: Vec<u8>,
+    stop: &CancellationToken,
+) -> Option<Converted> {
+    let broken = |why: String| Some(Converted { text: String::new(), broken: Some(why) });
+    if bytes.len() as u64 > LARGEST {
+        return broken(format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    let what = match document {
+        Document::Html => "html".to_owned(),
+        Document::Pdf { first, last } => format!("pdf:{first}:{last}"),
+    };
+    let Some(program) = &settings.converter else {
+        let here = tokio::task::spawn_blocking(move || {
+            let mut out = Vec::new();
+            let made = child::make(&what, bytes, &mut out);
+            (made, out)
+        });
+        return match here.await {
+            Ok((made, out)) => {
+                Some(Converted { text: String::from_utf8_lossy(&out).into_owned(), broken: made.err() })
+            }
+            Err(_) => broken("the document is too strange to be read".into()),
+        };
+    };
+    let mut command = Command::new(program);
+    command
+        .args([DOCUMENT_ARGUMENT, &what])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = match proc::spawn(&mut command) {
+        Ok(child) => child,
+        Err(error) => return broken(format!("the converter could not be started: {error}")),
+    };
+    let (Some(mut stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return broken("the converter has no pipes".into());
+    };
+    let feed = async move {
+        // It may have seen enough.
+        let _ = stdin.write_all(&bytes).await;
+        drop(stdin);
+    };
+    let (mut text, mut said) = (Vec::new(), Vec::new());
+    let why = {
+        let mut stdout = stdout.take(LARGEST_TEXT + 1);
+        let mut stderr = stderr.take(4096);
+        let work = async {
+            let (_, read, _) =
+                tokio::join!(feed, stdout.read_to_end(&mut text), stderr.read_to_end(&mut said));
+            read
+        };
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            read = tokio::time::timeout(PATIENCE, work) => match read {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some(format!("it took more than {} seconds", PATIENCE.as_secs())),
+            },
+        }
+    };
+    let is_too_much = text.len() as u64 > LARGEST_TEXT;
+    text.truncate(LARGEST_TEXT as usize);
+    let why = match why {
+        Some(why) => Some(why),
+        None if is_too_much => Some("it holds too much text".into()),
+        None => match tokio::time::timeout(PATIENCE, child.wait()).await {
+            Ok(Ok(status)) if status.success() => None,
+            Ok(Ok(status)) => {
+                use std::os::unix::process::ExitStatusExt as _;
+                // Killed by a limit, or by what it could not bear; its own words are for people.
+                Some(match status.signal() {
+                    Some(_) => "it needs too much memory or time, or is too deeply nested".into(),
+                    None => words(&said),
+                })
+            }
+            _ => Some("the converter does not end".into()),
+        },
+    };
+    let _ = child.start_kill();
+    Some(Converted { text: String::from_utf8_lossy(&text).into_owned(), broken: why })
+}
+
+/// The last line of what the converter said.
+fn words(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word");
+    let line = line.trim().trim_start_matches("agentd: ");
+    line.chars().filter(|c| !c.is_control()).take(300).collect()
+}

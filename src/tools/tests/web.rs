@@ -1,0 +1,203 @@
+//! WebFetch, against a server on this machine.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc;
+
+use super::*;
+use crate::tools::Ranges;
+
+/// Answers each request by its path, until it is dropped; tells the heads of requests.
+struct Server {
+    base: String,
+    heads: mpsc::Receiver<String>,
+}
+
+fn serve(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, heads) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
+            // The client may have seen enough.
+            let _ = stream.write_all(&answer(&path));
+            if tell.send(head).is_err() {
+                return;
+            }
+        }
+    });
+    Server { base, heads }
+}
+
+fn response(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head =
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+fn page(kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    response("200 OK", &format!("Content-Type: {kind}\r\n"), body)
+}
+
+fn redirect(to: &str) -> Vec<u8> {
+    response("302 Found", &format!("Location: {to}\r\n"), "")
+}
+
+/// A room that may reach this machine.
+fn open_room() -> Room {
+    Room::with(|settings| settings.web_private = Ranges::parse(&["127.0.0.1"]).unwrap())
+}
+
+async fn fetch(room: &mut Room, url: &str) -> ToolOutcome {
+    room.run("WebFetch", json!({"url": url, "prompt": "what does it say?"})).await
+}
+
+#[tokio::test]
+async fn a_page_becomes_markdown_and_other_text_stays() {
+    let mut room = open_room();
+    let server = serve(|path| match path {
+        "/html" => page(
+            "text/html; charset=utf-8",
+            "<html><head><title>T</title><style>x{}</style></head><body><h1>Hé</h1>\
+            <script>evil()</script><p>a <a href=\"/b\">b</a></p><pre><code>x = 1\n</code></pre></body></html>",
+        ),
+        "/latin" => page("text/html", b"<meta charset=iso-8859-1><p>caf\xe9</p>".as_slice()),
+        "/json" => page("application/json", "{\"a\": 1}"),
+        "/gbk" => page("text/plain; charset=gbk", encoding_rs::GBK.encode("你好").0),
+        _ => response("404 Not Found", "Content-Type: text/html\r\n", "<p>no such page</p>"),
+    });
+    for (path, expected) in [
+        ("/html", "# Hé\n\na [b](/b)\n\n```\nx = 1\n```"),
+        ("/latin", "café"),
+        ("/json", "{\"a\": 1}"),
+        ("/gbk", "你好"),
+    ] {
+        let outcome = fetch(&mut room, &format!("{}{path}", server.base)).await;
+        assert!(completed(&outcome).contains(&format!("\n{expected}\n</web_page>")), "{}", outcome.output);
+    }
+    let missing = fetch(&mut room, &format!("{}/none", server.base)).await;
+    failed(&missing, "http_error");
+    assert!(missing.output.contains("404") && missing.output.contains("no such page"));
+    let head = server.heads.recv().unwrap().to_ascii_lowercase();
+    assert!(
+        head.contains("user-agent: agentd/") && !head.contains("cookie") && !head.contains("referer"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn nothing_but_the_public_internet_is_reached() {
+    let mut room = Room::new();
+    let server = serve(|_| page("text/plain", "the inside"));
+    let port = server.base.rsplit(':').next().unwrap().to_owned();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "0x7f000001",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0",
+        "[::1]",
+        "localhost.",
+    ] {
+        let outcome = fetch(&mut room, &format!("http://{host}:{port}/")).await;
+        failed(&outcome, "address_not_public");
+        assert!(!outcome.output.contains("the inside"));
+    }
+    for url in [
+        "http://169.254.169.254/latest/meta-data/",
+        "https://10.0.0.1/",
+        "http://[fd00:ec2::254]/",
+        "http://100.100.100.200/",
+    ] {
+        failed(&fetch(&mut room, url).await, "address_not_public");
+    }
+    assert!(server.heads.try_recv().is_err(), "nobody was asked");
+    for url in ["file:///etc/passwd", "gopher://x/", "x"] {
+        failed(&fetch(&mut room, url).await, "bad_url");
+    }
+    failed(&fetch(&mut room, "https://a:b@example.org/").await, "url_with_credentials");
+}
+
+#[tokio::test]
+async fn redirects_are_judged_like_the_first_address() {
+    let mut room = open_room();
+    let server = serve(|path| match path {
+        "/here" => redirect("/there"),
+        "/there" => page("text/plain", "arrived"),
+        "/loop" => redirect("/loop"),
+        "/inside" => redirect("http://169.254.169.254/latest/meta-data/"),
+        "/file" => redirect("file:///etc/passwd"),
+        "/login" => redirect("http://user:pass@127.0.0.1/"),
+        _ => redirect("https://elsewhere.example/x?y=1"),
+    });
+    let at = |path: &str| format!("{}{path}", server.base);
+    assert!(completed(&fetch(&mut room, &at("/here")).await).contains("arrived"));
+    failed(&fetch(&mut room, &at("/loop")).await, "too_many_redirects");
+    failed(&fetch(&mut room, &at("/file")).await, "bad_url");
+    failed(&fetch(&mut room, &at("/login")).await, "url_with_credentials");
+    // Another host is told, not followed; following it would be judged anew.
+    for (path, to) in [
+        ("/inside", "http://169.254.169.254/latest/meta-data/"),
+        ("/else", "https://elsewhere.example/x?y=1"),
+    ] {
+        let told = fetch(&mut room, &at(path)).await;
+        assert!(
+            completed(&told).contains(&format!("redirects to another host (302): {to}")),
+            "{}",
+            told.output
+        );
+        assert_eq!(told.detail.as_ref().unwrap()["redirect"], to);
+    }
+    failed(&fetch(&mut room, "http://169.254.169.254/latest/meta-data/").await, "address_not_public");
+}
+
+#[tokio::test]
+async fn what_is_no_text_or_too_much_is_refused_or_cut() {
+    let mut room = open_room();
+    let server = serve(|path| match path {
+        "/png" => page("image/png", b"\x89PNG\r\n\x1a\n"),
+        "/lie" => page("text/plain", b"a\0b"),
+        "/zip" => response("200 OK", "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
+        "/long" => page("text/plain", "é".repeat(150_000)),
+        "/huge" => page("text/plain", "x".repeat(12 << 20)),
+        _ => page("text/html", "<div>".repeat(300)),
+    });
+    for (path, code) in [("/png", "binary_content"), ("/lie", "binary_content"), ("/zip", "fetch_failed")] {
+        failed(&fetch(&mut room, &format!("{}{path}", server.base)).await, code);
+    }
+    let long = fetch(&mut room, &format!("{}/long", server.base)).await;
+    assert!(completed(&long).ends_with("[cut: 50000 more characters]"));
+    let huge = fetch(&mut room, &format!("{}/huge", server.base)).await;
+    assert!(completed(&huge).ends_with("[not all of it: only the first 10 MiB were fetched]"));
+}
+
+#[tokio::test]
+async fn a_fetch_that_hangs_is_stopped_by_its_token() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut room = open_room();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let call = room.call("WebFetch", json!({"url": url}));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    assert!(!prepared.read_only && prepared.runs_beside());
+    assert_eq!(prepared.summary, format!("Fetch {url}"));
+    let stop = CancellationToken::new();
+    let (progress, _ignored) = tokio::sync::mpsc::channel(1);
+    let run = room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop.clone());
+    let end = async {
+        let accepted = tokio::task::spawn_blocking(move || listener.accept()).await;
+        stop.cancel();
+        accepted
+    };
+    let (outcome, _accepted) = within(async { tokio::join!(run, end) }).await;
+    assert_eq!(outcome.status, ToolStatus::Cancelled);
+}

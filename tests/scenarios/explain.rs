@@ -1,0 +1,106 @@
+//! `permission.explain`: what rules would say, judged from just what is given (P2–P5).
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::House;
+
+async fn explain(house: &House, params: Value) -> Value {
+    house.client("explainer").await.call("permission.explain", params).await
+}
+
+#[tokio::test]
+async fn the_shared_cases_hold_through_the_socket() {
+    let house = House::start().await;
+    let client = house.client("explainer").await;
+    let mut wrong = Vec::new();
+    for line in include_str!("../cases/bash-permissions.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).expect("a case");
+        let written = |key: &str| -> Vec<String> {
+            let list = case[key].as_array().cloned().unwrap_or_default();
+            list.iter().map(|rule| format!("Bash({})", rule.as_str().expect("a rule"))).collect()
+        };
+        let reply = client
+            .call(
+                "permission.explain",
+                json!({
+                    "workspace": "/w/proj", "home": "/home/u", "safe_commands": false,
+                    "allow": written("grants"), "ask": [], "deny": written("denies"),
+                    "tool": "Bash", "input": {"command": case["command"]},
+                }),
+            )
+            .await;
+        let accepted = case["accept"].as_array().is_some_and(|list| list.contains(&reply["verdict"]));
+        if reply["verdict"] != case["expected"] && !accepted {
+            wrong.push(format!("{}: {}", case["id"], reply["verdict"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn parts_say_which_rule_allows_and_what_asks() {
+    let house = House::start().await;
+    let reply = explain(
+        &house,
+        json!({
+            "workspace": house.workspace(), "allow": ["Bash(cargo:*)"], "ask": [], "deny": [],
+            "tool": "Bash", "input": {"command": "cd src && cargo test | tee out.txt; git status"},
+        }),
+    )
+    .await;
+    assert_eq!(reply["verdict"], "ask");
+    let parts: Vec<(&str, &str, Option<&str>)> = reply["parts"]
+        .as_array()
+        .expect("parts")
+        .iter()
+        .map(|part| {
+            let text = |key: &str| part[key].as_str();
+            (text("command").expect("a text"), text("verdict").expect("a verdict"), text("rule"))
+        })
+        .collect();
+    assert_eq!(
+        parts,
+        [
+            ("cd src", "allow", None),
+            ("cargo test", "allow", Some("Bash(cargo:*)")),
+            ("tee out.txt", "ask", None),
+            ("git status", "allow", None),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn files_are_judged_by_the_object_they_lead_to() {
+    let house = House::start().await;
+    std::fs::write(house.workspace().join("a.txt"), "a").expect("a file");
+    std::os::unix::fs::symlink("/etc/hostname", house.workspace().join("link")).expect("a link");
+    for (tool, key, path, expected) in [
+        ("Read", "file_path", "a.txt", "allow"),
+        ("Read", "file_path", "link", "ask"),
+        ("Read", "file_path", ".env", "ask"),
+        ("Write", "file_path", "b.txt", "ask"),
+        ("Edit", "file_path", ".git/config", "deny"),
+        ("Delete", "file_path", "a.txt", "ask"),
+        ("LS", "path", ".", "allow"),
+    ] {
+        let mut input = json!({});
+        input[key] = json!(path);
+        let params = json!({"workspace": house.workspace(), "allow": [], "ask": [], "deny": [], "tool": tool, "input": input});
+        assert_eq!(explain(&house, params).await["verdict"], expected, "{tool} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_rule_or_tool_is_named() {
+    let house = House::start().await;
+    let client = house.client("explainer").await;
+    for (params, path) in [
+        (json!({"workspace": "/w", "allow": ["Bash("], "tool": "Bash", "input": {"command": "ls"}}), "allow"),
+        (json!({"workspace": "w", "tool": "Bash", "input": {"command": "ls"}}), "workspace"),
+        (json!({"workspace": "/w", "tool": "Bash", "input": {}}), "input"),
+        (json!({"workspace": "/w", "tool": "Task", "input": {}}), "tool"),
+    ] {
+        let error = client.refused("permission.explain", params.clone()).await;
+        assert_eq!((error.code, error.data["path"].as_str()), (-32602, Some(path)), "{params}");
+    }
+}

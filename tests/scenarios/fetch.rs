@@ -1,0 +1,86 @@
+//! Documents of others: pages of the web and PDFs. They are read in a process of their own, and whatever
+//! they do, the daemon goes on.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+use crate::support::pages::Pages;
+
+const OPEN: &str = "[permissions]\nallow = [\"WebFetch\"]\n[tools]\nweb_private = [\"127.0.0.1\"]";
+
+/// Runs one call; the event that tells its end.
+async fn run(house: &House, session: &Session, seen: &mut Log, call: (&'static str, Value)) -> Value {
+    house.models.push(Step::calls([call]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let completed = seen.wait_for("tool.completed").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+    completed
+}
+
+#[tokio::test]
+async fn a_page_is_asked_for_by_its_host_and_read_as_markdown() {
+    let pages = Pages::serve(|_| Pages::page("text/html", "<h1>News</h1><p>All is <b>well</b>.</p>"));
+    let house = House::plan().config("[tools]\nweb_private = [\"127.0.0.1\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([("WebFetch", json!({"url": pages.base, "prompt": "what is new?"}))]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert_eq!(pages.asked(), 0, "nothing is fetched before it is allowed");
+    assert_eq!(asked["subject"]["kind"], "web");
+    assert_eq!(
+        (&asked["subject"]["host"], &asked["suggestions"]),
+        (&json!("127.0.0.1"), &json!(["WebFetch(domain:127.0.0.1)"]))
+    );
+    assert_eq!(asked["summary"], format!("Fetch {}/", pages.base));
+    session.answer(&asked, json!({"decision": "allow", "scope": "session"})).await;
+    let completed = seen.wait_for("tool.completed").await;
+    assert!(
+        completed["output"].as_str().expect("text").contains("# News\n\nAll is **well**."),
+        "{completed}"
+    );
+    seen.turn_ends("success").await;
+    // The grant holds for the host.
+    let again =
+        run(&house, &session, &mut seen, ("WebFetch", json!({"url": format!("{}/more", pages.base)}))).await;
+    assert_eq!((&again["status"], pages.asked()), (&json!("completed"), 2));
+}
+
+#[tokio::test]
+async fn the_machine_itself_is_no_page_unless_the_configuration_says_so() {
+    let pages = Pages::serve(|_| Pages::page("text/plain", "the inside"));
+    let house = House::plan().config("[permissions]\nallow = [\"WebFetch\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let refused = run(&house, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
+    assert_eq!((&refused["status"], &refused["code"]), (&json!("failed"), &json!("address_not_public")));
+    assert_eq!(pages.asked(), 0);
+}
+
+#[tokio::test]
+async fn nested_documents_are_read_or_refused_and_the_daemon_lives() {
+    let pages = Pages::serve(|_| Pages::page("text/html", format!("{}deep", "<div>".repeat(1_000))));
+    let house = House::plan().config(OPEN).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let daemon = house.pid();
+    let page = run(&house, &session, &mut seen, ("WebFetch", json!({"url": pages.base}))).await;
+    assert!(page["output"].as_str().is_some_and(|text| text.contains("deep")), "{page}");
+    let mut pdf = String::from("%PDF-1.4\n1 0 obj\n");
+    write!(pdf, "{}\nendobj\n", "[".repeat(3_000_000)).expect("a text");
+    pdf.push_str("trailer\n<< /Root 1 0 R >>\nstartxref\n9\n%%EOF\n");
+    house.write("deep.pdf", &pdf);
+    let deep = run(&house, &session, &mut seen, ("Read", json!({"file_path": "deep.pdf"}))).await;
+    assert_eq!((&deep["status"], &deep["code"]), (&json!("failed"), &json!("not_convertible")), "{deep}");
+    assert_eq!(house.pid(), daemon);
+    assert!(nix::sys::signal::kill(daemon, None).is_ok(), "the daemon lives");
+    assert_eq!(session.view().await["state"], "idle");
+}

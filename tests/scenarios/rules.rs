@@ -1,0 +1,222 @@
+//! Rules that outlive a session: given with an answer or by hand, seen by all, taken back, and never in
+//! the workspace.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use super::agentctl::ctl;
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+
+/// A house whose model makes this call whenever it is told something, and then is done.
+async fn house_that_calls(config: &str, command: &'static str) -> House {
+    let house = House::plan().config(config).start().await;
+    house.models.otherwise(move |request| {
+        let last = request.messages().last().map(ToString::to_string).unwrap_or_default();
+        if last.contains("tool_result") { Step::text("Done.") } else { Step::calls([bash(command)]) }
+    });
+    house
+}
+
+/// Submits and says whether the call had to ask; if so, the request.
+async fn asks(session: &Session, seen: &mut Log) -> Option<Value> {
+    session.submit("go").await;
+    let next = seen
+        .find("a request or an end", |event| {
+            ["permission.requested", "turn.completed"].iter().any(|kind| event["type"] == *kind)
+        })
+        .await;
+    (next["type"] == "permission.requested").then_some(next)
+}
+
+fn policy_files(house: &House) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(data(house).join("policy")) else { return Vec::new() };
+    entries.map(|entry| entry.expect("an entry").path()).collect()
+}
+
+fn data(house: &House) -> std::path::PathBuf {
+    house.path("data/agentd")
+}
+
+#[tokio::test]
+async fn a_grant_for_the_folder_outlives_the_session_and_the_daemon_and_is_taken_back() {
+    let mut house = house_that_calls("", "touch mark").await;
+    let alice = house.client("alice").await;
+    let one = alice.create(&house).await;
+    let two = alice.create(&house).await;
+    let (mut seen_one, mut seen_two) = (one.follow().await, two.follow().await);
+    let asked = asks(&one, &mut seen_one).await.expect("nothing allows it");
+    let answer = json!({"decision": "allow", "scope": "project", "grant": "Bash(touch:*)"});
+    assert_eq!(one.answer(&asked, answer).await["grant"], "Bash(touch:*)");
+    seen_one.turn_ends("success").await;
+    assert_eq!(asks(&two, &mut seen_two).await, None, "another session that lives already");
+
+    let files = policy_files(&house);
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    assert_eq!(std::fs::metadata(file).expect("there").permissions().mode() & 0o777, 0o600);
+    let text = std::fs::read_to_string(file).expect("text");
+    let written: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(written["workspace"], json!(house.workspace()));
+    assert_eq!(written["rules"][0]["request_id"], asked["request_id"]);
+    assert_eq!(written["rules"][0]["by"]["client"], "alice");
+    assert!(!house.workspace().join(".agentd").exists(), "never in the workspace");
+
+    house.crash_and_restart().await;
+    let alice = house.client("alice").await;
+    let three = alice.create(&house).await;
+    let mut seen = three.follow().await;
+    assert_eq!(asks(&three, &mut seen).await, None, "after a restart");
+    let other = house.path("other");
+    std::fs::create_dir(&other).expect("made");
+    let elsewhere = alice.create_with(&house, json!({"cwd": other})).await;
+    let mut seen_there = elsewhere.follow().await;
+    let there = asks(&elsewhere, &mut seen_there).await.expect("another folder asks");
+    elsewhere.answer(&there, json!({"decision": "deny"})).await;
+
+    let rules = alice.call("permission.rules", json!({"workspace": house.workspace()})).await;
+    let rule = &rules["rules"][0];
+    assert_eq!(
+        (&rule["rule"], &rule["scope"], &rule["kind"]),
+        (&json!("Bash(touch:*)"), &json!("project"), &json!("allow"))
+    );
+    assert_eq!(rule["file"], json!(file));
+    let gone = json!({"rule": "Bash(touch:*)", "scope": "project", "workspace": house.workspace()});
+    assert_eq!(alice.call("permission.remove_rule", gone.clone()).await["changed"], true);
+    assert_eq!(alice.refused("permission.remove_rule", gone).await.code, -32002);
+    assert!(asks(&three, &mut seen).await.is_some(), "taken back, it counts no more");
+}
+
+#[tokio::test]
+async fn rules_of_all_scopes_count_together_and_say_where_they_come_from() {
+    let config = "[permissions]\ndeny = [\"Bash(rm:*)\"]\nask = [\"Bash(make:*)\"]";
+    let house = house_that_calls(config, "touch mark").await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let add = async |rule: &str, kind: &str, scope: &str| {
+        let mut params = json!({"rule": rule, "kind": kind, "scope": scope});
+        if scope != "user" {
+            params["session_id"] = json!(session.id);
+        }
+        alice.call("permission.add_rule", params).await["changed"].clone()
+    };
+    let asked = asks(&session, &mut seen).await.expect("it asks");
+    // A rule that comes settles what waits; deny wins whatever the scope.
+    assert_eq!(add("Bash(touch:*)", "allow", "session").await, true);
+    let settled = seen.wait_for("permission.resolved").await;
+    assert_eq!(
+        (&settled["request_id"], &settled["by"], &settled["rule"]),
+        (&asked["request_id"], &json!("rule"), &json!("Bash(touch:*)"))
+    );
+    seen.turn_ends("success").await;
+    assert_eq!(add("Bash(touch:*)", "deny", "project").await, true);
+    assert_eq!(asks(&session, &mut seen).await, None);
+    assert_eq!(seen.seen_of("tool.completed").pop().expect("one")["code"], "denied_by_rule");
+    assert_eq!(add("Read(/etc/**)", "allow", "user").await, true);
+    assert_eq!(add("Read(/etc/**)", "allow", "user").await, false, "it is there already");
+    let known = alice.call("permission.rules", json!({"session_id": session.id})).await;
+    let told: Vec<String> = known["rules"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .map(|rule| {
+            format!(
+                "{} {} {}",
+                rule["scope"].as_str().unwrap(),
+                rule["kind"].as_str().unwrap(),
+                rule["rule"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "user ask Bash(make:*)",
+            "user deny Bash(rm:*)",
+            "user allow Read(/etc/**)",
+            "project deny Bash(touch:*)",
+            "session allow Bash(touch:*)",
+        ]
+    );
+    assert_eq!(known["rules"][0]["file"], json!(house.path("config.toml")));
+    for (params, path) in [
+        (json!({"rule": "Bash(", "scope": "user"}), "rule"),
+        (json!({"rule": "Bash(rm:*)", "kind": "deny", "scope": "managed"}), "scope"),
+        (json!({"rule": "Read", "scope": "project"}), "workspace"),
+        (json!({"rule": "Read", "scope": "session"}), "session_id"),
+        (json!({"rule": "Read", "scope": "project", "workspace": "x"}), "workspace"),
+    ] {
+        let refused = alice.refused("permission.add_rule", params).await;
+        assert_eq!((refused.code, &refused.data["path"]), (-32602, &json!(path)), "{refused:?}");
+    }
+    let configured = json!({"rule": "Bash(rm:*)", "kind": "deny", "scope": "user"});
+    assert!(alice.refused("permission.remove_rule", configured).await.message.contains("configuration"));
+}
+
+#[tokio::test]
+async fn a_damaged_file_of_rules_lets_nothing_pass_and_is_not_touched() {
+    let house = house_that_calls("[permissions]\nallow = [\"Bash\"]", "touch mark").await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let deny = json!({"rule": "Bash(rm:*)", "kind": "deny", "scope": "project", "session_id": session.id});
+    alice.call("permission.add_rule", deny.clone()).await;
+    assert_eq!(asks(&session, &mut seen).await, None, "the configuration allows it");
+    let file = policy_files(&house).pop().expect("one");
+    std::fs::write(&file, "{\"version\":1,").expect("damaged");
+    let asked = asks(&session, &mut seen).await.expect("now nothing passes unasked");
+    assert!(asked["reason"].as_str().is_some_and(|why| why.contains(&*file.to_string_lossy())), "{asked}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    let known = alice.call("permission.rules", json!({"session_id": session.id})).await;
+    assert_eq!(known["problems"].as_array().map(Vec::len), Some(1));
+    let refused = alice.refused("permission.add_rule", deny).await;
+    assert_eq!(refused.data["file"], json!(file));
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "{\"version\":1,", "never deleted");
+    std::fs::remove_file(&file).expect("moved away");
+    assert_eq!(asks(&session, &mut seen).await, None);
+}
+
+#[tokio::test]
+async fn rules_and_modes_at_the_command_line() {
+    let house = house_that_calls("", "touch mark").await;
+    let alice = house.client("alice").await;
+    let session = alice.create_with(&house, json!({"title": "work"})).await;
+    let mut seen = session.follow().await;
+    let asked = asks(&session, &mut seen).await.expect("it asks");
+    let id = asked["request_id"].as_str().expect("an id");
+    let said = ctl(&house, &["approve", id, "--project"]).await.fine();
+    assert!(said.contains("granted in this folder: Bash(touch mark)"), "{said}");
+    seen.turn_ends("success").await;
+    let listed = ctl(&house, &["rules", "list", "--session", "work"]).await.fine();
+    assert!(
+        listed.contains("allow") && listed.contains("Bash(touch mark)") && listed.contains("project"),
+        "{listed}"
+    );
+    ctl(&house, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&house, &["rules", "add", "--session", "work", "--ask", "Bash(make)"]).await.fine();
+    let listed = ctl(&house, &["rules", "list", "--session", "work", "--json"]).await.fine();
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!(listed.as_array().map(Vec::len), Some(3), "{listed}");
+    ctl(&house, &["rules", "rm", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&house, &["mode", "work", "accept_edits"]).await.fine();
+    assert_eq!(session.view().await["mode"], "accept_edits");
+    ctl(&house, &["rename", "work", "other work"]).await.fine();
+    assert_eq!(session.view().await["title"], "other work");
+
+    house.models.push(Step::calls([bash("touch a"), bash("touch b")]));
+    house.models.push(Step::text("Done."));
+    session.submit("two").await;
+    let a = seen.wait_for("permission.requested").await["request_id"].clone();
+    let b = seen.wait_for("permission.requested").await["request_id"].clone();
+    let (a, b) = (a.as_str().expect("an id"), b.as_str().expect("an id"));
+    let said = ctl(&house, &["approve", a, "--input", "{\"command\": \"touch c\"}"]).await.fine();
+    assert!(said.contains("allowed"), "{said}");
+    let said = ctl(&house, &["deny", b, "--feedback", "enough", "--stop"]).await.fine();
+    assert!(said.contains("denied"), "{said}");
+    seen.turn_ends("permission_denied").await;
+}

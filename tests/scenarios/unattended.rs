@@ -1,0 +1,196 @@
+//! Sessions without a person: deadlines that survive, what becomes of a request then, limits, and a
+//! command that tells somebody.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+use crate::support::wait::until;
+
+/// A house with this `[permissions.unattended]` and a background session that wants to run a command.
+async fn wants(config: &str, command: &str) -> (House, Session, Log) {
+    let house = House::plan().config(&format!("[permissions.unattended]\n{config}")).start().await;
+    let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
+    let seen = session.follow().await;
+    house.models.push(Step::calls([bash(command)]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    (house, session, seen)
+}
+
+fn told(house: &House) -> String {
+    let last = house.models.requests().pop().expect("a request");
+    last.tool_results().pop().expect("a result").1
+}
+
+#[tokio::test]
+async fn nobody_answers_in_time_and_the_model_is_told_so() {
+    let (house, session, mut seen) = wants("deadline = \"300ms\"", "touch never").await;
+    let asked = seen.wait_for("permission.requested").await;
+    let wait = asked["deadline_ms"].as_i64().expect("a deadline") - asked["at_ms"].as_i64().expect("a time");
+    assert_eq!((wait, &asked["on_timeout"]), (300, &json!("deny")));
+    let expired = seen.wait_for("permission.expired").await;
+    assert_eq!((&expired["request_id"], &expired["on_timeout"]), (&asked["request_id"], &json!("deny")));
+    assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "never before");
+    assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
+    seen.turn_ends("success").await;
+    let words = told(&house);
+    assert!(words.contains("nobody answered in time") && !words.contains("denied"), "{words}");
+    assert!(!house.workspace().join("never").exists());
+    let late = session.answer_refused(&asked, json!({"decision": "allow"})).await;
+    assert!(late.code == -32014 && late.message.contains("want of an answer"), "{late:?}");
+}
+
+#[tokio::test]
+async fn an_attended_session_waits_without_end() {
+    let house = House::plan().config("[permissions.unattended]\ndeadline = \"1ms\"").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch it")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert!(asked["deadline_ms"].is_null(), "{asked}");
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert!(seen.seen_of("permission.expired").is_empty());
+}
+
+#[tokio::test]
+async fn without_a_deadline_nobody_is_asked() {
+    let (house, _session, mut seen) = wants("deadline = \"0s\"", "touch never").await;
+    seen.turn_ends("success").await;
+    assert!(seen.seen_of("permission.requested").is_empty());
+    let ended = seen.seen_of("tool.completed").pop().expect("a result");
+    assert_eq!((&ended["status"], &ended["code"]), (&json!("denied"), &json!("unattended")));
+    assert!(told(&house).contains("nobody can be asked"), "{}", told(&house));
+}
+
+#[tokio::test]
+async fn a_request_that_pauses_stays_and_its_answer_goes_on() {
+    let (house, session, mut seen) = wants("deadline = \"50ms\"\non_timeout = \"pause\"", "touch late").await;
+    let asked = seen.wait_for("permission.requested").await;
+    seen.wait_for("permission.expired").await;
+    seen.state_is("paused").await;
+    let view = session.view().await;
+    assert_eq!((&view["state"], &view["requires"]), (&json!("paused"), &json!("permission")));
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert!(house.workspace().join("late").exists());
+}
+
+#[tokio::test]
+async fn a_turn_can_fail_for_want_of_an_answer() {
+    let (_house, _session, mut seen) =
+        wants("deadline = \"50ms\"\non_timeout = \"fail\"", "touch never").await;
+    let result = seen.turn_ends("permission_denied").await;
+    assert_eq!(result["permission_denials"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn reading_can_pass_for_want_of_an_answer_but_no_secret() {
+    let config = "[permissions.unattended]\ndeadline = \"50ms\"\non_timeout = \"allow_read_only\"";
+    let house = House::plan().config(config).start().await;
+    let outside = house.path("outside.txt");
+    std::fs::write(&outside, "far away").expect("written");
+    house.write(".env", "KEY=1");
+    let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
+    let mut seen = session.follow().await;
+    let read = |path: &Path| ("Read", json!({"file_path": path}));
+    let calls = [read(&outside), read(&house.workspace().join(".env")), bash("touch never")];
+    house.models.push(Step::calls(calls));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let last = house.models.requests().pop().expect("a request");
+    let results: Vec<String> = last.tool_results().into_iter().map(|(_, text)| text).collect();
+    assert!(results[0].contains("far away"), "{results:?}");
+    assert!(results[1..].iter().all(|text| text.contains("nobody answered")), "{results:?}");
+    assert_eq!(seen.seen_of("permission.expired").len(), 3);
+}
+
+#[tokio::test]
+async fn a_deadline_is_a_time_and_a_restart_does_not_move_it() {
+    let (mut house, session, mut seen) = wants("deadline = \"1500ms\"", "touch never").await;
+    let asked = seen.wait_for("permission.requested").await;
+    house.kill().await;
+    house.launch().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow().await;
+    let expired = seen.wait_for("permission.expired").await;
+    assert!(expired["at_ms"].as_i64() >= asked["deadline_ms"].as_i64(), "not before it");
+    seen.turn_ends("success").await;
+    let asked_again = seen.seen_of("permission.requested");
+    assert_eq!(asked_again, [asked], "asked once, with the same deadline");
+}
+
+#[tokio::test]
+async fn unattended_sessions_always_have_limits() {
+    let house = House::plan().config("[permissions.unattended]\nmodel_calls = 2").start().await;
+    let alice = house.client("alice").await;
+    house.models.otherwise(|_| Step::calls([("LS", json!({"path": "."}))]));
+    for budgets in [Value::Null, json!({"output_tokens": 1000}), json!({"model_calls": 3})] {
+        let calls = if budgets["model_calls"] == 3 { 3 } else { 2 };
+        let session = alice.create_with(&house, json!({"background": true, "budgets": budgets})).await;
+        let mut seen = session.follow().await;
+        session.submit("go").await;
+        let started = seen.wait_for("turn.started").await;
+        for limit in ["output_tokens", "wall_time_ms", "model_calls"] {
+            assert!(started["budgets"][limit].is_u64(), "{started}");
+        }
+        assert_eq!(seen.turn_ends("error_max_turns").await["model_calls"], calls);
+    }
+}
+
+#[tokio::test]
+async fn a_session_has_limits_of_its_own() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create_with(&house, json!({"budgets": {"session_model_calls": 2}})).await;
+    let mut seen = session.follow().await;
+    house.models.otherwise(|_| Step::text("Hello."));
+    for subtype in ["success", "success", "error_max_turns"] {
+        session.submit("go").await;
+        let result = seen.turn_ends(subtype).await;
+        assert!(subtype == "success" || result["errors"][0]["message"].as_str().unwrap().contains("session"));
+    }
+    session.call("update", json!({"budgets": {"session_model_calls": 3}})).await;
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
+async fn a_command_tells_somebody_that_something_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = folder.path().join("said");
+    let config =
+        format!("notify_command = [\"sh\", \"-c\", \"cat > {0}.new && mv {0}.new {0}\"]", said.display());
+    let (house, session, mut seen) = wants(&config, "touch it").await;
+    let asked = seen.wait_for("permission.requested").await;
+    let text = until("the command to be told", || house.log(), || std::fs::read_to_string(&said).ok()).await;
+    let tidings: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(tidings["type"], "permission.requested");
+    for name in ["request_id", "session_id", "tool", "input", "deadline_ms"] {
+        assert_eq!(tidings[name], asked[name], "{name}");
+    }
+    assert_eq!(tidings["cwd"], json!(house.workspace()));
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+
+    // A command that hangs holds nothing up, and an attended session calls nobody.
+    std::fs::remove_file(&said).expect("removed");
+    let attended = house.client("alice").await.create(&house).await;
+    let mut seen = attended.follow().await;
+    house.models.push(Step::calls([bash("touch it")]));
+    house.models.push(Step::text("Done."));
+    attended.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    attended.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert!(!said.exists(), "nobody is called to a session with a person");
+}
