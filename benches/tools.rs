@@ -46,7 +46,9 @@ impl Room {
             cwd: workspace.clone(),
             workspace,
             reads: Arc::new(HashMap::new()),
+            unattended: false,
             unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
+            blobs: None,
         };
         Self { _dir: dir, scene, tools: Toolbox::new(Settings::new(root.join("home"))), mint }
     }
