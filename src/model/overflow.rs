@@ -49,7 +49,7 @@ fn numbers(text: &str) -> Vec<u64> {
         let groups = matches!(c, ',' | '_') && chars.peek().is_some_and(char::is_ascii_digit);
         if c.is_ascii_digit() {
             digits.push(c);
-        } else if !(groups && !digits.is_empty()) && !digits.is_empty() {
+        } else if !groups && !digits.is_empty() {
             found.extend(digits.parse::<u64>());
             digits.clear();
         }

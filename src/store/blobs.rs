@@ -5,6 +5,7 @@
 //! which a backup leaves out; the file is there before the transaction that names it, and gone after the
 //! one that removes it, so a file without a row is left over and [`Store::sweep_blobs`] takes it away.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -126,9 +127,9 @@ impl Store {
         let missing = || StoreError::Corrupt(format!("what was cut out of event {seq} is missing"));
         let mut blobs: HashMap<BlobId, Vec<u8>> = HashMap::new();
         for cut in cuts {
-            if !blobs.contains_key(&cut.blob_id) {
+            if let Entry::Vacant(place) = blobs.entry(cut.blob_id) {
                 let blob = self.blob(key, cut.blob_id).await?.ok_or_else(missing)?;
-                blobs.insert(cut.blob_id, self.read_blob(&blob, 0, usize::MAX).await?);
+                place.insert(self.read_blob(&blob, 0, usize::MAX).await?);
             }
         }
         let whole = wire::restore(body, &blobs).ok_or_else(missing);

@@ -101,10 +101,10 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
     assert!(said["item"]["text"] == input.as_str(), "the input is not what it was");
     let asked = whole(&alice, &session, of("tool.requested").next().expect("the call")).await;
     assert_eq!(asked["input"], arguments);
-    let ended = whole(&alice, &session, of("turn.completed").last().expect("the end")).await;
+    let ended = whole(&alice, &session, of("turn.completed").next_back().expect("the end")).await;
     assert!(ended["result"]["text"] == answer.as_str(), "the answer is not what it was");
     // One text is kept once.
-    let last = of("message.completed").last().expect("the answer");
+    let last = of("message.completed").next_back().expect("the answer");
     let ids: Vec<&Value> = last["cut"].as_array().expect("cuts").iter().map(|cut| &cut["blob_id"]).collect();
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
 

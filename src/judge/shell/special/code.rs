@@ -137,11 +137,12 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         let next = words.get(at + 1).map(|word| word.text.as_str());
         let value_is_free = joined.map_or(at + 1 >= call.granted, |_| free);
         match name {
-            "-C" | "--work-tree" => {
-                if value_is_free && joined.or(next).is_none_or(|path| (call.outside)(path)) {
-                    return hit(text, "another project");
-                }
+            "-C" | "--work-tree"
+                if value_is_free && joined.or(next).is_none_or(|path| (call.outside)(path)) =>
+            {
+                return hit(text, "another project");
             }
+            "-C" | "--work-tree" => {}
             "--version"
             | "--help"
             | "--no-pager"

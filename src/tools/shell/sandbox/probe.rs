@@ -59,12 +59,12 @@ impl Available {
 
     /// Whether level 2 works.
     pub(in crate::tools) fn landlock(&self) -> Result<(), &str> {
-        self.landlock.as_ref().map(|()| ()).map_err(String::as_str)
+        self.landlock.as_ref().copied().map_err(String::as_str)
     }
 
     /// Whether level 3 works.
     pub(in crate::tools) fn bubblewrap(&self) -> Result<(), &str> {
-        self.bubblewrap.as_ref().map(|()| ()).map_err(String::as_str)
+        self.bubblewrap.as_ref().copied().map_err(String::as_str)
     }
 
     #[cfg(test)]
