@@ -7,7 +7,6 @@ pub const PASSING: &[&str] = &[
     "session.attached",
     "session.detached",
     "config.reloaded",
-    "workspace.trust_required",
     "turn.phase",
     "turn.parked",
     "turn.resumed",
@@ -33,4 +32,4 @@ pub const PASSING: &[&str] = &[
 ];
 
 /// Kinds of which only the newest row at or before the last `turn.completed` counts.
-pub const REPLACED: &[&str] = &["session.status", "session.context"];
+pub const REPLACED: &[&str] = &["session.status", "session.context", "workspace.trust_required"];

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::errno::Errno;
+use nix::sys::signal::kill;
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
+use nix::unistd::Pid;
 use tokio::net::UnixListener;
 
 use super::error::TransportError;
@@ -140,21 +142,33 @@ fn clear_the_way(path: &Path) -> Result<(), TransportError> {
         return Err(TransportError::NotASocket { path: path.to_owned() });
     }
     match probe(path) {
-        // Nobody listens: the owner is dead. The folder's lock keeps a starting one out.
-        Err(Errno::ECONNREFUSED) => {
+        // Nobody listens: the owner is dead. The folder's lock keeps a starting one out. Or nobody will
+        // ever answer: who listened is dead, and a child that it was just starting holds the socket yet.
+        Err(Errno::ECONNREFUSED) | Ok(Listener::Dead) => {
             fs::remove_file(path).map_err(|e| TransportError::io("remove the dead socket", path, e))
         }
         Err(Errno::ENOENT) => Ok(()),
         // Connected, or its queue is full: somebody is alive there.
-        Ok(()) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
+        Ok(Listener::Alive) | Err(Errno::EAGAIN) => Err(TransportError::InUse { path: path.to_owned() }),
         Err(e) => Err(TransportError::io("see who listens on", path, e)),
     }
 }
 
+/// Who called `listen` on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listener {
+    Alive,
+    Dead,
+}
+
 /// Connects and hangs up. Never waits: a full queue answers at once.
-fn probe(path: &Path) -> Result<(), Errno> {
+fn probe(path: &Path) -> Result<Listener, Errno> {
     let fd = new_socket()?;
-    socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)
+    socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+    // On this side SO_PEERCRED is who called listen(2) (unix(7)); 0 is somebody we cannot see.
+    let pid = socket::getsockopt(&fd, socket::sockopt::PeerCredentials)?.pid();
+    let is_gone = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
+    Ok(if is_gone { Listener::Dead } else { Listener::Alive })
 }
 
 fn new_socket() -> Result<OwnedFd, Errno> {

@@ -60,11 +60,11 @@ async fn later_migrations() -> Later {
     let all = Migrator::new(folder).await.expect("migrations");
     let newest = all.iter().map(|migration| migration.version).max().expect("some");
     let sql = all.iter().filter(|migration| migration.version > 1).map(|migration| migration.sql.as_str());
+    let bare = |line: &str| line.split("--").next().unwrap_or_default().to_owned() + " ";
+    let sql: Vec<String> = sql.map(|sql| sql.lines().map(bare).collect()).collect();
     let mut tables = Vec::new();
-    for statement in sql.flat_map(|sql| sql.split(';')) {
-        let code: String =
-            statement.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
-        let code = code.trim();
+    for statement in sql.iter().flat_map(|sql| sql.split(';')) {
+        let code = statement.trim();
         if let Some(rest) = code.strip_prefix("create table ") {
             tables.extend(rest.split_whitespace().next().map(str::to_owned));
         } else {

@@ -118,7 +118,7 @@ async fn answers_come_in_lists_and_each_stands_for_itself() {
 async fn an_answer_is_bound_to_what_was_seen_and_to_its_folder() {
     let house = House::start().await;
     std::fs::create_dir(house.workspace().join("sub")).expect("made");
-    let (session, mut seen) = calls(&house, ["cd sub", "touch here"]).await;
+    let (session, mut seen) = calls(&house, ["cd \"$PWD/sub\"", "touch here"]).await;
     let first = seen.wait_for("permission.requested").await;
     let second = seen.wait_for("permission.requested").await;
     assert_eq!(first["cwd"], json!(house.workspace()));

@@ -102,7 +102,7 @@ async fn a_flood_of_output_costs_the_daemon_little_memory_and_holds_nobody_up() 
     assert_eq!(done["detail"]["stdout_bytes"], 300 * (1 << 20) + 4);
     let output = done["output"].as_str().expect("a text");
     assert!(
-        output.starts_with("xxx") && output.ends_with("xEND\n") && output.len() < 40_000,
+        output.starts_with("xxx") && output.contains("xEND\n") && output.len() < 40_000,
         "{}",
         output.len()
     );

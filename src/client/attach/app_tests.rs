@@ -116,7 +116,7 @@ fn the_request_shows_its_command_and_goes_away_with_its_answer() {
         [
             "▌ May Bash do this? no rule allows it",
             "    $ make",
-            "▌ y once  s for the session: Bash(make)  n no  f no,",
+            "▌ y once  s for the session  p in this folder: Bash(make)  n",
         ]
     );
     keys(&mut app, "fhalf a sentence");
