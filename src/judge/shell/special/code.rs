@@ -231,7 +231,7 @@ pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
     });
     let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")
         .into_iter()
-        .skip(2)
+        .skip(1)
         .map(|(at, word)| (at, word.text.as_str()))
         .collect();
     if (reads || names.len() <= 1) && !changes {
