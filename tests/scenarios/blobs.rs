@@ -139,7 +139,7 @@ async fn no_event_is_longer_than_64_kib_and_what_was_cut_can_be_read() {
 
     // A restart forgets nothing: the model is sent what it was sent before, and more.
     let before = house.models.requests().len();
-    let last_seq = events.last().and_then(|event| event["seq"].as_u64());
+    let last_seq = seen.last_seq();
     drop((seen, alice));
     house.crash_and_restart().await;
     let bob = house.client("bob").await;
@@ -215,7 +215,7 @@ async fn a_long_result_is_shown_in_part_and_read_opens_the_whole() {
 
     // What it was shown stays to the byte, over a crash and under other settings.
     let before = house.models.requests()[4].messages().to_vec();
-    let last_seq = events.last().and_then(|event| event["seq"].as_u64());
+    let last_seq = seen.last_seq();
     drop((seen, others, alice));
     let file = house.path("config.toml");
     let config = std::fs::read_to_string(&file).expect("it is there").replace("8KiB", "64KiB");
