@@ -80,6 +80,8 @@ fn scripts_reach_every_event_and_every_ending() {
         "session.ended",
         "session.status",
         "session.updated",
+        "outside run",
+        "tool.blocked",
         "tool.completed",
         "tool.progress",
         "tool.requested",
