@@ -13,7 +13,7 @@ use super::paint::{Line, Tone};
 use super::prompt::{self, Answer};
 use crate::api::params::{AnswerParams, ApproveParams};
 use crate::types::ids::{PermissionId, QuestionId};
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::question::Question;
 use crate::types::session::PermissionRequest;
 
@@ -251,6 +251,11 @@ pub(super) fn unasked(request: &PermissionRequest, asking: Asking) -> Option<(Ap
         Asking::Deny(words) => Some((
             prompt::approval(request, Decision::Deny, Scope::Once, Some(words.into())),
             Line::new(Tone::Warn, format!("▌ denied: {words}")),
+        )),
+        // Its commands need nothing outside.
+        Asking::Allow if request.kind == RequestKind::Sandbox => Some((
+            prompt::approval(request, Decision::Deny, Scope::Once, None),
+            Line::new(Tone::Warn, "▌ answered by the demonstration: n (no)"),
         )),
         Asking::Allow => Some((
             prompt::approval(request, Decision::Allow, Scope::Once, None),

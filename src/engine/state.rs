@@ -413,16 +413,10 @@ impl Engine {
         }
     }
 
-    /// Whether a call of the running turn has run already, stopped by the sandbox.
-    #[must_use]
-    pub fn was_blocked(&self, call_id: CallId) -> bool {
-        self.state.call(call_id).is_some_and(|call| call.first.is_some())
-    }
-
-    /// A call of the running turn.
+    /// A call of the running turn, with a person's arguments if one changed them.
     #[must_use]
     pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
-        self.state.call(call_id).map(|call| Arc::clone(&call.call))
+        self.state.call(call_id).map(Call::effective)
     }
 
     /// Whether the session was killed.
