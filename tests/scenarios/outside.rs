@@ -124,8 +124,6 @@ async fn who_says_no_is_heard_and_the_first_run_counts() {
         (session.answer_refused(&asked, json!({"decision": "allow"})).await.code, runs(&house)),
         (-32014, 2)
     );
-    house.models.forget();
-    house.models.push(Step::text("Here."));
     session.submit("still there?").await;
     seen.turn_ends("success").await;
     assert!(told_in(&house).contains("the turn was stopped before that"), "{}", told_in(&house));

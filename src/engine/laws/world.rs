@@ -174,7 +174,8 @@ impl World {
                     None => self.other_request(*pick),
                 };
                 // Now and then the wrong one.
-                let granted = chosen.as_ref().and_then(|it| it.outside.clone()?).filter(|_| pick % 4 != 0);
+                let granted =
+                    chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
                 let edited = chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| Edited {
                     input: serde_json::json!({"command": "ls -l"}),
                     prepared: (*pending.prepared).clone(),
