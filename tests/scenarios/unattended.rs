@@ -232,7 +232,7 @@ fn inbox(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>
 #[tokio::test]
 async fn an_address_is_told_what_waits() {
     let (url, posted) = inbox(&[503, 204]);
-    let (house, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let (_house, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
     let asked = seen.wait_for("permission.requested").await;
     // Tried again after a failure that may pass.
     let (first, second) = tokio::task::spawn_blocking(move || {
