@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
 use super::house::House;
-use super::law::Law;
+use super::law::{self, Law};
 use super::trust;
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
@@ -305,13 +305,17 @@ impl Jobs {
                 let result = match looked {
                     Ok(Ok(mut prepared)) => {
                         let offer = setup.settings.engine.offer_outside;
-                        if prepared.sandbox.is_some_and(|held| held.level >= 2)
-                            && offer.holds(around.scene.unattended)
-                            && law.lets_outside(&around, &prepared)
-                        {
+                        let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
+                        let leave = offer.holds(around.scene.unattended) && held;
+                        let leave = law.outside(&around, &prepared).filter(|_| leave);
+                        if leave.is_some() {
                             prepared.sandbox = Some(Confinement::OUTSIDE);
                         }
                         let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = match leave {
+                            Some(grant) => law::told_outside(verdict, &grant),
+                            None => verdict,
+                        };
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),
