@@ -18,6 +18,7 @@ mod jobs;
 mod journal;
 mod law;
 mod loading;
+mod media;
 mod moments;
 mod registry;
 mod request;
