@@ -8,7 +8,7 @@ use super::convert;
 use super::office::Office;
 use crate::api::params::{Given, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
-use crate::tools::{Gift, Source, Taken};
+use crate::session::{Gift, GiftSource, Taken};
 use crate::types::blob::Blob;
 use crate::types::ids::SessionId;
 use crate::types::message::InputBlock;
@@ -102,13 +102,13 @@ async fn gift(
                 let view = office.registry.view(session_id).await.map_err(convert::fault)?;
                 file = std::path::Path::new(&view.cwd).join(file);
             }
-            Ok((format!("input[{index}].path"), Gift { source: Source::File(file), name, picture }))
+            Ok((format!("input[{index}].path"), Gift { source: GiftSource::File(file), name, picture }))
         }
         (None, Some(data)) => {
             let data: Vec<u8> = data.into_bytes().into_iter().filter(|b| !b.is_ascii_whitespace()).collect();
             let bytes =
                 STANDARD.decode(data).map_err(|error| bad(".data", &format!("no base64: {error}")))?;
-            Ok((format!("input[{index}].data"), Gift { source: Source::Bytes(bytes), name, picture }))
+            Ok((format!("input[{index}].data"), Gift { source: GiftSource::Bytes(bytes), name, picture }))
         }
         (Some(_), Some(_)) => Err(bad("", "give path or data, not both")),
         (None, None) => Err(bad("", "it needs path (a file) or data (base64)")),

@@ -46,3 +46,4 @@ pub use vigil::Vigil;
 pub use crate::engine::{Busy, Refusal};
 pub use crate::policy::PolicyError;
 pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};
+pub use crate::tools::{Gift, Source as GiftSource, Taken};

@@ -9,8 +9,6 @@ use super::model_rules::{Verdict, filled, object, only, rule};
 
 /// Characters of base64 of one picture: 5 MB (docs.anthropic.com/en/docs/build-with-claude/vision).
 const LARGEST_PICTURE: usize = 5 << 20;
-/// Bytes of a request (docs.anthropic.com/en/api/overview).
-pub const LARGEST_REQUEST: usize = 32 << 20;
 
 /// `{"type": "image" | "document", "source": {…}}` of Anthropic Messages.
 pub fn anthropic(block: &Map<String, Value>, place: &str) -> Verdict {
