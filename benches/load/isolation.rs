@@ -17,7 +17,7 @@ use super::compare::Pool;
 use super::daemon::{Daemon, Place};
 use super::figures::{Figure, Target};
 use super::model::{Model, Script};
-use super::wire::{Chunks, answer, bash, micros};
+use super::wire::{Chunks, answer, bash, call, micros};
 
 /// Enough to tell a p99 that moved by a tenth from one that did not.
 const CYCLES: usize = 96;
@@ -44,7 +44,9 @@ enum Guest {
     SilentModel,
     HangingTool,
     FloodingTool,
-    /// Every 25 ms a call whose job panics.
+    /// A call every 25 ms or so.
+    Calling,
+    /// The same, but each call's job panics.
     PanickingJob,
     /// A model that says all at once, as fast as it is read.
     FloodingModel,
@@ -61,6 +63,7 @@ impl Guest {
             Guest::SilentModel => "silent",
             Guest::HangingTool => "hanging",
             Guest::FloodingTool => "flooding",
+            Guest::Calling => "calling",
             Guest::PanickingJob => "panicking",
             Guest::FloodingModel => "torrent",
             Guest::Followed | Guest::Stuck => "wordy",
@@ -71,7 +74,7 @@ impl Guest {
     fn begun(self) -> &'static str {
         match self {
             Guest::SilentModel => "turn.started",
-            Guest::HangingTool | Guest::FloodingTool | Guest::PanickingJob => "tool.started",
+            Guest::HangingTool | Guest::FloodingTool | Guest::Calling | Guest::PanickingJob => "tool.started",
             _ => "message.text_delta",
         }
     }
@@ -92,13 +95,13 @@ pub fn run() -> Outcome<()> {
 }
 
 /// A release has no way to make a job panic, so this part alone runs on a build for tests, all of it
-/// slower in the same way: `AGENTD_CRASH=tool:0:panic cargo bench --profile dev --features failpoints
+/// slower in the same way: `AGENTD_CRASH=tool.Bash:0:panic cargo bench --profile dev --features failpoints
 /// --bench load -- s13`.
 fn panics() -> Outcome<()> {
     if std::env::var("AGENTD_CRASH").is_err() {
-        return Err("this build is to measure jobs that panic: set AGENTD_CRASH=tool:0:panic".into());
+        return Err("this build is to measure jobs that panic: set AGENTD_CRASH=tool.Bash:0:panic".into());
     }
-    compare(Guest::Healthy, &[Guest::PanickingJob], CYCLES)
+    compare(Guest::Calling, &[Guest::PanickingJob], CYCLES)
 }
 
 fn compare(sound: Guest, bad: &[Guest], cycles: usize) -> Outcome<()> {
@@ -107,7 +110,8 @@ fn compare(sound: Guest, bad: &[Guest], cycles: usize) -> Outcome<()> {
     model.play_for("silent", Script::Hang);
     model.play_for("hanging", Script::AtOnce(bash("sleep 1000")));
     model.play_for("flooding", Script::AtOnce(bash("yes")));
-    model.play_for("panicking", Script::Later(EVERY, bash("sleep 1000")));
+    model.play_for("calling", Script::Later(EVERY, call("LS", &json!({"path": "."}))));
+    model.play_for("panicking", Script::Later(EVERY, bash("true")));
     model.play_for("torrent", Script::AtOnce(answer(1_000_000, Chunks::Large)));
     // Some 1.6 MB a second: more than may wait for one client, before the first window.
     let wordy = Script::Stamped { deltas: ENDLESS, every: Duration::from_millis(5), padding: 8_000 };

@@ -4,7 +4,7 @@
 //! They exist only with the feature `failpoints`, which no release has; without it a point is nothing.
 //! The variable `AGENTD_CRASH` names one: `C5` ends the process the first time it comes there, `C5:3`
 //! the third time, `C5:3:stop` stops it there instead (SIGSTOP), so that somebody else can end it.
-//! `tool:0:panic` lets whoever comes there panic, each time.
+//! `tool.Bash:0:panic` lets each job of that tool panic.
 
 #[cfg(all(feature = "failpoints", not(debug_assertions)))]
 compile_error!("the feature `failpoints` is for tests: it must not be in a release");
@@ -41,6 +41,12 @@ pub fn point(name: &str) {
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub fn point(_name: &str) {}
+
+/// The point `tool.NAME`: where a job of that tool begins.
+pub fn tool(_name: &str) {
+    #[cfg(feature = "failpoints")]
+    point(&format!("tool.{_name}"));
+}
 
 /// Where to crash, and how.
 #[cfg(any(test, feature = "failpoints"))]
@@ -85,7 +91,7 @@ mod tests {
         assert_eq!(read("C5"), Some(("C5".into(), 1, End::Abort)));
         assert_eq!(read("C5.a:3"), Some(("C5.a".into(), 3, End::Abort)));
         assert_eq!(read("C5:3:stop"), Some(("C5".into(), 3, End::Stop)));
-        assert_eq!(read("tool:0:panic"), Some(("tool".into(), 0, End::Panic)));
+        assert_eq!(read("tool.Bash:0:panic"), Some(("tool.Bash".into(), 0, End::Panic)));
         for nonsense in ["", ":1", "C5:x", "C5:1:run"] {
             assert_eq!(read(nonsense), None, "{nonsense}");
         }

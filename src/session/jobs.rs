@@ -331,7 +331,7 @@ impl Jobs {
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
             let run = async {
-                crash::point("tool");
+                crash::tool(&call.tool);
                 setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
             };
             let run = AssertUnwindSafe(run).catch_unwind();
