@@ -8,6 +8,7 @@ use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId
 use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView};
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
 
@@ -231,6 +232,9 @@ pub struct CreateParams {
     /// Limits of each turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
+    /// How much its models may think; by default `[session] thinking`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     /// Takes the place of the default system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -367,6 +371,9 @@ pub struct SubmitParams {
     /// Approval mode of this turn; by default the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// How much the model may think in this turn; by default as the session says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
 }
 
 /// `session.update`. What is left out stays.
@@ -384,6 +391,9 @@ pub struct UpdateParams {
     /// Limits of the turns to come, all of them anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
+    /// How much models may think, from the next turn on: a running turn keeps what it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,

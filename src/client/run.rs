@@ -159,6 +159,7 @@ pub(super) async fn submit(
         idempotency_key: Some(key()),
         budgets: None,
         mode: None,
+        thinking: None,
     };
     Ok(client.call("session.submit", &params).await?)
 }

@@ -104,6 +104,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         user_dir: Some(places.config_dir.clone()),
         main_model: config.models.main.clone(),
         mode: config.session.mode,
+        thinking: config.session.thinking,
         safe_mode: config.session.safe_mode,
         safe_commands: config.permissions.safe_commands,
         bypass,
@@ -187,6 +188,8 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 system_role: given.system_role,
                 price: given.price,
                 thinking: given.thinking,
+                adaptive_thinking: given.adaptive_thinking,
+                least_effort: given.least_effort.clone(),
                 vision: given.vision,
                 as_of: None,
             };

@@ -8,6 +8,9 @@ use crate::engine::{normalized, repair};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 
+/// The model that is asked.
+const THINKER: Option<&str> = Some("p/m");
+
 /// Builds a transcript out of the bytes, as torn and mixed up as they say, mends it as a session does
 /// when it is loaded, and makes the history of a request of it.
 ///
@@ -27,9 +30,9 @@ pub fn history(data: &[u8]) {
     assert_eq!(paired(&mended), Ok(()), "{mended:#?}");
     assert_eq!(repair(&mended), None, "mending twice is not mending once");
 
-    let sent = normalized(&mended);
+    let sent = normalized(&mended, THINKER);
     assert_eq!(shape(&sent).and_then(|()| paired(&sent)), Ok(()), "{mended:#?} became {sent:#?}");
-    assert_eq!(normalized(&sent), sent, "a second time is not the first");
+    assert_eq!(normalized(&sent, THINKER), sent, "a second time is not the first");
     if shape(&mended).is_ok() {
         assert_eq!(sent, mended, "what was in order was changed");
     }
@@ -73,7 +76,10 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
         let role = if what & 8 == 0 { Role::User } else { Role::Assistant };
         match messages.last_mut() {
             Some(last) if last.role == role && what & 16 == 0 => last.content.extend(block),
-            _ => messages.push(Message { role, content: block.into_iter().collect() }),
+            _ => {
+                let model = (inside & 64 > 0 && role == Role::Assistant).then(|| "p/m".to_owned());
+                messages.push(Message { role, content: block.into_iter().collect(), model });
+            }
         }
     }
     messages.into_iter().map(Arc::new).collect()
@@ -109,7 +115,7 @@ fn paired(history: &[Arc<Message>]) -> Result<(), String> {
     if history.first().is_some_and(|first| first.role != Role::User) {
         return Err("the model begins".into());
     }
-    let nobody = Message { role: Role::User, content: Vec::new() };
+    let nobody = Message::new(Role::User, Vec::new());
     for (at, message) in history.iter().enumerate() {
         let rule = |kept: bool, text: &str| if kept { Ok(()) } else { Err(format!("{at}: {text}")) };
         rule(!message.content.is_empty(), "a message is empty")?;

@@ -15,6 +15,7 @@ mod anthropic;
 mod api;
 mod assembly;
 mod cassette;
+mod effort;
 mod fault;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

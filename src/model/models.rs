@@ -11,6 +11,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest};
+use crate::types::thinking::Thinking;
 use crate::types::usage::Price;
 
 use super::api::{Addressee, Api, Reader};
@@ -39,6 +40,8 @@ struct Inner {
     models: BTreeMap<String, ModelFacts>,
     /// Models that people were told of that nothing is known of them.
     strangers: Mutex<BTreeSet<String>>,
+    /// Models that people were told of that they were not asked to think.
+    unthinking: Mutex<BTreeSet<String>>,
     clients: Clients,
     connect_timeout: Duration,
     idle_timeout: Duration,
@@ -89,6 +92,7 @@ impl Models {
                 ways,
                 models: settings.models,
                 strangers: Mutex::default(),
+                unthinking: Mutex::default(),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 idle_timeout: settings.idle_timeout,
@@ -132,6 +136,21 @@ impl Models {
             format!(
                 "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
                  streams is assumed; [model.\"{name}\"] in the configuration says what is so"
+            )
+        })
+    }
+
+    /// What people should know of a model that was to think and is not known to; once for each.
+    fn unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
+        let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
+        let name = request.model.to_string();
+        let told = &self.inner.unthinking;
+        let is_new =
+            !settings.thinking && told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        is_new.then(|| {
+            format!(
+                "thinking = {thinking} was not asked of the model {name}: it is not known to think; \
+                 [model.\"{name}\"] thinking = true in the configuration says that it does"
             )
         })
     }
@@ -237,6 +256,9 @@ impl Models {
             }
         }
         let tape = played;
+        if let Ok(reply) = &mut outcome {
+            reply.notices.extend(self.unthinking(request, &settings));
+        }
         // A server of one's own has models of one's own.
         if let Ok(reply) = &mut outcome
             && !is_known
@@ -445,6 +467,7 @@ mod tests {
                 messages: vec![],
                 tools: [].into(),
                 max_output_tokens: None,
+                thinking: None,
                 media: Default::default(),
                 previous_response_id: None,
             };

@@ -124,6 +124,10 @@ pub struct ModelSettings {
     pub price: Option<Price>,
     /// It can reason visibly.
     pub thinking: bool,
+    /// It decides by itself how much it thinks; budgets of tokens are for the others.
+    pub adaptive_thinking: bool,
+    /// The least effort of reasoning that it takes, if that is not to send any.
+    pub least_effort: Option<String>,
     /// It can see images. What is not told is hoped of the vendors' own models.
     pub vision: Option<bool>,
 }
@@ -139,6 +143,8 @@ impl Default for ModelSettings {
             system_role: true,
             price: None,
             thinking: false,
+            adaptive_thinking: false,
+            least_effort: None,
             vision: None,
         }
     }

@@ -36,6 +36,7 @@ mod sandbox;
 mod storage;
 mod streams;
 mod submit;
+mod thinking;
 mod trust;
 mod unattended;
 mod unload;

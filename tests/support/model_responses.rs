@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::model_rules::{Verdict, filled, list, object, only, rule};
+use super::model_rules::{Verdict, check_effort, filled, list, object, only, rule};
 use super::model_script::Step;
 use super::model_wire::{Event, call_id, halves, usage};
 
@@ -56,6 +56,19 @@ fn check_fields(body: &Value) -> Verdict {
         fields.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16)),
         "max_output_tokens must be at least 16",
     )?;
+    for name in ["stream", "store"] {
+        rule(fields.get(name).is_some_and(Value::is_boolean), format!("{name} must be true or false"))?;
+    }
+    if let Some(reasoning) = fields.get("reasoning") {
+        let reasoning = object(reasoning, "reasoning")?;
+        only(reasoning, "reasoning", &["effort", "summary"])?;
+        rule(!reasoning.is_empty(), "reasoning must not be empty: leave it out")?;
+        if let Some(effort) = reasoning.get("effort") {
+            check_effort(effort)?;
+        }
+        let summary = reasoning.get("summary").map_or("auto", |summary| summary.as_str().unwrap_or("?"));
+        rule(matches!(summary, "auto" | "concise" | "detailed"), format!("summary: unknown {summary}"))?;
+    }
     for kind in fields.get("include").map_or(Ok(&[][..]), |include| list(include, "include"))? {
         rule(kind == "reasoning.encrypted_content", format!("include: unknown value {kind}"))?;
         rule(body["store"] == false, "encrypted reasoning is for requests with store: false")?;
@@ -65,6 +78,8 @@ fn check_fields(body: &Value) -> Verdict {
         only(tool, "a tool", &["type", "name", "description", "parameters", "strict"])?;
         rule(tool.get("type").is_some_and(|kind| kind == "function"), "a tool must be of type function")?;
         filled(tool, "name", "a tool")?;
+        rule(tool.get("parameters").is_some_and(Value::is_object), "parameters must be an object")?;
+        rule(tool.get("strict").is_some_and(Value::is_boolean), "strict must be true or false")?;
     }
     Ok(())
 }
