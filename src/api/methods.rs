@@ -252,7 +252,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.subscribe",
         summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead, Code::Overloaded],
         mutates: false,
         waits: false,
@@ -272,7 +272,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.events",
         summary: "A page of the journal, for clients that poll.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead],
         mutates: false,
         waits: false,

@@ -563,6 +563,39 @@ pub struct SubscribeParams {
     /// Events after this one; 0, the default, for the whole journal.
     #[serde(default)]
     pub after_seq: Seq,
+    /// How much of what there is is wanted; by default all of it.
+    #[serde(default, skip_serializing_if = "Include::is_all")]
+    pub include: Include,
+}
+
+/// How much of a session's events a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Include {
+    /// How much of the models' thinking.
+    pub thinking: ThinkingShown,
+}
+
+impl Include {
+    /// Whether everything is wanted.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How much of the models' thinking a client is shown. Events that are left out leave a gap in `seq`;
+/// messages keep every block in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingShown {
+    /// All of it, as it comes.
+    #[default]
+    Full,
+    /// The first line of each thought, 200 characters at most, when its message is whole.
+    Summary,
+    /// Nothing of it: that there was some is all that shows.
+    None,
 }
 
 /// `session.unsubscribe`
@@ -586,6 +619,9 @@ pub struct EventsParams {
     /// Events a page, 1 to 1,000, 500 by default; fewer where they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// How much of what there is is wanted; by default all of it.
+    #[serde(default, skip_serializing_if = "Include::is_all")]
+    pub include: Include,
 }
 
 /// Reply of `session.events`

@@ -9,7 +9,7 @@ use super::paint::{Line, Tone, cut};
 use super::summary::{call_summary, cut_diff, one_line};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
-use crate::types::message::input_text;
+use crate::types::message::{Block, input_text};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
@@ -43,6 +43,10 @@ pub struct Transcript {
     errors: HashSet<String>,
     /// Whether to repeat what people said.
     echo: bool,
+    /// What the model is thinking, until that thought is whole: lines are for whole thoughts.
+    thought: String,
+    /// The message of which a thought was shown.
+    thinker: Option<ItemId>,
 }
 
 impl Transcript {
@@ -57,8 +61,29 @@ impl Transcript {
         self.diffs.insert(call);
     }
 
-    /// What to print for an event.
+    /// What to print for an event. Thinking is shown where it comes: who does not want it leaves it out of
+    /// the subscription.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
+        if let Event::MessageThinkingDelta { text, .. } = &envelope.event {
+            self.thought.push_str(text);
+            self.thinker = envelope.item_id;
+            return Vec::new();
+        }
+        let mut pieces = lines(thought(&std::mem::take(&mut self.thought)));
+        if let Event::MessageCompleted { item, .. } = &envelope.event
+            && self.thinker.take() != Some(item.item_id)
+        {
+            let thoughts = item.content.iter().filter_map(|block| match block {
+                Block::Thinking { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            pieces.extend(thoughts.flat_map(|text| lines(thought(text))));
+        }
+        pieces.extend(self.event(envelope));
+        pieces
+    }
+
+    fn event(&mut self, envelope: &Envelope) -> Vec<Piece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
@@ -169,6 +194,12 @@ impl Transcript {
             }
         }
     }
+}
+
+/// A thought, apart from what is said.
+fn thought(text: &str) -> Vec<Line> {
+    let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    shown.map(|line| Line::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()
 }
 
 fn lines(lines: Vec<Line>) -> Vec<Piece> {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::daemon::{Api, House};
+use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// A model that thinks, with room for any budget.
@@ -147,5 +148,76 @@ async fn what_is_no_measure_is_refused() {
             assert_eq!(refused.kind, "invalid_params", "{thinking}");
             assert_eq!(refused.data["path"], "thinking", "{thinking}: {refused:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn each_subscriber_is_shown_as_much_thinking_as_it_wants_and_no_number_changes() {
+    let house = House::start().await;
+    let client = house.client("alice").await;
+    let session = client.create(&house).await;
+    let gate = Gate::new();
+    let thought = "Is it so?\nIt is, since nothing else is left.";
+    house.models.push(Step::text("Yes.").thinking(thought).hold_after(3, &gate));
+    let follow = async |shown: &str, after_seq: u64| {
+        let include = json!({"after_seq": after_seq, "include": {"thinking": shown}});
+        let subscription = session.call("subscribe", include).await;
+        Log::new(client.clone(), subscription.as_str().expect("a name").to_owned())
+    };
+    let mut logs = Vec::new();
+    for shown in ["full", "summary", "none"] {
+        logs.push((shown, follow(shown, 0).await));
+    }
+    session.submit("is it?").await;
+    gate.reached().await;
+    // Somebody who comes in the middle of the thought.
+    let middle = logs[0].1.wait_for("message.thinking_delta").await["seq"].as_u64().expect("a seq");
+    logs.push(("none", follow("none", middle).await));
+    gate.open();
+    for (_, log) in &mut logs {
+        log.turn_ends("success").await;
+    }
+    let full = logs[0].1.seen();
+    let is_thought = |event: &&Value| event["type"] == "message.thinking_delta";
+    let streamed: String =
+        full.iter().filter(is_thought).filter_map(|event| event["text"].as_str()).collect();
+    assert_eq!(streamed, thought);
+    for (n, (shown, log)) in logs.iter().enumerate() {
+        let after = if n == 3 { middle } else { 0 };
+        let text = match *shown {
+            "full" => json!({"type": "thinking", "text": thought, "signature": "signed_0"}),
+            "summary" => json!({"type": "thinking", "text": "Is it so? …"}),
+            _ => json!({"type": "thinking", "text": ""}),
+        };
+        let expected: Vec<Value> = full
+            .iter()
+            .filter(|event| event["seq"].as_u64() > Some(after) && (*shown == "full" || !is_thought(event)))
+            .map(|event| {
+                let mut event = event.clone();
+                // Deltas and their ends are the same; the message has its thought as it is shown.
+                if event["item"]["content"][0]["type"] == "thinking" {
+                    event["item"]["content"][0] = text.clone();
+                }
+                event
+            })
+            .collect();
+        let seen: Vec<Value> =
+            log.seen().into_iter().filter(|event| event["type"] != "session.attached").collect();
+        let expected: Vec<Value> =
+            expected.into_iter().filter(|event| event["type"] != "session.attached").collect();
+        assert_eq!(seen, expected, "{shown} after {after}");
+    }
+    // The same for those who poll.
+    let page = session.call("events", json!({"include": {"thinking": "none"}})).await;
+    let page = page["events"].as_array().expect("events").clone();
+    assert!(!page.iter().any(|event| is_thought(&event)));
+    assert!(!json!(page).to_string().contains("nothing else is left"));
+    let whole = session.call("events", json!({})).await.to_string();
+    assert!(whole.contains("nothing else is left"), "the journal keeps it");
+
+    for include in [json!({"thinking": "some"}), json!({"thoughts": "none"}), json!("none")] {
+        let refused = session.refused("subscribe", json!({"include": include})).await;
+        assert_eq!(refused.kind, "invalid_params", "{include}");
+        assert!(refused.message.contains("include"), "{refused:?}");
     }
 }
