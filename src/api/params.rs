@@ -624,6 +624,14 @@ pub struct EventsParams {
     pub include: Include,
 }
 
+impl EventsParams {
+    /// All events of a session from its beginning.
+    #[must_use]
+    pub fn of(session_id: SessionId) -> Self {
+        Self { session_id, after_seq: 0, cursor: None, limit: None, include: Include::default() }
+    }
+}
+
 /// Reply of `session.events`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventsReply {

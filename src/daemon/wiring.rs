@@ -200,6 +200,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         providers,
         models: known,
         user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
+        cache: config.session.response_cache,
         connect_timeout: CONNECT,
         idle_timeout: IDLE,
     };

@@ -229,6 +229,7 @@ impl Draft<'_> {
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
                 superseded: false,
+                cache_hit: reply.cache_hit,
             },
         );
         // Complete calls run whatever the reason says (M7).
@@ -324,6 +325,7 @@ impl Draft<'_> {
                 duration_ms: None,
                 response_id: None,
                 superseded,
+                cache_hit: false,
             },
         );
     }

@@ -14,6 +14,7 @@
 mod anthropic;
 mod api;
 mod assembly;
+mod cache;
 mod cassette;
 mod effort;
 mod fault;

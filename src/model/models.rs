@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -16,8 +16,9 @@ use crate::types::usage::Price;
 
 use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
+use super::cache::{Cache, Key as CacheKey, deltas};
 use super::fault::{Secrets, is_secret_header};
-use super::http::{Clients, Exchange};
+use super::http::{Clients, Exchange, hand_on};
 use super::keys::{Key, Secret};
 use super::known::{ModelFacts, look_up};
 use super::record::{Recorder, Tape};
@@ -43,6 +44,7 @@ struct Inner {
     /// Models that people were told of that they were not asked to think.
     unthinking: Mutex<BTreeSet<String>>,
     clients: Clients,
+    cache: Option<Cache>,
     connect_timeout: Duration,
     idle_timeout: Duration,
 }
@@ -93,6 +95,7 @@ impl Models {
                 models: settings.models,
                 strangers: Mutex::default(),
                 unthinking: Mutex::default(),
+                cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 idle_timeout: settings.idle_timeout,
@@ -227,6 +230,20 @@ impl Models {
                 connect_timeout: self.inner.connect_timeout,
             })
         };
+        // A conversation that the provider keeps goes on with each answer: none is the same as another.
+        let mut known = match &self.inner.cache {
+            Some(cache) if !address.store => {
+                let to = Addressee { is_vendor: address.is_vendor, ..Addressee::default() };
+                let body = address.api.body(request, &settings, to)?;
+                let key = CacheKey::of(name, &address.url, &headers, &body);
+                if let Some(reply) = cache.get(key, Instant::now()) {
+                    hand_on(deltas(&reply), out).await?;
+                    return Ok(reply);
+                }
+                Some((cache, key))
+            }
+            _ => None,
+        };
         let reader = || Reader::new(address.api, CallIds::fresh());
         let tape = || address.recorder.is_some().then(|| Tape::new(request));
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
@@ -240,6 +257,8 @@ impl Models {
                 && fresh != secret
             {
                 secret = fresh;
+                // Another account's answers are not this one's.
+                known = None;
                 headers = address.headers(name, secret.as_ref(), &mut secrets)?;
                 played = tape();
                 outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
@@ -254,6 +273,9 @@ impl Models {
                     .notices
                     .push(format!("{name} had lost the conversation: the whole of it was sent again"));
             }
+        }
+        if let (Some((cache, key)), Ok(reply)) = (known, &outcome) {
+            cache.put(key, reply, Instant::now());
         }
         let tape = played;
         if let Ok(reply) = &mut outcome {

@@ -23,6 +23,8 @@ pub struct Settings {
     pub user_agent: String,
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
+    /// Whether the same request within five minutes gets the same answer, from memory.
+    pub cache: bool,
     /// How long a provider may stay silent, before its answer begins and inside it.
     pub idle_timeout: Duration,
 }
@@ -33,6 +35,7 @@ impl Default for Settings {
             providers: BTreeMap::new(),
             models: BTreeMap::new(),
             user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
+            cache: false,
             connect_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(90),
         }

@@ -159,8 +159,8 @@ mod tests {
             {"type":"text","text":"so"},
         ]);
         let cuts = json!([
-            {"at":"/item/content/0/text","blob_id":format!("sha256:{}", "0".repeat(64)),"bytes":9,"media_type":"text/plain"},
-            {"at":"/item/text","blob_id":format!("sha256:{}", "1".repeat(64)),"bytes":9,"media_type":"text/plain"},
+            {"at":"/item/content/0/text","blob_id":"blob_00000000000000000000000000000001","bytes":9,"media_type":"text/plain"},
+            {"at":"/item/text","blob_id":"blob_00000000000000000000000000000002","bytes":9,"media_type":"text/plain"},
         ]);
         let body = message(&content, &cuts);
         let Some(whole) = shown(&body, ThinkingShown::Full) else { panic!("it is shown") };

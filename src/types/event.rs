@@ -355,6 +355,9 @@ pub enum Event {
         /// this text. Clients must not show both as one.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
+        /// No model was asked: it is the answer to the same request of a moment ago, and costs nothing.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        cache_hit: bool,
     },
     /// The history broke a rule of the providers and was repaired when the session was loaded (S5).
     #[serde(rename = "history.repaired")]

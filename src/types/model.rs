@@ -133,6 +133,8 @@ pub struct ModelReply {
     pub response_id: Option<String>,
     /// Things a person should know, for example an unknown stop reason.
     pub notices: Vec<String>,
+    /// Nobody was asked: it is the answer to the same request of a moment ago.
+    pub cache_hit: bool,
 }
 
 /// One block of a whole answer.

@@ -28,6 +28,7 @@ mod orphans;
 mod prefix;
 mod processes;
 mod reload;
+mod response_cache;
 mod restart;
 mod resume;
 mod roles;

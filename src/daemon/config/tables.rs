@@ -238,6 +238,8 @@ pub struct Session {
     pub mode: Mode,
     /// How much models may think.
     pub thinking: Option<Thinking>,
+    /// The same request within five minutes gets the same answer, from memory.
+    pub response_cache: bool,
     /// Kept until it is built.
     pub simple: bool,
     /// Serial, and every call asks.

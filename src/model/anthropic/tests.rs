@@ -113,6 +113,7 @@ fn an_answer_with_everything_in_it_is_read() {
             },
             response_id: Some("msg_1".into()),
             notices: vec![],
+            cache_hit: false,
         }
     );
     let tool = BlockKind::ToolCall { tool: "Read".into() };

@@ -295,6 +295,7 @@ impl House {
             duration_ms: None,
             response_id: None,
             superseded: false,
+            cache_hit: false,
         });
         self.write(events).await;
     }
