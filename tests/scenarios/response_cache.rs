@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::bash;
 use crate::support::daemon::{ALL_APIS, House};
 use crate::support::model_server::Step;
 
-const CACHE: &str = "[session]\nresponse_cache = true\nmode = \"bypass\"\n[permissions]\nallow_bypass = true\n\
+const CACHE: &str = "[session]\nresponse_cache = true\n\
                      [model.\"scripted/model\"]\nprice = { input = 1000.0, output = 1000.0 }";
 
 /// The completed answers of a session's only turn.
@@ -23,7 +22,9 @@ async fn answers(house: &House, prompt: &str) -> Vec<Value> {
 async fn the_same_request_is_answered_from_memory_for_nothing() {
     for api in ALL_APIS {
         let house = House::plan().speaking(api).config(CACHE).start().await;
-        house.models.push(Step::calls([bash("true")]).say("Let me see."));
+        house.write("a.txt", "so\n");
+        let read = json!({"file_path": house.workspace().join("a.txt")});
+        house.models.push(Step::calls([("Read", read)]).say("Let me see."));
         house.models.push(Step::text("It is so."));
         let asked = answers(&house, "is it?").await;
         let again = answers(&house, "is it?").await;
