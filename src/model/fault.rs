@@ -196,6 +196,14 @@ pub(super) fn cut() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
 }
 
+/// Another answer began inside this one.
+pub(super) fn began_again() -> ModelFault {
+    ModelFault::new(
+        FaultKind::Interrupted,
+        "the stream broke off and an answer began again inside it; is there a proxy in between that connects again?",
+    )
+}
+
 impl From<TooLong> for ModelFault {
     fn from(_: TooLong) -> Self {
         garbage(format_args!("an event of more than {} MiB", MAX_EVENT_BYTES >> 20))
