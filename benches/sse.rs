@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use agentd::fuzzing::{count_events, read_answer};
+use nix::sys::resource::{UsageWho, getrusage};
 
 /// Bytes of a chunk: what fits into a packet.
 const CHUNK: usize = 1_400;
@@ -18,8 +19,9 @@ const PAIRS: usize = 9;
 
 /// CPU time of this thread so far.
 fn cpu() -> Duration {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
-    Duration::from(time)
+    let used = getrusage(UsageWho::RUSAGE_THREAD).expect("a count");
+    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64;
+    Duration::from_micros(micros(used.user_time()) + micros(used.system_time()))
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
