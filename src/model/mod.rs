@@ -16,6 +16,8 @@ mod api;
 mod assembly;
 mod cache;
 mod cassette;
+#[cfg(test)]
+mod corners;
 mod effort;
 mod fault;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -228,6 +228,7 @@ impl Models {
                 body: address.api.body(request, &settings, to)?,
                 patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
                 connect_timeout: self.inner.connect_timeout,
+                is_direct: address.is_direct,
             })
         };
         // A conversation that the provider keeps goes on with each answer: none is the same as another.

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use crate::api::params::{Include, ThinkingShown};
 use crate::types::event::{Envelope, Event};
 use crate::types::message::Block;
-use crate::types::wire;
 
 /// Characters of a block that a summary shows.
 const HEAD: usize = 200;

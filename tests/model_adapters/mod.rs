@@ -4,6 +4,7 @@
 mod cassettes;
 mod conversation;
 mod failures;
+mod fault_table;
 mod streaming;
 
 use std::os::unix::fs::PermissionsExt;

@@ -41,6 +41,7 @@ mod thinking;
 mod trust;
 mod unattended;
 mod unload;
+mod unreachable;
 mod upgrade;
 
 use serde_json::{Value, json};

@@ -50,7 +50,7 @@ async fn a_turn_thinks_as_it_was_told_and_the_session_as_it_was_made() {
 async fn a_change_waits_for_the_next_turn_and_outlives_a_restart() {
     let mut house = House::plan().config(THINKER).start().await;
     let gate = Gate::new();
-    house.models.push(Step::calls([bash("true")]).thinking("First. ").hold(&gate));
+    house.models.push(Step::calls([bash("touch made.txt")]).thinking("First. ").hold(&gate));
     house.models.push(Step::text("Done.").thinking("Second. "));
     let session = house.client("alice").await.create_with(&house, json!({"thinking": "high"})).await;
     let mut seen = session.follow().await;

@@ -10,5 +10,6 @@ mod model_script;
 pub mod model_server;
 mod model_wire;
 pub mod pages;
+pub mod printed;
 pub mod raw;
 pub mod wait;

@@ -179,7 +179,8 @@ pub enum ToolStep {
 
 fn budgets() -> impl Strategy<Value = Budgets> {
     let rarely = |range: std::ops::Range<u64>| proptest::option::weighted(0.2, range);
-    (proptest::option::weighted(0.5, 0..4u64), rarely(0..900), rarely(0..90), rarely(0..2_000)).prop_map(
+    let money = proptest::option::weighted(0.4, 0..400u64);
+    (proptest::option::weighted(0.4, 0..4u64), money, rarely(0..90), rarely(0..2_000)).prop_map(
         |(model_calls, usd_micros, output_tokens, wall_time_ms)| Budgets {
             usd_micros,
             model_calls,
