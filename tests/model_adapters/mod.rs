@@ -5,6 +5,7 @@ mod cassettes;
 mod conversation;
 mod failures;
 mod fault_table;
+mod rules;
 mod streaming;
 
 use std::os::unix::fs::PermissionsExt;

@@ -82,9 +82,16 @@ pub fn check_anthropic(body: &Value) -> Verdict {
                 ("thinking", "assistant") => {
                     only(block, &place, &["type", "thinking", "signature"])?;
                     filled(block, "signature", &place)?;
+                    rule(
+                        block.get("thinking").is_some_and(Value::is_string),
+                        format!("{place}: no thinking"),
+                    )?;
                     rule(n + 1 < blocks.len(), format!("{place}: thinking must not be last"))?;
                 }
-                ("redacted_thinking", "assistant") => only(block, &place, &["type", "data"])?,
+                ("redacted_thinking", "assistant") => {
+                    only(block, &place, &["type", "data"])?;
+                    filled(block, "data", &place)?;
+                }
                 ("tool_use", "assistant") => {
                     only(block, &place, &["type", "id", "name", "input", "cache_control"])?;
                     let id = filled(block, "id", &place)?;
