@@ -114,7 +114,15 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                 only(item, &place, &["type", "id", "summary", "encrypted_content"])?;
                 filled(item, "id", &place)?;
                 filled(item, "encrypted_content", &place)?;
-                list(item.get("summary").unwrap_or(&Value::Null), &place)?;
+                for part in list(item.get("summary").unwrap_or(&Value::Null), &place)? {
+                    let part = object(part, &place)?;
+                    only(part, &place, &["type", "text"])?;
+                    rule(
+                        part.get("type").is_some_and(|kind| kind == "summary_text"),
+                        format!("{place}: type"),
+                    )?;
+                    filled(part, "text", &place)?;
+                }
                 let next = items.get(at + 1).map_or("nothing", |item| item["type"].as_str().unwrap_or("?"));
                 let is_own = items.get(at + 1).is_some_and(|item| item["role"] != "user");
                 rule(
