@@ -34,7 +34,7 @@ fn wire(api: Api, parts: &[Part]) -> String {
     for part in parts {
         let before = events.len();
         match api {
-            Api::Anthropic => anthropic(part, index, &mut events),
+            Api::Anthropic => anthropic(part, index, calls > 0, &mut events),
             Api::OpenAiChat => chat(part, calls, &mut events),
             Api::OpenAiResponses => responses(part, index, &mut events),
         }
@@ -49,7 +49,7 @@ fn wire(api: Api, parts: &[Part]) -> String {
     text
 }
 
-fn anthropic(part: &Part, index: u64, events: &mut Vec<Value>) {
+fn anthropic(part: &Part, index: u64, calls: bool, events: &mut Vec<Value>) {
     let mut block = |start: Value, repeats: usize, deltas: Vec<Value>| {
         for _ in 0..repeats {
             events.push(json!({"type":"content_block_start","index":index,"content_block":start}));
@@ -76,7 +76,7 @@ fn anthropic(part: &Part, index: u64, events: &mut Vec<Value>) {
         // A refusal is a reason to end here.
         Refusal(_) => {}
         End(reason) => {
-            let reason = reason.unwrap_or("end_turn");
+            let reason = reason.unwrap_or(if calls { "tool_use" } else { "end_turn" });
             events.push(
                 json!({"type":"message_delta","delta":{"stop_reason":reason},"usage":{"output_tokens":4}}),
             );
