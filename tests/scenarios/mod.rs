@@ -25,6 +25,7 @@ mod model_errors;
 mod modes;
 mod one_daemon;
 mod orphans;
+mod outside;
 mod prefix;
 mod processes;
 mod reload;
