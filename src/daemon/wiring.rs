@@ -193,6 +193,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 adaptive_thinking: given.adaptive_thinking,
                 least_effort: given.least_effort.clone(),
                 vision: given.vision,
+                documents: given.documents,
                 as_of: None,
             };
             (name.clone(), made)

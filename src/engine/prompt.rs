@@ -81,7 +81,7 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
         Block::Text { text } => text.trim().is_empty(),
         Block::ToolResult { content, .. } => content.trim().is_empty(),
         Block::Thinking { .. } | Block::RedactedThinking { .. } => !is_own,
-        Block::ToolCall(_) => false,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => false,
     };
     // Thinking is never last (a provider's rule): without something after it, it is left out.
     let ends_in_thinking = message.role == Role::Assistant
@@ -93,7 +93,7 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
     repaired.content.retain(|block| match block {
         Block::Text { text } => !text.trim().is_empty(),
         Block::Thinking { .. } | Block::RedactedThinking { .. } => is_own,
-        Block::ToolCall(_) | Block::ToolResult { .. } => true,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) | Block::ToolResult { .. } => true,
     });
     for block in &mut repaired.content {
         if let Block::ToolResult { content, .. } = block

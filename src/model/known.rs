@@ -33,6 +33,8 @@ pub struct ModelFacts {
     pub least_effort: Option<String>,
     /// It can see images.
     pub vision: Option<bool>,
+    /// It takes PDFs as they are.
+    pub documents: Option<bool>,
     /// What it costs.
     pub price: Option<Price>,
     /// When the price was looked up, for people.
@@ -52,6 +54,7 @@ impl ModelFacts {
             adaptive_thinking: self.adaptive_thinking.or(other.adaptive_thinking),
             least_effort: self.least_effort.clone().or_else(|| other.least_effort.clone()),
             vision: self.vision.or(other.vision),
+            documents: self.documents.or(other.documents),
             price: self.price.or(other.price),
             as_of: self.as_of.clone().or_else(|| other.as_of.clone()),
         }
@@ -71,6 +74,7 @@ impl ModelFacts {
             adaptive_thinking: self.adaptive_thinking.unwrap_or(default.adaptive_thinking),
             least_effort: self.least_effort.clone(),
             vision: self.vision.or(default.vision),
+            documents: self.documents.or(default.documents),
         }
     }
 }

@@ -5,6 +5,7 @@ mod cassettes;
 mod conversation;
 mod failures;
 mod fault_table;
+mod media;
 mod rules;
 mod streaming;
 

@@ -216,6 +216,8 @@ pub struct Model {
     pub tools: Option<bool>,
     /// Whether it sees images.
     pub vision: Option<bool>,
+    /// Whether it takes PDFs as they are.
+    pub documents: Option<bool>,
     /// Whether it thinks.
     pub thinking: Option<bool>,
     /// Whether it decides by itself how much it thinks (Anthropic's adaptive thinking).
