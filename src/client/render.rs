@@ -7,6 +7,7 @@ use super::escape;
 use super::measure::{all_tokens, money, tokens, took};
 use super::paint::{Line, Tone, cut};
 use super::summary::{call_summary, cut_diff, one_line};
+use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::input_text;
@@ -231,9 +232,31 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
                 took(*delay_ms)
             ),
         )],
+        Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
+            dim(format!("  {bash_id} runs in the background: {}", one_line(command, 120)))
+        }
+        Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
+            vec![background_ended(*bash_id, *state, end)]
+        }
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }
+}
+
+/// How a background command ended.
+pub(super) fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> Line {
+    let how = match (state, end.killed_by, end.exit_code) {
+        (BackgroundState::Exited, _, Some(0)) => return Line::new(Tone::Dim, format!("  {bash_id} ended")),
+        (BackgroundState::Exited, _, Some(code)) => format!("ended with exit code {code}"),
+        (BackgroundState::Exited, _, None) | (BackgroundState::Running, ..) => "ended".into(),
+        (BackgroundState::Killed, Some(KilledBy::Tool), _) => "was ended by the model".into(),
+        (BackgroundState::Killed, Some(KilledBy::Abort), _) => "was aborted".into(),
+        (BackgroundState::Killed, Some(KilledBy::Shutdown), _) => "was ended: the daemon stopped".into(),
+        (BackgroundState::Killed, Some(KilledBy::Session) | None, _) => "was ended".into(),
+        (BackgroundState::TimedOut, ..) => "was ended: its time was over".into(),
+        (BackgroundState::Lost, ..) => "was lost: the daemon died".into(),
+    };
+    Line::new(Tone::Warn, format!("  {bash_id} {how}"))
 }
 
 fn error(kind: &str, message: &str) -> Line {

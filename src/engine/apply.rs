@@ -155,11 +155,15 @@ impl State {
                     turn.model_ms += ms;
                 }
             }
+            Event::ToolBackground { .. } => self.apply_background(fact),
             _ => self.apply_to_turn(fact),
         }
     }
 
     fn apply_to_turn(&mut self, fact: &Envelope) {
+        if let Event::ToolProgress { call_id, text, .. } = &fact.event {
+            self.heard_command(*call_id, text);
+        }
         let Some(turn) = &mut self.turn else { return };
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
@@ -330,7 +334,15 @@ impl State {
                 }
             }
             Event::ToolCompleted {
-                call_id, status, output, attachments, duration_ms, reads, cwd, ..
+                call_id,
+                status,
+                output,
+                attachments,
+                duration_ms,
+                reads,
+                cwd,
+                told,
+                ..
             } => {
                 turn.tools_ms += duration_ms;
                 if let Some(cwd) = cwd {
@@ -341,6 +353,9 @@ impl State {
                     for read in reads {
                         known.insert(read.path.clone(), read.clone());
                     }
+                }
+                if let Some(told) = told {
+                    self.told_of_command(*told);
                 }
                 self.tool_completed(*call_id, *status, output, attachments);
             }

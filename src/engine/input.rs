@@ -1,5 +1,6 @@
 //! Everything that can happen to a session.
 
+use crate::types::background::Over;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
@@ -189,6 +190,13 @@ pub enum Input {
         outcome: Box<ToolOutcome>,
         /// How long it took.
         duration_ms: u64,
+    },
+    /// A background command is over.
+    CommandOver {
+        /// The call that started it.
+        call_id: CallId,
+        /// How.
+        over: Box<Over>,
     },
     /// A person answered a permission request.
     Answer(Box<Answer>),

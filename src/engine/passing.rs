@@ -20,7 +20,6 @@ pub const PASSING: &[&str] = &[
     "message.tool_input_delta",
     "tool.status",
     "tool.started",
-    "tool.progress",
     "file.changed",
     "permission.requested",
     "permission.expired",

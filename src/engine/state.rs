@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::background::Command;
 use super::said::Said;
 use crate::types::blob::Attachment;
 use crate::types::event::Origin;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub result_bytes: usize,
     /// The same of all results of one message.
     pub results_bytes: usize,
+    /// Commands that run in the background at once, in one session; 0 for none.
+    pub background_commands: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolCard]>,
     /// Requests of sessions without a person.
@@ -114,6 +117,7 @@ impl Default for Settings {
             on_restart: OnRestart::Resume,
             result_bytes: 128 * 1024,
             results_bytes: 256 * 1024,
+            background_commands: 8,
             tools: Arc::from([]),
             unattended: Unattended::default(),
         }
@@ -142,6 +146,10 @@ pub(super) struct State {
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
     pub queue: VecDeque<Queued>,
+    /// Background commands: those that run, and the newest of the others. Oldest first.
+    pub commands: Vec<Arc<Command>>,
+    /// How many were started.
+    pub command_count: u32,
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
@@ -546,6 +554,8 @@ impl State {
             continues: None,
             turn: None,
             queue: VecDeque::new(),
+            commands: Vec::new(),
+            command_count: 0,
             rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),

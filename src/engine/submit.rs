@@ -57,7 +57,7 @@ impl Draft<'_> {
         self.push(None, Some(turn_id), Event::TurnQueued { input: submit.input, front, budgets, mode });
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-            self.effect(Effect::StopAll);
+            self.stop_turn();
         }
         Ok(())
     }

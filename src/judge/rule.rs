@@ -110,6 +110,7 @@ impl Rule {
             // Who may not change a file may not remove it; who may is not thereby allowed to.
             Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
             Subject::Web { .. } => self.tool == "WebFetch",
+            Subject::Background { .. } => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Tool { name } => {
                 self.tool == *name

@@ -1,6 +1,6 @@
 //! The language in which the rest of the house speaks to a session.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::registry::Slot;
 use crate::engine::{Busy, Edited, SessionRules};
 use crate::store::{SessionKey, Store};
 use crate::tools::Scene;
+use crate::types::background::BackgroundCommand;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -226,6 +227,8 @@ pub(super) struct Resident {
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
     pub(super) door: Arc<Door>,
+    /// Commands that run in the background.
+    pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     /// How loading it ended, once it has.
     pub(super) loaded: Arc<SetOnce<Result<(), SessionError>>>,
 }
@@ -265,6 +268,11 @@ impl Resident {
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
         let visit = self.door.enter(tick)?;
         Some(SessionHandle { at: self.clone(), visit })
+    }
+
+    /// Commands that run in the background now.
+    pub fn commands(&self) -> Vec<BackgroundCommand> {
+        self.commands.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The session's task panicked; it must be loaded again.

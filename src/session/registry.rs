@@ -109,7 +109,7 @@ impl Registry {
         futures_util::future::join_all(told).await;
     }
 
-    /// Picks up every session whose turn was under way. One that cannot be loaded stops no other.
+    /// Picks up every session whose turn was under way, and those that left processes. One that cannot be loaded stops no other.
     ///
     /// # Errors
     /// The list of them could not be read.
@@ -375,6 +375,7 @@ impl Registry {
         if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
             view.clients = loaded.clients.load(Ordering::Relaxed);
             view.last_seq = view.last_seq.max(loaded.feed.last_seq());
+            view.background_commands = loaded.commands();
         }
         view
     }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
@@ -411,7 +412,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
     },
-    /// Output of a running tool. Foldable.
+    /// Output of a running tool, or of a background command until it ends. Foldable.
     #[serde(rename = "tool.progress")]
     ToolProgress {
         /// The call.
@@ -452,6 +453,26 @@ pub enum Event {
         /// The folder for further commands, if it moved.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
+        /// Of BashOutput: how far the model has now been told the output of a background command.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        told: Option<BackgroundRead>,
+    },
+    /// A command runs on behind its call, which has its result already, or it ended. It belongs to the
+    /// session: `turn_id` is there only while the turn that started it runs.
+    #[serde(rename = "tool.background")]
+    ToolBackground {
+        /// The call that started it.
+        call_id: CallId,
+        /// Its name in the session.
+        bash_id: BashId,
+        /// Where it stands.
+        state: BackgroundState,
+        /// The beginning of the command, with `running`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        command: Option<String>,
+        /// How it ended.
+        #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+        end: Option<BackgroundEnd>,
     },
     /// A tool changed a file.
     #[serde(rename = "file.changed")]
@@ -625,6 +646,7 @@ impl Event {
             Event::ToolStarted { .. } => "tool.started",
             Event::ToolProgress { .. } => "tool.progress",
             Event::ToolCompleted { .. } => "tool.completed",
+            Event::ToolBackground { .. } => "tool.background",
             Event::FileChanged { .. } => "file.changed",
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",

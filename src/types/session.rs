@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::background::BackgroundCommand;
 use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
@@ -144,6 +145,9 @@ pub struct SessionView {
     /// Last line that was said.
     #[serde(default)]
     pub last_line: String,
+    /// Commands that run in the background now.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub background_commands: Vec<BackgroundCommand>,
 }
 
 /// Kinds of items (R13).

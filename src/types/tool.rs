@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::background::{BackgroundRead, BashId};
 use super::blob::{Attachment, Blob, BlobRef};
 use super::ids::BlobId;
 use schemars::JsonSchema;
@@ -182,6 +183,14 @@ pub enum Subject {
     Bash {
         /// The exact text.
         command: String,
+        /// Whether it goes on behind its call.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        background: bool,
+    },
+    /// Looks at or ends a background command of the session itself.
+    Background {
+        /// The command.
+        bash_id: BashId,
     },
     /// Reads a blob of the session itself.
     Blob {
@@ -206,6 +215,7 @@ impl Subject {
             Subject::Read { .. }
             | Subject::Web { .. }
             | Subject::Bash { .. }
+            | Subject::Background { .. }
             | Subject::Blob { .. }
             | Subject::Tool { .. } => false,
         }
@@ -277,6 +287,12 @@ pub struct ToolOutcome {
     pub attachments: Vec<Attachment>,
     /// The whole of what `output` shows in part. Its content is in `blobs`.
     pub whole: Option<BlobRef>,
+    /// Its command goes on in the background; the end of it comes by itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub goes_on: bool,
+    /// How far the model has now been told the output of a background command.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub told: Option<BackgroundRead>,
     /// Contents, stored in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
@@ -296,6 +312,8 @@ impl ToolOutcome {
             cwd: None,
             attachments: Vec::new(),
             whole: None,
+            goes_on: false,
+            told: None,
             blobs: Vec::new(),
         }
     }

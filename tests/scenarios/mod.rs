@@ -5,6 +5,7 @@ mod agentctl;
 mod answer;
 mod approve;
 mod attach;
+mod background;
 mod bad_input;
 mod blobs;
 mod busy;

@@ -125,7 +125,9 @@ impl App {
                     self.progress = one_line(line, 200);
                 }
             }
-            Event::ToolCompleted { .. } | Event::TurnCompleted { .. } => self.progress.clear(),
+            Event::ToolCompleted { .. }
+            | Event::ToolBackground { end: Some(_), .. }
+            | Event::TurnCompleted { .. } => self.progress.clear(),
             Event::PermissionRequested { request, .. } => {
                 self.requests.push_back(request.clone());
                 if request.diff.is_some() {

@@ -97,6 +97,11 @@ pub enum Step {
         twice: bool,
     },
     /// Something that came home before, or was given up, comes (again).
+    /// A background command says something, or ends.
+    Command {
+        pick: u8,
+        ends: bool,
+    },
     Late {
         pick: u8,
     },
@@ -162,6 +167,8 @@ pub enum Fate {
         asks: bool,
         plans: bool,
     },
+    /// A command that goes on behind its call, if it ends well.
+    Background,
     Deny,
     Refused(ToolStatus),
 }
@@ -187,7 +194,13 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 
 pub fn setup() -> impl Strategy<Value = Setup> {
     (
-        (1..4u32, 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
+        (
+            1..4u32,
+            1..4usize,
+            0..4u32,
+            prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
+            0..4usize,
+        ),
         (
             prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
@@ -199,7 +212,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     )
         .prop_map(
             |(
-                (retry_attempts, parallel_tools, max_resumes, policy),
+                (retry_attempts, parallel_tools, max_resumes, policy, background_commands),
                 own,
                 safe,
                 has_model,
@@ -210,6 +223,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     retry_attempts,
                     parallel_tools,
                     max_resumes,
+                    background_commands,
                     on_restart: policy,
                     unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
                     ..Settings::default()
@@ -295,6 +309,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
+        6 => (any::<u8>(), any::<bool>()).prop_map(|(pick, ends)| Step::Command { pick, ends }),
     ]
 }
 
@@ -354,6 +369,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
         4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
         3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
+        3 => Just(Fate::Background),
         1 => Just(Fate::Deny),
         1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
     ]

@@ -63,6 +63,7 @@ impl Room {
             unattended: false,
             unreadable: Default::default(),
             blobs: None,
+            commands: Vec::new(),
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }

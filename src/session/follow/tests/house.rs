@@ -416,6 +416,7 @@ impl House {
                 detail: None,
                 reads: Vec::new(),
                 cwd: None,
+                told: None,
                 duration_ms: 0,
                 output_blob: None,
                 attachments: Vec::new(),
