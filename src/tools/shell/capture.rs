@@ -58,7 +58,7 @@ pub(super) struct Piece {
 }
 
 /// Both streams in the order of their arrival: the head, and the tail of what follows.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Capture {
     head: String,
     tail: VecDeque<u8>,
