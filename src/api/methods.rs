@@ -148,9 +148,7 @@ pub static METHODS: &[Method] = &[
         summary: "Make a session in a folder.",
         unbuilt: &[
             "agent",
-            "tools",
             "thinking",
-            "additional_dirs",
             "fallback_model",
             "output_schema",
             "temperature",
@@ -222,16 +220,8 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "session.update",
-        summary: "Change a session's title, approval mode or limits, also while a turn runs.",
-        unbuilt: &[
-            "model",
-            "tools",
-            "thinking",
-            "safe_mode",
-            "system_prompt",
-            "append_system_prompt",
-            "additional_dirs",
-        ],
+        summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
+        unbuilt: &["thinking", "safe_mode", "system_prompt", "append_system_prompt"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

@@ -188,12 +188,16 @@ fn tool_line(mark: &str, summary: &str) -> Line {
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     match event {
-        Event::SessionUpdated { title, model, mode, budgets } => {
+        Event::SessionUpdated { title, model, mode, budgets, tools, additional_dirs } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
             news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
             news.extend(budgets.as_ref().map(|_| "new limits".to_string()));
+            news.extend(tools.as_ref().map(|_| "other tools".to_string()));
+            news.extend(
+                additional_dirs.as_ref().map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))),
+            );
             // Whoever watches a turn is told what changes under it; its title they know.
             if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }

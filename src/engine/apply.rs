@@ -49,7 +49,14 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
             }
-            Event::SessionUpdated { title, model, mode, budgets } => {
+            Event::SessionUpdated { title, model, mode, budgets, tools, additional_dirs } => {
+                if let Some(tools) = tools {
+                    self.spec.tools.clone_from(tools);
+                }
+                if let Some(dirs) = additional_dirs {
+                    self.spec.additional_dirs.clone_from(dirs);
+                    self.is_moved = true;
+                }
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
                 }
@@ -95,7 +102,11 @@ impl State {
             Event::TurnStarted { model, mode, budgets } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    self.turn = Some(Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms));
+                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
+                    self.turn = Some(Turn { tools: self.spec.tools.clone(), ..turn });
+                    if std::mem::take(&mut self.is_moved) {
+                        self.system = None;
+                    }
                 }
             }
             Event::TurnCompleted { result } => {

@@ -130,8 +130,7 @@ impl Draft<'_> {
             if running.len() < most {
                 return;
             }
-            let is_background =
-                |subject: &Subject| matches!(subject, Subject::Bash { background: true, .. });
+            let is_background = |subject: &Subject| matches!(subject, Subject::Bash { background: true, .. });
             let next = self.startable().into_iter().find(|it| is_background(&it.prepared.subject));
             let Some(next) = next else { return };
             let outcome =

@@ -9,7 +9,7 @@ use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
 use crate::types::session::Untrusted;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Inspection, Prepared, Progress, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, Progress, ToolChoice, ToolOutcome};
 use crate::types::usage::{Budgets, Price};
 
 /// Time and randomness of one decision.
@@ -110,6 +110,12 @@ pub struct Update {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// Model of turns to come.
+    pub model: Option<String>,
+    /// Tools of turns to come.
+    pub tools: Option<ToolChoice>,
+    /// All further folders that count as workspace.
+    pub additional_dirs: Option<Vec<String>>,
     /// Pending requests that the new mode lets pass, with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// Who wants it.

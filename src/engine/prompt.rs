@@ -26,7 +26,7 @@ impl Draft<'_> {
             model: model.parse()?,
             system: self.system(),
             messages: normalize(&self.state.transcript),
-            tools: Arc::clone(&self.engine.settings.tools),
+            tools: self.offered(),
             max_output_tokens: None,
             media: HashMap::new(),
             previous_response_id: self.continues(&model),

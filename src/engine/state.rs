@@ -16,7 +16,7 @@ use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard};
+use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard, ToolChoice};
 use crate::types::usage::{Budgets, Usage};
 
 /// What the engine is told from outside, once.
@@ -139,6 +139,8 @@ pub(super) struct State {
     pub status: SessionState,
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
+    /// The system prompt is of other folders than those of now: the next turn makes it anew.
+    pub is_moved: bool,
     /// What of the workspace trust was asked for last.
     pub trust_asked: Option<String>,
     pub transcript: Arc<Vec<Arc<Message>>>,
@@ -178,6 +180,8 @@ pub(super) struct Turn {
     pub id: TurnId,
     pub model: String,
     pub mode: Mode,
+    /// The tools on offer until it ends.
+    pub tools: ToolChoice,
     pub budgets: Budgets,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
@@ -544,11 +548,14 @@ impl State {
                 budgets: Budgets::default(),
                 system_prompt: None,
                 append_system_prompt: None,
+                tools: ToolChoice::default(),
+                additional_dirs: Vec::new(),
             },
             next_seq: 1,
             status: SessionState::Idle,
             requires: None,
             system: None,
+            is_moved: false,
             trust_asked: None,
             transcript: Arc::default(),
             continues: None,
@@ -596,6 +603,7 @@ impl Turn {
             id,
             model,
             mode,
+            tools: ToolChoice::default(),
             budgets,
             started_at: at,
             step: 0,

@@ -81,6 +81,8 @@ impl Draft<'_> {
                 model: None,
                 mode: None,
                 budgets: None,
+                tools: None,
+                additional_dirs: None,
             });
         }
         self.user_message(text);

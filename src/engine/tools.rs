@@ -64,6 +64,7 @@ impl Draft<'_> {
     /// Looks at the calls that nobody has looked at yet.
     pub fn prepare_open_calls(&mut self) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        self.refuse_withheld();
         let calls: Vec<_> = self
             .state
             .calls()
@@ -73,6 +74,19 @@ impl Draft<'_> {
             .collect();
         if !calls.is_empty() {
             self.effect(Effect::Prepare { turn_id, calls });
+        }
+    }
+
+    /// Models call tools that they were not told of; when no other call is left, the turn goes on.
+    fn refuse_withheld(&mut self) {
+        let is_withheld = |call: &&Call| call.stage == Stage::Requested && self.is_withheld(&call.call.tool);
+        let withheld: Vec<_> = self.state.calls().iter().filter(is_withheld).cloned().collect();
+        for call in &withheld {
+            let text = words::tool_withheld(&call.call.tool);
+            self.complete(call.call.call_id, ToolOutcome::failed("tool_not_offered", text), 0);
+        }
+        if !withheld.is_empty() && self.state.calls().iter().all(Call::is_done) {
+            self.advance_tools();
         }
     }
 

@@ -94,6 +94,13 @@ pub fn command_began(bash_id: BashId) -> String {
     )
 }
 
+/// The session leaves a tool out.
+pub fn tool_withheld(tool: &str) -> String {
+    format!(
+        "The tool {tool} is not on offer in this session. It was not run. Use one of the tools that you were given."
+    )
+}
+
 /// One command more would be too many.
 pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     if most == 0 {
@@ -110,8 +117,8 @@ pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
 }
 
 /// The daemon stopped while a command ran in the background.
-pub const COMMAND_LOST: &str =
-    "The daemon stopped while this command ran, and ended it. How far it came is not known: check before you repeat it.";
+pub const COMMAND_LOST: &str = "The daemon stopped while this command ran, and ended it. How far it came is not known: check before you repeat it.";
 
 /// The daemon stopped while a background command was being ended.
-pub const KILLED_BY_RESTART: &str = "The daemon restarted during this call. No background command runs any more.";
+pub const KILLED_BY_RESTART: &str =
+    "The daemon restarted during this call. No background command runs any more.";

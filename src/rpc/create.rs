@@ -27,6 +27,8 @@ pub(super) async fn create(
         budgets: p.budgets,
         system_prompt: p.system_prompt,
         append_system_prompt: p.append_system_prompt,
+        tools: p.tools.unwrap_or_default(),
+        additional_dirs: p.additional_dirs,
         keyed,
         origin: Some(caller.origin()),
     };

@@ -1,8 +1,9 @@
 //! The loop that owns one session: decide → write → remember → tell → act.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -522,6 +523,7 @@ impl Actor {
                 let spec = self.engine.spec();
                 self.jobs.gather(workspace::Request {
                     cwd: spec.cwd.clone().into(),
+                    additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),
                     date: self.house.clock.now().date(),
                     custom: spec.system_prompt.clone(),

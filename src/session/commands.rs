@@ -222,7 +222,7 @@ impl Actor {
     /// Takes changes in. A mode counts from this moment on, also for what is pending.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
         const METHOD: &str = "session.update";
-        let Changes { title, mode, budgets, keyed, origin } = changes;
+        let Changes { title, mode, budgets, model, tools, additional_dirs, keyed, origin } = changes;
         if let Some(done) = self.remembered(METHOD, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -230,7 +230,8 @@ impl Actor {
             Some(mode) => self.covered_by(mode).await,
             None => Vec::new(),
         };
-        let update = Update { title, mode, budgets, covered, origin: Some(origin) };
+        let origin = Some(origin);
+        let update = Update { title, mode, budgets, model, tools, additional_dirs, covered, origin };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
         let idempotency = self.row(METHOD, keyed, &()).filter(|_| !plan.facts.is_empty());

@@ -1,7 +1,7 @@
 //! The language in which the rest of the house speaks to a session.
 
-use std::sync::{Arc, PoisonError, RwLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -22,6 +22,7 @@ use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 /// How long an attach waits for a session that is being loaded, before it reads ahead: a short journal is
@@ -121,6 +122,12 @@ pub struct Changes {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// Model of turns to come.
+    pub model: Option<String>,
+    /// Tools of turns to come.
+    pub tools: Option<ToolChoice>,
+    /// All further folders that count as workspace.
+    pub additional_dirs: Option<Vec<String>>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.

@@ -123,6 +123,7 @@ impl Surroundings {
         let scene = Scene {
             session_id,
             workspace: PathBuf::from(&spec.cwd),
+            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
             unattended: spec.background,

@@ -65,6 +65,8 @@ pub(super) fn spec() -> SessionSpec {
         budgets: Budgets::default(),
         system_prompt: None,
         append_system_prompt: None,
+        tools: Default::default(),
+        additional_dirs: Vec::new(),
     }
 }
 

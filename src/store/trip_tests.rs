@@ -59,6 +59,8 @@ fn spec() -> SessionSpec {
         budgets: Budgets::default(),
         system_prompt: None,
         append_system_prompt: None,
+        tools: Default::default(),
+        additional_dirs: Vec::new(),
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Scene {
     pub session_id: SessionId,
     /// Its workspace, absolute and free of links.
     pub workspace: PathBuf,
+    /// Further folders that count as workspace, absolute and free of links.
+    pub additional: Vec<PathBuf>,
     /// The folder in which commands start and relative paths begin; at first the workspace.
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
@@ -106,6 +108,18 @@ pub struct Scene {
     pub blobs: Option<Arc<dyn Blobs>>,
     /// The session's background commands, as they stood when the call began.
     pub commands: Vec<Command>,
+}
+
+impl Scene {
+    /// All folders that count as workspace, its own first.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.workspace).chain(&self.additional)
+    }
+
+    /// Whether a path without links lies in the workspace.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        self.roots().any(|root| path.starts_with(root))
+    }
 }
 
 /// A background command of the session.

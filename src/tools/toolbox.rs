@@ -2,6 +2,7 @@
 //! validate, (be judged elsewhere,) run (Q23).
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -84,6 +85,12 @@ impl Toolbox {
             cards: cards(),
             web: web::Client::default(),
         }
+    }
+
+    /// Whether a folder is the daemon's own, or lies in one of those.
+    #[must_use]
+    pub fn is_protected(&self, folder: &Path) -> bool {
+        self.places.protected.iter().any(|place| folder.starts_with(place))
     }
 
     /// For people: how commands are held to their limits here.

@@ -176,9 +176,14 @@ mod tests {
     #[test]
     fn names_of_commands_are_read_as_they_are_written() {
         assert_eq!(BashId(12).to_string(), "bash_12");
-        for (text, expected) in
-            [("bash_1", Some(1)), (" bash_7\n", Some(7)), ("1", None), ("bash_", None), ("bash_-1", None), ("", None)]
-        {
+        for (text, expected) in [
+            ("bash_1", Some(1)),
+            (" bash_7\n", Some(7)),
+            ("1", None),
+            ("bash_", None),
+            ("bash_-1", None),
+            ("", None),
+        ] {
             assert_eq!(text.parse().ok(), expected.map(BashId), "{text:?}");
         }
     }

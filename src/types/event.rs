@@ -17,7 +17,7 @@ use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::time::Timestamp;
-use super::tool::{Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
+use super::tool::{Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolChoice, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
@@ -132,7 +132,8 @@ pub enum Event {
     /// The session was made.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title, model, mode or limits changed; only what changed is there.
+    /// Title, model, mode, limits, tools or folders changed; only what changed is there. Model and tools count
+    /// from the next turn on.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -147,6 +148,12 @@ pub enum Event {
         /// New limits of turns to come.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         budgets: Option<Budgets>,
+        /// The tools on offer from now on.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tools: Option<ToolChoice>,
+        /// All further folders that count as workspace from now on.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        additional_dirs: Option<Vec<String>>,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]

@@ -13,7 +13,7 @@ use super::message::{Block, Role};
 use super::model::StopReason;
 use super::permission::{Mode, OnTimeout};
 use super::time::Timestamp;
-use super::tool::ToolStatus;
+use super::tool::{ToolChoice, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// State of a session (R13).
@@ -105,6 +105,12 @@ pub struct SessionSpec {
     /// Stands at the end of the system prompt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub append_system_prompt: Option<String>,
+    /// The tools on offer.
+    #[serde(skip_serializing_if = "ToolChoice::is_all", default)]
+    pub tools: ToolChoice,
+    /// Further folders that count as workspace, absolute and free of links.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub additional_dirs: Vec<String>,
 }
 
 /// A session as `session.list` and `session.get` return it.

@@ -23,6 +23,33 @@ pub struct ToolCard {
     pub read_only: bool,
 }
 
+/// Which of the tools a session offers its models (Q42). By default all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolChoice {
+    /// Only these; absent for all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub deny: Vec<String>,
+}
+
+impl ToolChoice {
+    /// Whether all are offered.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a tool is offered.
+    #[must_use]
+    pub fn offers(&self, tool: &str) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|name| name == tool);
+        self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
+    }
+}
+
 /// What a call would do, found out without doing it. Judged before the call may start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prepared {

@@ -153,7 +153,8 @@ async fn behind(way: Way) {
         story.house.models.push(Step::calls([("BashOutput", json!({"bash_id": "bash_1"}))]));
         story.house.models.push(Step::text("Done."));
         session.submit("and?").await;
-        let told = log.find("what it said", |event| event["type"] == "tool.completed" && event["tool"] == "BashOutput");
+        let told = log
+            .find("what it said", |event| event["type"] == "tool.completed" && event["tool"] == "BashOutput");
         let told = told.await;
         assert!(told["output"].as_str().expect("a text").contains("was lost"), "{point}: {told}");
         log.turn_ends("success").await;

@@ -91,7 +91,11 @@ async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
     assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "folded away");
 
     let last = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
-    assert!(text(&last[0]).starts_with("bash_1 has ended with exit code 3.\nNew output:\ntwo\n"), "{}", last[0]);
+    assert!(
+        text(&last[0]).starts_with("bash_1 has ended with exit code 3.\nNew output:\ntwo\n"),
+        "{}",
+        last[0]
+    );
     let after = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(text(&after[0]).contains("No new output."), "{}", after[0]);
     let none = turn(&house, &session, &mut seen, vec![output("bash_2")]).await;
@@ -268,7 +272,10 @@ async fn a_flood_behind_a_call_costs_bounded_memory_and_disk() {
     assert!(kept <= 5 << 20, "{kept} bytes on the disk");
     let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
     let shown = text(&told[0]);
-    assert!(shown.contains("BEGIN\n") && shown.contains("END\n") && shown.contains("left out"), "{shown:.200}");
+    assert!(
+        shown.contains("BEGIN\n") && shown.contains("END\n") && shown.contains("left out"),
+        "{shown:.200}"
+    );
     assert!(shown.len() < 40_000, "{}", shown.len());
     let progress: usize =
         seen.seen_of("tool.progress").iter().map(|event| event["text"].as_str().map_or(0, str::len)).sum();

@@ -40,6 +40,7 @@ mod submit;
 mod trust;
 mod unattended;
 mod unload;
+mod update;
 mod upgrade;
 
 use serde_json::{Value, json};

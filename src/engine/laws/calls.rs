@@ -122,7 +122,9 @@ impl Watch {
                 law!(!allowed_by.is_empty(), "whoever starts knows why");
                 call.started = Some(fact.seq);
             }
-            Event::ToolBackground { call_id, bash_id, state: BackgroundState::Running, end: None, .. } => {
+            Event::ToolBackground {
+                call_id, bash_id, state: BackgroundState::Running, end: None, ..
+            } => {
                 let most = self.setup.settings.background_commands;
                 law!(self.running_commands().count() < most, "no more commands run than may");
                 let call = self.open_call(*call_id)?;
@@ -139,7 +141,9 @@ impl Watch {
                 law!(fact.turn_id.is_none() || fact.turn_id == known.turn_id, "an end names no other turn");
                 known.is_over = true;
             }
-            Event::ToolProgress { call_id, .. } if self.running_commands().any(|it| it.call_id == *call_id) => {
+            Event::ToolProgress { call_id, .. }
+                if self.running_commands().any(|it| it.call_id == *call_id) =>
+            {
                 let opened = self.running_commands().find(|it| it.call_id == *call_id).map(|it| it.opened);
                 law!(fold == opened, "what a command says belongs to its beginning");
             }

@@ -204,10 +204,7 @@ impl Watch {
                 );
                 self.run(call.call_id, prepared.read_only)?;
             }
-            Effect::StopAll
-            | Effect::StopCall(_)
-            | Effect::StopCommands { .. }
-            | Effect::Inspect { .. } => {}
+            Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. } | Effect::Inspect { .. } => {}
         }
         Ok(())
     }

@@ -42,7 +42,10 @@ impl World {
         self.die()?;
         let first = self.feed(recovered())?.unwrap_or_default();
         law!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
-        law!(turn.is_some() || behind > 0 || first == Plan::default(), "without a turn there is nothing to recover");
+        law!(
+            turn.is_some() || behind > 0 || first == Plan::default(),
+            "without a turn there is nothing to recover"
+        );
         for call_id in lost {
             let call = &self.watch.calls[&call_id];
             let done = |wanted: fn(&Effect) -> Option<CallId>| {

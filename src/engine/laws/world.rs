@@ -97,6 +97,8 @@ impl World {
             budgets: setup.budgets,
             system_prompt: None,
             append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
         };
         let envelope = Envelope {
             seq: 1,

@@ -126,7 +126,8 @@ impl Running {
         });
         // Without a place for spools, what is in memory is kept.
         let blob = blob.or_else(|| {
-            (!has_place && bytes > 0).then(|| Blob::text(&std::mem::take(&mut *kept(&live.capture)).render(MOST).0))
+            (!has_place && bytes > 0)
+                .then(|| Blob::text(&std::mem::take(&mut *kept(&live.capture)).render(MOST).0))
         });
         let end = BackgroundEnd {
             exit_code,

@@ -163,10 +163,9 @@ pub(in crate::tools) async fn run(
     let Some(started) = start(context, call_id, input, prepared, wires).await? else {
         return Ok(cancelled());
     };
-    let (mut ran, output) = started.see_through(Duration::from_millis(limit), &stop).await;
+    let (ran, output) = started.see_through(Duration::from_millis(limit), &stop).await;
     let said = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
-    ran.spent = ran.begun.elapsed();
     Ok(Report { context, limit, ran }.tell(said))
 }
 
@@ -193,7 +192,6 @@ pub(super) struct Ran {
     /// Where it started, and where it ended.
     cwd: PathBuf,
     folder: Option<PathBuf>,
-    begun: Instant,
     pub(super) spent: Duration,
 }
 
@@ -266,7 +264,7 @@ impl Started {
         let _ = timeout(LAST_WORDS, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
-        (Ran { end, status, ended, choice, powers, cwd, folder, begun, spent }, output)
+        (Ran { end, status, ended, choice, powers, cwd, folder, spent }, output)
     }
 }
 
@@ -519,7 +517,11 @@ impl Ran {
 
     /// What may have been in the way of a command that failed: the limit that it ran into, as far as the
     /// kernel tells, else what its words let suspect.
-    pub(super) fn trouble(&self, limits: &Limits, text: &str) -> (Option<Breach>, Option<Blocked>, Vec<String>) {
+    pub(super) fn trouble(
+        &self,
+        limits: &Limits,
+        text: &str,
+    ) -> (Option<Breach>, Option<Blocked>, Vec<String>) {
         let (signal, exit_code) = self.code();
         let breach = self.breach(limits, signal, exit_code);
         if let Some(breach) = breach {
@@ -618,7 +620,7 @@ impl Report<'_> {
     /// The folder for the next command, if it is another one than before.
     fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
         let scene = &self.context.scene;
-        let is_inside = |path: &Path| path.starts_with(&scene.workspace) && path.is_dir();
+        let is_inside = |path: &Path| scene.holds(path) && path.is_dir();
         let reset = |notes: &mut Vec<String>| {
             notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
             (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())

@@ -80,7 +80,9 @@ fn find<'c>(context: &'c Context, text: &str) -> Result<&'c Command, Refusal> {
 }
 
 fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, Refusal> {
-    let Some(pattern) = input.filter.as_deref().filter(|pattern| !pattern.is_empty()) else { return Ok(None) };
+    let Some(pattern) = input.filter.as_deref().filter(|pattern| !pattern.is_empty()) else {
+        return Ok(None);
+    };
     match RegexMatcherBuilder::new().size_limit(FILTER_BYTES).build(pattern) {
         Ok(matcher) => Ok(Some(matcher)),
         Err(error) => {
@@ -243,7 +245,8 @@ pub(in crate::tools) async fn run_kill(
         },
         () = stop.cancelled() => return Ok(cancelled()),
     }
-    let others = context.scene.commands.iter().filter(|it| it.known.end.is_none() && it.known.bash_id != bash_id);
+    let others =
+        context.scene.commands.iter().filter(|it| it.known.end.is_none() && it.known.bash_id != bash_id);
     let others: Vec<String> =
         others.map(|it| format!("{} ({})", it.known.bash_id, one_line(&it.known.command))).collect();
     let still = match others.as_slice() {
@@ -269,7 +272,10 @@ mod tests {
     fn a_filter_keeps_lines_and_a_cap_keeps_both_ends() {
         let matcher = RegexMatcher::new("^err|7$").expect("a pattern");
         let text = "error 1\nfine\r\nerr 2\r\nnumber 7";
-        assert_eq!(shown(piece(text, 0, ""), Some(&matcher), 100), ("error 1\nerr 2\r\nnumber 7".into(), false));
+        assert_eq!(
+            shown(piece(text, 0, ""), Some(&matcher), 100),
+            ("error 1\nerr 2\r\nnumber 7".into(), false)
+        );
         assert_eq!(shown(piece("abc", 0, "def"), None, 100), ("abcdef".into(), false));
         let (cut, is_cut) = shown(piece("abcdefgh", 0, ""), None, 4);
         assert!(is_cut && cut.starts_with("ab\n") && cut.ends_with("\ngh"), "{cut}");

@@ -16,8 +16,8 @@ mod sweep;
 mod tree;
 
 use crate::types::tool::Confinement;
-pub use background::{Live, Running};
 pub(super) use background::start;
+pub use background::{Live, Running};
 pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
 pub use birth::Birth;
 pub(super) use cell::Cells;

@@ -59,6 +59,7 @@ impl Room {
             session_id: mint.session(),
             cwd: workspace.clone(),
             workspace,
+            additional: Vec::new(),
             reads: Arc::new(HashMap::new()),
             unattended: false,
             unreadable: Default::default(),

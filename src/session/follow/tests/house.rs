@@ -133,6 +133,8 @@ impl House {
             budgets: Budgets::default(),
             system_prompt: None,
             append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
             on_restart: None,
         };
         let new = NewSession {
