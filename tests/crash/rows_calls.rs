@@ -9,6 +9,7 @@ use super::story::{Story, bash};
 use crate::support::daemon::{Blueprint, House, Way};
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
+use crate::support::wait::{LOOK_AGAIN, within};
 
 matrix_ways! {
     c12_a_command_that_was_about_to_begin_is_unknown => c12_command,
@@ -144,15 +145,22 @@ async fn behind(way: Way) {
         let is_end = |event: &Value| event["type"] == "tool.background" && event["state"] != "running";
         assert_eq!(log.find("its end", is_end).await["state"], "lost", "{point}");
         // The turn goes on, if it was not over: its call has its result.
-        if !log.seen_of("turn.completed").iter().any(|_| true) {
-            log.turn_ends("success").await;
-        }
+        story.house.models.otherwise(|request| match request.messages().last() {
+            Some(last) if last.to_string().contains("and now?") => {
+                Step::calls([("BashOutput", json!({"bash_id": "bash_1"}))])
+            }
+            _ => Step::text("Done."),
+        });
+        let idle = async {
+            while session.view().await["state"] != "idle" {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        within("the turn's end", String::new, idle).await;
         assert_eq!(log.seen_of("question.requested").len(), 0, "{point}");
         assert_eq!(story.house.tool_processes(), [], "{point}");
         assert!(story.house.read("log.txt").lines().count() <= 1, "{point}: never run again");
-        story.house.models.push(Step::calls([("BashOutput", json!({"bash_id": "bash_1"}))]));
-        story.house.models.push(Step::text("Done."));
-        session.submit("and?").await;
+        session.submit("and now?").await;
         let told = log
             .find("what it said", |event| event["type"] == "tool.completed" && event["tool"] == "BashOutput");
         let told = told.await;

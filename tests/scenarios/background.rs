@@ -5,11 +5,11 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::bash;
+use super::unload::loaded;
 use crate::support::client::Session;
 use crate::support::daemon::House;
 use crate::support::log::Log;
 use crate::support::model_server::Step;
-use crate::support::wait::until;
 
 const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
 
@@ -85,7 +85,7 @@ async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
     assert_eq!((&end["state"], &end["exit_code"]), (&json!("exited"), &json!(3)), "{end}");
     assert_eq!((&end["output_bytes"], &end["turn_id"]), (&json!(8), &Value::Null));
     let blob = session.call("blob", json!({"blob_id": end["output_blob"]["blob_id"]})).await;
-    assert_eq!(blob["text"], "one\ntwo\n", "{blob}");
+    assert_eq!(blob["content"], "one\ntwo\n", "{blob}");
     assert!(session.view().await.get("background_commands").is_none());
     assert_eq!(house.tool_processes(), []);
     assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "folded away");
@@ -230,7 +230,7 @@ async fn no_more_commands_run_behind_a_session_than_may_and_time_ends_them() {
     let house = House::plan().config(&config).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
-    let short = ("Bash", json!({"command": "sleep 1000", "run_in_background": true, "timeout_ms": 400}));
+    let short = ("Bash", json!({"command": "sleep 1000", "run_in_background": true, "timeout_ms": 3000}));
     let results = turn(&house, &session, &mut seen, vec![short, behind("echo too many >> log.txt")]).await;
     assert_eq!(results[1]["code"], "too_many_background", "{}", results[1]);
     assert!(text(&results[1]).contains("bash_1"), "{}", results[1]);
@@ -302,20 +302,14 @@ async fn a_session_with_a_command_behind_it_stays_in_memory_until_that_ends() {
     seen.unsubscribe().await;
     // Another one leaves meanwhile; this one does not.
     let other = alice.create(&house).await;
-    let loaded = async || alice.call("daemon.status", json!({})).await["loaded_sessions"].as_u64();
-    while loaded().await != Some(1) {
-        tokio::time::sleep(crate::support::wait::LOOK_AGAIN).await;
-    }
+    loaded(&alice, 1).await;
     assert_eq!(session.view().await["background_commands"][0]["bash_id"], "bash_1");
     assert!(other.view().await.get("background_commands").is_none());
     house.write("go", "");
-    while loaded().await != Some(0) {
-        tokio::time::sleep(crate::support::wait::LOOK_AGAIN).await;
-    }
+    loaded(&alice, 0).await;
     let mut seen = session.follow().await;
     assert_eq!(ends(&mut seen, "bash_1").await["state"], "exited");
     let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
     assert!(text(&told[0]).contains("New output:\nwent\n"), "{}", told[0]);
-    let alive = || format!("{:?}", house.tool_processes());
-    until("nothing to be left", alive, || house.tool_processes().is_empty().then_some(())).await;
+    assert_eq!(house.tool_processes(), []);
 }
