@@ -140,10 +140,6 @@ async fn behind(way: Way) {
         let mut story = Story::begin(plan(), point, way).await;
         let behind = ("Bash", json!({"command": command, "run_in_background": true}));
         let (pilot, _) = dies(&mut story, Step::calls([behind])).await;
-        story.restart().await;
-        let (session, mut log) = story.look(&pilot).await;
-        let is_end = |event: &Value| event["type"] == "tool.background" && event["state"] != "running";
-        assert_eq!(log.find("its end", is_end).await["state"], "lost", "{point}");
         // The turn goes on, if it was not over: its call has its result.
         story.house.models.otherwise(|request| match request.messages().last() {
             Some(last) if last.to_string().contains("and now?") => {
@@ -151,6 +147,10 @@ async fn behind(way: Way) {
             }
             _ => Step::text("Done."),
         });
+        story.restart().await;
+        let (session, mut log) = story.look(&pilot).await;
+        let is_end = |event: &Value| event["type"] == "tool.background" && event["state"] != "running";
+        assert_eq!(log.find("its end", is_end).await["state"], "lost", "{point}");
         let idle = async {
             while session.view().await["state"] != "idle" {
                 tokio::time::sleep(LOOK_AGAIN).await;
