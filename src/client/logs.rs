@@ -20,7 +20,7 @@ use super::wire::Received;
 use crate::api::params::EventsParams;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
-use crate::types::message::input_text;
+use crate::types::message::input_line;
 use crate::types::time::Timestamp;
 
 /// A page of events whose texts are kept as they came.
@@ -158,7 +158,7 @@ fn what(event: &Event) -> String {
                 if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
             format!("{} bytes of system prompt{from}", system.len())
         }
-        Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_text(input),
+        Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_line(input),
         Event::TurnStarted { model, mode, .. } => format!("{model}, mode {}", mode.name()),
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
         Event::TurnPhase { phase, step } => {
@@ -177,8 +177,16 @@ fn what(event: &Event) -> String {
         Event::ToolRequested { call_id, tool, input } => {
             return format!("{call_id} {}", call_summary(tool, input));
         }
-        Event::ToolStarted { call_id, tool, allowed_by, .. } => {
-            format!("{call_id} {tool}, allowed by {allowed_by}")
+        Event::ToolStarted { call_id, tool, allowed_by, attempt, .. } => {
+            let how = if *attempt == 1 { "" } else { " again, outside the sandbox" };
+            format!("{call_id} {tool}{how}, allowed by {allowed_by}")
+        }
+        Event::ToolBlocked { call_id, tool, blocked, duration_ms, .. } => {
+            let what = blocked.what.as_deref().unwrap_or("unknown");
+            format!(
+                "{call_id} {tool} stopped by the sandbox ({}: {what}) after {duration_ms} ms",
+                blocked.by.name()
+            )
         }
         Event::ToolCompleted { call_id, tool, status, duration_ms, .. } => {
             format!("{call_id} {tool} {} in {duration_ms} ms", name(status))

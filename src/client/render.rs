@@ -10,9 +10,9 @@ use super::summary::{call_summary, cut_diff, one_line};
 use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
-use crate::types::message::input_text;
-use crate::types::permission::{Decision, Scope};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnResult};
+use crate::types::message::{Block, input_line};
+use crate::types::permission::{Decision, RequestKind, Scope};
+use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 
 /// How many lines of a diff are shown where nobody has to agree to it.
@@ -115,8 +115,20 @@ impl Transcript {
                 }
                 lines(shown)
             }
+            Event::ToolBlocked { blocked, output, duration_ms, .. } => {
+                let what = match &blocked.what {
+                    Some(what) => format!("{}: {}", blocked.by.name(), escape::line(what)),
+                    None => blocked.by.name().into(),
+                };
+                lines(vec![
+                    Line::new(Tone::Dim, "  └ ").and(Tone::Warn, "stopped by the sandbox").and(
+                        Tone::Dim,
+                        format!(" ({}, {what}): {}", took(*duration_ms), last_lines(output, 1)),
+                    ),
+                ])
+            }
             Event::PermissionRequested { request, .. } => {
-                let summary = call_summary(&request.tool, &request.input);
+                let summary = asked_summary(request);
                 self.asked.insert(request.request_id, summary);
                 Vec::new()
             }
@@ -148,7 +160,7 @@ impl Transcript {
     fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
-            ItemKind::UserMessage if self.echo => lines(said_by_user(text)),
+            ItemKind::UserMessage if self.echo => lines(said_by_user(text, &item.content)),
             ItemKind::UserMessage | ItemKind::ToolCall => Vec::new(),
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
@@ -177,6 +189,15 @@ fn lines(lines: Vec<Line>) -> Vec<Piece> {
         return Vec::new();
     }
     std::iter::once(Piece::Break).chain(lines.into_iter().map(Piece::Line)).collect()
+}
+
+/// What is asked, in one line.
+pub(super) fn asked_summary(request: &PermissionRequest) -> String {
+    let summary = call_summary(&request.tool, &request.input);
+    match request.kind {
+        RequestKind::Tool => summary,
+        RequestKind::Sandbox => format!("again, OUTSIDE THE SANDBOX: {summary}"),
+    }
 }
 
 fn tool_line(mark: &str, summary: &str) -> Line {
@@ -209,7 +230,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             escape::line(&parts.join(", "))
         )),
         Event::TurnSteered { input } if echo => {
-            dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
+            dim(format!("  for the running turn: {}", one_line(&input_line(input), 80)))
         }
         Event::TurnParked {} => dim("  the daemon stops; the turn goes on with the next".into()),
         Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
@@ -287,10 +308,19 @@ fn turn_completed(result: &TurnResult, said: &HashSet<String>) -> Vec<Line> {
     shown
 }
 
-fn said_by_user(text: &str) -> Vec<Line> {
+fn said_by_user(text: &str, content: &[Block]) -> Vec<Line> {
     let shown = escape::text(text);
     let mark = |n: usize| if n == 0 { "› " } else { "  " };
-    shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n)))).collect()
+    let said = shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n))));
+    let given = content.iter().filter_map(|block| match block {
+        Block::Image(picture) => Some(("image", picture.name.as_deref())),
+        Block::Document(document) => Some(("file", document.name.as_deref())),
+        _ => None,
+    });
+    let given = given.map(|(what, name)| {
+        Line::new(Tone::Dim, format!("  [{what} {}]", escape::line(name.unwrap_or("without a name"))))
+    });
+    said.chain(given).collect()
 }
 
 fn completed(what: &str, status: ToolStatus, said: &str, ms: u64) -> Line {

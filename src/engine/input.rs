@@ -1,6 +1,7 @@
 //! Everything that can happen to a session.
 
 use crate::types::background::Over;
+use crate::types::blob::Blob;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
@@ -32,6 +33,8 @@ impl Now {
 pub struct Submit {
     /// What to do.
     pub input: Vec<InputBlock>,
+    /// Contents of the pictures and documents of `input`.
+    pub blobs: Vec<Blob>,
     /// What to do with it while a turn runs.
     pub when_busy: Busy,
     /// Refuse unless this is the current turn.
@@ -335,4 +338,7 @@ pub enum Refusal {
     ModeOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
+    /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of
+    /// the session; something else was wanted.
+    AsItWas,
 }

@@ -20,6 +20,7 @@ pub const PASSING: &[&str] = &[
     "message.tool_input_delta",
     "tool.status",
     "tool.started",
+    "tool.blocked",
     "file.changed",
     "permission.requested",
     "permission.expired",

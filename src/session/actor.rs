@@ -308,7 +308,7 @@ impl Actor {
 
     pub(super) async fn advance(
         &mut self,
-        input: Input,
+        mut input: Input,
         idempotency: Option<Idempotency>,
     ) -> Result<(), SessionError> {
         let keep = !matches!(
@@ -321,8 +321,12 @@ impl Actor {
                 | Input::Abort { .. }
                 | Input::Kill { .. }
         );
-        if let Input::ToolDone { outcome, .. } = &input {
+        if let Input::ToolDone { call_id, outcome, .. } = &mut input {
             self.note_survivors(journal::survivors(outcome.detail.as_ref()));
+            if self.state.call_aborts.contains_key(call_id) {
+                // Who stops a call does not want it run again, wherever.
+                outcome.blocked = None;
+            }
         }
         if let Input::CommandOver { call_id, over } = &input
             && self.engine.aborted_commands().contains(call_id)
@@ -459,6 +463,7 @@ impl Actor {
                     let _ = reply.send(Ok(Aborted::default()));
                 }
             }
+            Event::SessionEnded { .. } => self.jobs.forget(self.id),
             // Nothing of the call runs: what is left of it is for a person to decide.
             Event::QuestionRequested { question } => {
                 let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
@@ -466,6 +471,7 @@ impl Actor {
                     let _ = reply.send(Ok(Aborted::default()));
                 }
             }
+            Event::ToolBlocked { call_id, .. } => _ = self.state.born.remove(call_id),
             Event::ToolCompleted { call_id, detail, .. } => {
                 if self.engine.running_commands().contains(call_id) {
                     return;

@@ -17,11 +17,14 @@ use super::jobs::Surroundings;
 use super::law::Law;
 use crate::crash;
 use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
-use crate::store::Idempotency;
+use crate::store::{Idempotency, Store};
 use crate::types::background::KilledBy;
 use crate::types::event::{Event, Origin, SettledBy};
-use crate::types::ids::{CallId, PermissionId, Seq};
-use crate::types::permission::{Mode, RuleKind, Scope, VerdictKind};
+use crate::types::ids::{CallId, PermissionId, Seq, SessionId};
+use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
+
+/// Under this name replies to submits are remembered.
+pub(super) const SUBMIT: &str = "session.submit";
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) {
@@ -115,14 +118,14 @@ impl Actor {
     }
 
     async fn submit(&mut self, submission: Submission) -> Result<Submitted, SessionError> {
-        const METHOD: &str = "session.submit";
         crash::point("C1.received");
-        if let Some(known) = self.remembered(METHOD, submission.keyed.as_ref()).await? {
+        if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
         let running = self.engine.turn_id();
         let input = Input::Submit(Submit {
             input: submission.input,
+            blobs: submission.blobs,
             when_busy: submission.when_busy,
             expected_turn: submission.expected_turn,
             budgets: submission.budgets,
@@ -141,7 +144,7 @@ impl Actor {
             Some(Submitted { turn_id, state, seq: entry.envelope.seq })
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
-        let idempotency = self.row(METHOD, submission.keyed, &submitted);
+        let idempotency = self.row(SUBMIT, submission.keyed, &submitted);
         crash::point("C1.decided");
         self.perform(&mut plan, idempotency).await?;
         self.look_around();
@@ -163,6 +166,7 @@ impl Actor {
         }
         let law = Law::now(&self.house, &self.around()).await;
         self.check_grant(&law, &answer)?;
+        self.check_outside(&law, &answer)?;
         if let Some(edited) = &edited {
             self.check_edit(&law, &answer, edited)?;
         }
@@ -239,6 +243,7 @@ impl Actor {
     }
 
     /// Pending requests that another mode would let pass, with the reason.
+    /// None lets a command out of its sandbox.
     async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let around = Surroundings { mode, ..self.around() };
         let law = Law::now(&self.house, &around).await;
@@ -248,7 +253,7 @@ impl Actor {
             let reason = format!("mode {}: {}", mode.name(), verdict.reason);
             (verdict.verdict == VerdictKind::Allow).then_some((pending.request_id, reason))
         };
-        self.engine.pending().into_iter().filter_map(passes).collect()
+        self.engine.pending().into_iter().filter(|it| it.outside.is_none()).filter_map(passes).collect()
     }
 
     async fn change_rule(
@@ -288,6 +293,10 @@ impl Actor {
         let Some(asked) = pending.iter().find(|pending| pending.request_id == answer.request_id) else {
             return Ok(());
         };
+        if asked.outside.is_some() {
+            // The engine takes the one grant there is for this, and no other.
+            return Ok(());
+        }
         let rule = grant
             .parse()
             .map_err(|error: crate::judge::BadRule| SessionError::BadParam("grant", error.to_string()))?;
@@ -300,6 +309,29 @@ impl Actor {
         let why =
             format!("{grant} does not cover this call ({}); take one of the suggestions", verdict.reason);
         Err(SessionError::BadParam("grant", why))
+    }
+
+    /// What a rule denies by now does not run a second time, and not outside; nor does anything where the
+    /// configuration has come to forbid that.
+    fn check_outside(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
+        if answer.decision != Decision::Allow {
+            return Ok(());
+        }
+        let Ok(asked) = self.asked(answer.request_id) else { return Ok(()) };
+        if asked.outside.is_none() {
+            return Ok(());
+        }
+        let settings = &self.house.setup().settings;
+        if !settings.engine.offer_outside.holds(self.engine.spec().background) {
+            let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
+            return Err(SessionError::BadParam("decision", why.into()));
+        }
+        let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &asked.prepared);
+        if verdict.verdict == VerdictKind::Deny {
+            let why = format!("the command is not permitted any more: {}", verdict.reason);
+            return Err(SessionError::BadParam("decision", why));
+        }
+        Ok(())
     }
 
     /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
@@ -319,6 +351,13 @@ impl Actor {
         let around = self.around();
         let law = Law::now(&self.house, &around).await;
         for pending in self.engine.pending() {
+            if let Some(grant) = &pending.outside {
+                if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
+                    let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    self.hear(Input::Covered { request_id, by, rule }).await;
+                }
+                continue;
+            }
             let settings = &self.house.setup().settings;
             let verdict = law.verdict(settings, &around, &pending.call.tool, &pending.prepared);
             if verdict.verdict == VerdictKind::Allow {
@@ -379,12 +418,7 @@ impl Actor {
         keyed: Option<&Keyed>,
     ) -> Result<Option<T>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let key = self.scoped(&keyed.key);
-        let Some(known) = self.house.store.remembered(method, &key).await? else { return Ok(None) };
-        if known.digest != keyed.digest {
-            return Err(SessionError::Conflict("idempotency_key"));
-        }
-        Ok(serde_json::from_str(&known.reply).ok())
+        remembered(&self.house.store, method, self.id, keyed).await
     }
 
     fn row<T: serde::Serialize>(
@@ -395,13 +429,27 @@ impl Actor {
     ) -> Option<Idempotency> {
         let keyed = keyed?;
         let reply = serde_json::to_string(reply).ok()?;
-        Some(Idempotency { method, key: self.scoped(&keyed.key), digest: keyed.digest, reply })
+        Some(Idempotency { method, key: scoped(self.id, &keyed.key), digest: keyed.digest, reply })
     }
+}
 
-    /// Two sessions may use the same key.
-    fn scoped(&self, key: &str) -> String {
-        format!("{}:{key}", self.id)
+/// The reply to an earlier call with this key.
+pub(super) async fn remembered<T: serde::de::DeserializeOwned>(
+    store: &Store,
+    method: &'static str,
+    id: SessionId,
+    keyed: &Keyed,
+) -> Result<Option<T>, SessionError> {
+    let Some(known) = store.remembered(method, &scoped(id, &keyed.key)).await? else { return Ok(None) };
+    if known.digest != keyed.digest {
+        return Err(SessionError::Conflict("idempotency_key"));
     }
+    Ok(serde_json::from_str(&known.reply).ok())
+}
+
+/// Two sessions may use the same key.
+fn scoped(id: SessionId, key: &str) -> String {
+    format!("{id}:{key}")
 }
 
 fn refuse(command: Command) {

@@ -17,6 +17,7 @@ use crate::engine::{Busy, Edited, SessionRules};
 use crate::store::{SessionKey, Store};
 use crate::tools::Scene;
 use crate::types::background::BackgroundCommand;
+use crate::types::blob::Blob;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -43,6 +44,8 @@ pub struct Keyed {
 pub struct Submission {
     /// What to do.
     pub input: Vec<InputBlock>,
+    /// Contents of the pictures and documents of `input`, stored in the transaction that takes it in.
+    pub blobs: Vec<Blob>,
     /// While a turn runs.
     pub when_busy: Busy,
     /// Refuse unless this is the current turn.

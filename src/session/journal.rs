@@ -120,7 +120,9 @@ pub(super) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
     };
     let ended = plan.facts.iter().filter_map(|entry| match &entry.envelope.event {
         Event::ToolBackground { call_id, end: Some(end), .. } if end.survivors.is_empty() => Some(*call_id),
-        Event::ToolCompleted { call_id, detail, .. } if survivors(detail.as_ref()).is_empty() => {
+        Event::ToolCompleted { call_id, detail, .. } | Event::ToolBlocked { call_id, detail, .. }
+            if survivors(detail.as_ref()).is_empty() =>
+        {
             Some(*call_id)
         }
         _ => None,

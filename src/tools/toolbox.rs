@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Places;
 use super::context::{Context, Scene, Settings};
+use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
@@ -19,7 +20,7 @@ use super::shell::{Available, Birth, Cells, Running, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
     Confinement, Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome,
@@ -122,6 +123,35 @@ impl Toolbox {
         shell::sweep(&self.settings.instance, Arc::clone(&self.cells), records).await
     }
 
+    /// Removes the temporary files of a session that has ended. Failures are told to the log: the next sweep
+    /// tries again. Waits for the disk in a thread of its own.
+    pub async fn forget_session(&self, session: SessionId) {
+        let root = self.settings.sandbox.temp.clone();
+        let done = tokio::task::spawn_blocking(move || shell::forget_temp(&root, session)).await;
+        if let Ok(Err(error)) = done {
+            tracing::warn!(%session, %error, "temporary files of a session that has ended stay for now");
+        }
+    }
+
+    /// The folders of temporary files that there are. To be asked before the sessions are that keep theirs: one
+    /// that begins meanwhile is in no danger then.
+    ///
+    /// # Errors
+    /// They could not be listed.
+    pub async fn temp_folders(&self) -> std::io::Result<Vec<String>> {
+        let root = self.settings.sandbox.temp.clone();
+        let found = tokio::task::spawn_blocking(move || shell::temp_folders(&root)).await;
+        found.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+    }
+
+    /// Removes those of these folders that belong to none of the sessions; says how many. Failures are told to the
+    /// log.
+    pub async fn sweep_temp(&self, found: Vec<String>, kept: Vec<SessionId>) -> usize {
+        let root = self.settings.sandbox.temp.clone();
+        let swept = tokio::task::spawn_blocking(move || shell::sweep_temp(&root, &found, &kept)).await;
+        swept.unwrap_or(0)
+    }
+
     /// What models are told, always in the same order.
     #[must_use]
     pub fn cards(&self) -> Arc<[ToolCard]> {
@@ -210,6 +240,15 @@ impl Toolbox {
         let (context, prepared) = (self.context(scene), prepared.clone());
         let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
+    }
+
+    /// Takes in what a person hands to a session: reads it, looks at it in a process of its own, and makes
+    /// it fit for models. Cancel-safe.
+    ///
+    /// # Errors
+    /// It is not there, too large, broken, or of a kind that no model takes.
+    pub async fn take_in(&self, gift: Gift) -> Result<Taken, Refusal> {
+        given::take_in(&self.settings, gift).await
     }
 
     async fn run_inner(

@@ -15,7 +15,7 @@ use crate::client::summary::one_line;
 use crate::client::wire::Received;
 use crate::types::event::Event;
 use crate::types::ids::PermissionId;
-use crate::types::message::input_text;
+use crate::types::message::input_line;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
@@ -117,7 +117,7 @@ impl App {
             }
             // Not a line of the history: it would stand inside what the model is saying.
             Event::TurnQueued { input, .. } => {
-                self.notice = format!("queued: {}", one_line(&input_text(input), 80));
+                self.notice = format!("queued: {}", one_line(&input_line(input), 80));
             }
             Event::SessionEnded { .. } => self.session.state = SessionState::Ended,
             Event::ToolProgress { text, .. } => {
@@ -126,6 +126,7 @@ impl App {
                 }
             }
             Event::ToolCompleted { .. }
+            | Event::ToolBlocked { .. }
             | Event::ToolBackground { end: Some(_), .. }
             | Event::TurnCompleted { .. } => self.progress.clear(),
             Event::PermissionRequested { request, .. } => {
@@ -335,7 +336,7 @@ impl App {
         }
         let request = self.requests.front()?;
         let send = |decision, scope| Some(Effect::Approve(prompt::approval(request, decision, scope, None)));
-        Some(match Answer::of_key(key)? {
+        Some(match prompt::answer_of(request, key)? {
             Answer::Once => send(Decision::Allow, Scope::Once),
             Answer::Session => send(Decision::Allow, Scope::Session),
             Answer::Project => send(Decision::Allow, Scope::Project),

@@ -1,12 +1,13 @@
 //! The laws of effects, of refusals, and of what holds between any two inputs.
 
+use super::calls::OUTSIDE;
 use super::law;
 use super::request::{continues, is_valid, words};
 use super::watch::Watch;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
-use crate::types::message::input_text;
+use crate::types::message::input_line;
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
@@ -31,7 +32,7 @@ impl Watch {
         let current = self.turn.as_ref().map(|turn| turn.id);
         match input {
             Input::Submit(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
-            Input::Submit(submit) if input_text(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
+            Input::Submit(submit) if input_line(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
@@ -44,6 +45,12 @@ impl Watch {
             Input::Answer(answer) => match self.requests.get(&answer.request_id) {
                 Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
                     Some(Refusal::OtherRequest)
+                }
+                Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
+                    let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
+                    let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
+                    let is_else = answer.scope == Scope::Project || answer.edited.is_some();
+                    (is_else || lasts && is_other).then_some(Refusal::AsItWas)
                 }
                 Some((_, suggests, false)) if !self.is_aborting() => {
                     let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
@@ -201,6 +208,11 @@ impl Watch {
                 law!(
                     Some(&call.input) == edited.or(said.map(|said| &said.input)),
                     "a call runs with the model's arguments, or with a person's"
+                );
+                let again = self.calls[&call.call_id].blocked.is_some();
+                law!(
+                    prepared.sandbox.is_some_and(|held| held.outside) == again,
+                    "outside runs what may, and nothing else"
                 );
                 self.run(call.call_id, prepared.read_only)?;
             }

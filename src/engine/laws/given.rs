@@ -13,8 +13,8 @@ use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::session::Untrusted;
 use crate::types::tool::{
-    FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
-    Subject, ToolOutcome, ToolStatus,
+    Barrier, Blocked, Confinement, FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared,
+    ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
 };
 
 /// What a model is about to say.
@@ -137,7 +137,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         summary: "list".into(),
         diff: Some("-a\n+b".into()),
         read_only,
-        sandbox: None,
+        sandbox: Some(Confinement { level: 2, network: true, outside: false }),
     };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
@@ -191,6 +191,17 @@ pub fn goes_on(call_id: CallId) -> Input {
 pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
     let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
     Input::CommandOver { call_id, over: Box::new(Over { state, end, blob: None }) }
+}
+
+/// A run that the sandbox stopped.
+pub fn tool_blocked(call_id: CallId) -> Input {
+    let outcome = ToolOutcome {
+        blocked: Some(Blocked { by: Barrier::Files, what: Some("/etc/x".into()) }),
+        cwd: Some("/w/sub".into()),
+        detail: Some(serde_json::json!({"exit_code": 1})),
+        ..ToolOutcome::failed("exit_code", "touch: /etc/x: Permission denied")
+    };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 4 }
 }
 
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {

@@ -13,11 +13,12 @@ use crate::engine::{
     Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
 };
 use crate::types::background::BackgroundState;
+use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::model::{Delta, ModelFault};
-use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
@@ -147,10 +148,18 @@ impl World {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Submit { busy, named, blank, budgets, mode } => {
-                let word = format!("u{}.", self.next());
+                let number = self.next();
+                let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
+                let (mut input, mut blobs) = (vec![InputBlock::Text { text }], Vec::new());
+                if number % 3 == 0 && !*blank {
+                    let blob = Blob::new("image/png", word.as_bytes());
+                    input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
+                    blobs.push(blob);
+                }
                 let input = Input::Submit(Submit {
-                    input: vec![InputBlock::Text { text }],
+                    input,
+                    blobs,
                     when_busy: *busy,
                     expected_turn: self.name(*named),
                     budgets: *budgets,
@@ -176,6 +185,9 @@ impl World {
                     Some(pending) => pending.request_id,
                     None => self.other_request(*pick),
                 };
+                // Now and then the wrong one.
+                let granted =
+                    chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
                 let edited = chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| Edited {
                     input: serde_json::json!({"command": "ls -l"}),
                     prepared: (*pending.prepared).clone(),
@@ -184,7 +196,7 @@ impl World {
                     request_id,
                     decision: *decision,
                     scope: *scope,
-                    grant: grant.then(|| "Bash(ls)".into()),
+                    grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
                     feedback: feedback.then(|| "not like this".into()),
                     stop: *stop,
                     edited,
@@ -203,6 +215,8 @@ impl World {
                 self.feed(Input::Rule { add: *add, kind: *kind, rule: rule.clone(), origin })?;
                 if let Some(pending) = self.engine.pending().first().filter(|_| *covers) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    let its_grant = pending.outside.clone().flatten().filter(|_| *kind == RuleKind::Allow);
+                    let rule = its_grant.unwrap_or(rule);
                     self.feed(Input::Covered { request_id, by, rule })?;
                 }
             }
@@ -412,6 +426,11 @@ impl World {
                     self.late.push(given::goes_on(call_id));
                     self.feed(given::goes_on(call_id))?;
                 }
+                ToolStep::Blocked => {
+                    let input = given::tool_blocked(call_id);
+                    self.late.push(input.clone());
+                    self.feed(input)?;
+                }
                 ToolStep::Done(status) => {
                     self.late.push(tool_done(call_id, status));
                     let progress = Progress { stream: "stderr", text: "late".into() };
@@ -503,6 +522,10 @@ impl World {
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
             // They are looked at again: the mode was changed meanwhile.
             Input::Prepared { .. } => self.watch.is_unjudged(),
+            // A second run: its job says its end once, and that of the first has.
+            Input::ToolDone { call_id, .. } | Input::Progress { call_id, .. } => {
+                self.watch.running.contains(call_id)
+            }
             _ => false,
         };
         if awaited {

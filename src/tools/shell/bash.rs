@@ -21,7 +21,7 @@ use super::cell::Powers;
 use super::environment::scrub;
 use super::limits::{Breach, Limits};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{self, Available, Blocked, Choice, Confined, Layout, Level};
+use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level};
 use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
@@ -32,7 +32,9 @@ use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
 use crate::types::blob::BlobRef;
 use crate::types::ids::CallId;
-use crate::types::tool::{Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{
+    Barrier, Blocked, Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus,
+};
 
 /// A process gets one argument of at most 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
@@ -176,6 +178,8 @@ pub(super) struct Started {
     pub(super) output: Output,
     begun: Instant,
     choice: Choice,
+    how: Confinement,
+    ground: Ground,
     powers: Powers,
     cwd: PathBuf,
     /// Its own temporary folder and the like stay as long as it runs.
@@ -188,6 +192,9 @@ pub(super) struct Ran {
     pub(super) status: Option<ExitStatus>,
     pub(super) ended: Ended,
     pub(super) choice: Choice,
+    /// As it is told.
+    how: Confinement,
+    ground: Ground,
     powers: Powers,
     /// Where it started, and where it ended.
     cwd: PathBuf,
@@ -210,7 +217,7 @@ pub(super) async fn start(
     }
     let settings = &context.settings;
     let cwd = starting_folder(context);
-    let (choice, confined) = confine(context, prepared, &cwd).await?;
+    let (choice, confined, ground) = confine(context, prepared, &cwd).await?;
     let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
@@ -237,14 +244,15 @@ pub(super) async fn start(
     crash::point("C13.recorded");
     let spool = Spool::new(settings.spools.clone(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
-    Ok(Some(Started { shell, tree, output, begun, choice, powers, cwd, _confined: confined }))
+    let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
+    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, _confined: confined }))
 }
 
 impl Started {
     /// Follows it to its end: until it exits, has run for `limit`, or is stopped. Then every process of it
     /// is gone or named as a survivor.
     pub(super) async fn see_through(self, limit: Duration, stop: &CancellationToken) -> (Ran, Output) {
-        let Self { mut shell, tree, mut output, begun, choice, powers, cwd, _confined } = self;
+        let Self { mut shell, tree, mut output, begun, choice, how, ground, powers, cwd, _confined } = self;
         let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + FOREVER);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
@@ -264,7 +272,7 @@ impl Started {
         let _ = timeout(LAST_WORDS, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
-        (Ran { end, status, ended, choice, powers, cwd, folder, spent }, output)
+        (Ran { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
 
@@ -274,10 +282,25 @@ fn starting_folder(context: &Context) -> PathBuf {
     if scene.cwd.is_dir() { scene.cwd.clone() } else { scene.workspace.clone() }
 }
 
-/// Makes what holds the command: what was judged, or something stronger.
-async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(Choice, Confined), Refusal> {
+/// Makes what holds the command: what was judged, or something stronger. With what it may write.
+async fn confine(
+    context: &Context,
+    prepared: &Prepared,
+    cwd: &Path,
+) -> Result<(Choice, Confined, Ground), Refusal> {
     let here = Available::here().await;
-    let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
+    let sandbox = &context.settings.sandbox;
+    let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
+    if outside && !sandbox.offer_outside.holds(context.scene.unattended) {
+        return Err(Refusal::new(
+            "target_changed",
+            "the configuration no longer lets commands run outside the sandbox; it was not run",
+        ));
+    }
+    let choice = match outside {
+        true => Choice { level: Level::Rlimits, network: true },
+        false => sandbox.choose(context.scene.unattended, here)?,
+    };
     if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {
         return Err(Refusal::new(
             "target_changed",
@@ -291,8 +314,9 @@ async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(
                 Level::Off | Level::Rlimits => None,
                 Level::Landlock | Level::Bubblewrap => Some(Layout::of(&context, choice.network)?),
             };
+            let ground = layout.as_ref().map_or_else(Ground::default, |layout| layout.ground(&cwd));
             let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
-            Confined::new(choice, layout, here, &cwd)
+            Ok((choice, Confined::new(choice, layout, here, &cwd)?, ground))
         };
         make().map_err(|error: std::io::Error| {
             Refusal::new(
@@ -301,7 +325,7 @@ async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(
             )
         })
     });
-    Ok((choice, made.await?))
+    made.await
 }
 
 fn environment(
@@ -485,7 +509,7 @@ struct Held {
     #[serde(flatten)]
     how: Confinement,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blocked: Option<&'static str>,
+    blocked: Option<Barrier>,
 }
 
 /// What the command said.
@@ -530,8 +554,9 @@ impl Ran {
         if let Some(words) = limits.suspect(text, self.powers) {
             return (None, None, vec![words]);
         }
-        let blocked = sandbox::suspect(text, self.choice);
-        (None, blocked, blocked.map(|by| by.words(self.choice)).into_iter().collect())
+        let blocked = sandbox::suspect(text, self.choice, &self.ground);
+        let words = blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice));
+        (None, blocked, words.into_iter().collect())
     }
 
     fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
@@ -552,7 +577,7 @@ impl Report<'_> {
         let (signal, exit_code) = self.ran.code();
 
         let mut notes = Vec::new();
-        let (mut limit_reached, mut blocked) = (None, None);
+        let (mut limit_reached, mut blocked): (_, Option<Blocked>) = (None, None);
         let (status, code) = match (self.ran.end, exit_code) {
             (End::Stopped, _) => {
                 notes.push("The command was cancelled.".to_owned());
@@ -604,7 +629,7 @@ impl Report<'_> {
             "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
             "survivors": survivors,
             "limit": limit_reached.map(Breach::name),
-            "sandbox": Held { how: self.ran.choice.told(), blocked: blocked.map(Blocked::name) },
+            "sandbox": Held { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
         });
         ToolOutcome {
             status,
@@ -613,6 +638,7 @@ impl Report<'_> {
             cwd,
             whole: blob.as_ref().map(BlobRef::from),
             blobs: blob.into_iter().collect(),
+            blocked,
             ..ToolOutcome::completed(text)
         }
     }
