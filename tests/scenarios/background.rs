@@ -47,6 +47,10 @@ async fn ends(seen: &mut Log, bash_id: &str) -> Value {
     let is_end = |event: &Value| {
         event["type"] == "tool.background" && event["bash_id"] == bash_id && event["state"] != "running"
     };
+    // It may have come before the end of its turn.
+    if let Some(known) = seen.seen().into_iter().find(|event| is_end(event)) {
+        return known;
+    }
     seen.find(&format!("the end of {bash_id}"), is_end).await
 }
 

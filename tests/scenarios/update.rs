@@ -101,7 +101,8 @@ async fn additional_folders_count_as_workspace_and_say_how_to_work_in_them() {
     }
     session.call("update", json!({"additional_dirs": [more]})).await;
     let edit = json!({"file_path": more.join("a.txt"), "old_string": "old", "new_string": "new"});
-    house.models.push(Step::calls([read.clone(), ("Edit", edit)]));
+    house.models.push(Step::calls([read.clone()]));
+    house.models.push(Step::calls([("Edit", edit)]));
     house.models.push(Step::calls([bash(&format!(
         "echo more >> {}; cat {}",
         more.join("b.txt").display(),
