@@ -146,15 +146,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &[
-            "agent",
-            "thinking",
-            "fallback_model",
-            "output_schema",
-            "temperature",
-            "top_p",
-            "initial_items",
-        ],
+        unbuilt: &["agent", "fallback_model", "output_schema", "temperature", "top_p", "initial_items"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -184,7 +176,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "model", "tools", "thinking", "temperature", "top_p"],
+        unbuilt: &["output_schema", "model", "tools", "temperature", "top_p"],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -221,7 +213,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.update",
         summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
-        unbuilt: &["thinking", "safe_mode", "system_prompt", "append_system_prompt"],
+        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -251,7 +243,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.subscribe",
         summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead, Code::Overloaded],
         mutates: false,
         waits: false,
@@ -271,7 +263,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.events",
         summary: "A page of the journal, for clients that poll.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead],
         mutates: false,
         waits: false,

@@ -137,6 +137,7 @@ pub(super) async fn update(
         title,
         mode,
         budgets: None,
+        thinking: None,
         model: None,
         tools: None,
         additional_dirs: None,

@@ -9,6 +9,7 @@ use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
 use crate::types::session::Untrusted;
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, Prepared, Progress, ToolChoice, ToolOutcome};
 use crate::types::usage::{Budgets, Price};
@@ -43,6 +44,8 @@ pub struct Submit {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn, if not the session's.
     pub mode: Option<Mode>,
+    /// How much the model may think in this turn, if not as the session says.
+    pub thinking: Option<Thinking>,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -119,6 +122,8 @@ pub struct Update {
     pub tools: Option<ToolChoice>,
     /// All further folders that count as workspace.
     pub additional_dirs: Option<Vec<String>>,
+    /// How much models may think in turns to come.
+    pub thinking: Option<Thinking>,
     /// Pending requests that the new mode lets pass, with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// Who wants it.
@@ -336,6 +341,8 @@ pub enum Refusal {
     OtherRequest,
     /// A mode was named for an input that joins the running turn.
     ModeOfSteer,
+    /// Thinking was named for an input that joins the running turn, where it never changes.
+    ThinkingOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of

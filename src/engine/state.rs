@@ -15,6 +15,7 @@ use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::{
     Blocked, Confinement, OfferOutside, Prepared, ReadRecord, ToolCard, ToolChoice, ToolStatus,
@@ -180,6 +181,7 @@ pub(super) struct Queued {
     pub input: Vec<InputBlock>,
     pub budgets: Budgets,
     pub mode: Option<Mode>,
+    pub thinking: Option<Thinking>,
 }
 
 /// The running turn.
@@ -191,6 +193,8 @@ pub(super) struct Turn {
     /// The tools on offer until it ends.
     pub tools: ToolChoice,
     pub budgets: Budgets,
+    /// Never changes inside a turn: the beginning of its requests would.
+    pub thinking: Option<Thinking>,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
@@ -575,6 +579,7 @@ impl State {
                 safe_mode: false,
                 on_restart: None,
                 budgets: Budgets::default(),
+                thinking: None,
                 system_prompt: None,
                 append_system_prompt: None,
                 tools: ToolChoice::default(),
@@ -634,6 +639,7 @@ impl Turn {
             mode,
             tools: ToolChoice::default(),
             budgets,
+            thinking: None,
             started_at: at,
             step: 0,
             failures: 0,

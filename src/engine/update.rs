@@ -15,7 +15,8 @@ impl Draft<'_> {
     /// now on; requests that it lets pass are settled in the same breath. One that is stricter takes
     /// nothing back that was allowed before.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update { title, model, mode, budgets, tools, additional_dirs, covered, origin } = update;
+        let Update { title, model, mode, budgets, thinking, tools, additional_dirs, covered, origin } =
+            update;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -23,6 +24,7 @@ impl Draft<'_> {
         let title = title.filter(|title| *title != self.state.spec.title);
         let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
         let budgets = budgets.filter(|budgets| *budgets != self.state.spec.budgets);
+        let thinking = thinking.filter(|thinking| Some(*thinking) != self.state.spec.thinking);
         let model = model.filter(|model| *model != self.state.spec.model);
         let tools = tools.filter(|tools| *tools != self.state.spec.tools);
         let additional_dirs = additional_dirs.filter(|dirs| *dirs != self.state.spec.additional_dirs);
@@ -31,11 +33,20 @@ impl Draft<'_> {
             model.is_some(),
             mode.is_some(),
             budgets.is_some(),
+            thinking.is_some(),
             tools.is_some(),
             additional_dirs.is_some(),
         ];
         if changes.contains(&true) {
-            self.push_session(Event::SessionUpdated { title, model, mode, budgets, tools, additional_dirs });
+            self.push_session(Event::SessionUpdated {
+                title,
+                model,
+                mode,
+                budgets,
+                thinking,
+                tools,
+                additional_dirs,
+            });
         }
         for (request_id, reason) in covered {
             self.covered(request_id, SettledBy::Mode, reason);

@@ -20,6 +20,7 @@ pub(super) async fn update(
         title: p.title,
         mode: p.mode,
         budgets: p.budgets,
+        thinking: p.thinking,
         model: p.model,
         tools: p.tools,
         additional_dirs: p.additional_dirs,

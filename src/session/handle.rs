@@ -23,6 +23,7 @@ use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
+use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
@@ -54,6 +55,8 @@ pub struct Submission {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn.
     pub mode: Option<Mode>,
+    /// How much the model may think in the turn.
+    pub thinking: Option<Thinking>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -131,6 +134,8 @@ pub struct Changes {
     pub tools: Option<ToolChoice>,
     /// All further folders that count as workspace.
     pub additional_dirs: Option<Vec<String>>,
+    /// How much models may think in turns to come.
+    pub thinking: Option<Thinking>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.

@@ -417,8 +417,10 @@ impl Jobs {
             });
             Some(match result {
                 Ok(reply) => {
-                    let cost_usd_micros =
-                        setup.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
+                    let price = setup.models.price(&request.model);
+                    let cost = price.map(|price| price.cost_usd_micros(&reply.usage));
+                    // What nobody was asked costs nothing, whatever the price.
+                    let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
                 }
                 Err(fault) => {

@@ -131,6 +131,7 @@ impl House {
             background: false,
             safe_mode: false,
             budgets: Budgets::default(),
+            thinking: None,
             system_prompt: None,
             append_system_prompt: None,
             tools: Default::default(),
@@ -296,6 +297,7 @@ impl House {
             duration_ms: None,
             response_id: None,
             superseded: false,
+            cache_hit: false,
         });
         self.write(events).await;
     }
