@@ -149,7 +149,6 @@ pub static METHODS: &[Method] = &[
         unbuilt: &[
             "agent",
             "tools",
-            "thinking",
             "additional_dirs",
             "fallback_model",
             "output_schema",
@@ -186,7 +185,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "model", "tools", "thinking", "temperature", "top_p"],
+        unbuilt: &["output_schema", "model", "tools", "temperature", "top_p"],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -223,15 +222,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.update",
         summary: "Change a session's title, approval mode or limits, also while a turn runs.",
-        unbuilt: &[
-            "model",
-            "tools",
-            "thinking",
-            "safe_mode",
-            "system_prompt",
-            "append_system_prompt",
-            "additional_dirs",
-        ],
+        unbuilt: &["model", "tools", "safe_mode", "system_prompt", "append_system_prompt", "additional_dirs"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -261,7 +252,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.subscribe",
         summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead, Code::Overloaded],
         mutates: false,
         waits: false,
@@ -281,7 +272,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.events",
         summary: "A page of the journal, for clients that poll.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead],
         mutates: false,
         waits: false,

@@ -43,6 +43,10 @@ pub struct Transcript {
     errors: HashSet<String>,
     /// Whether to repeat what people said.
     echo: bool,
+    /// What the model is thinking, until that thought is whole: lines are for whole thoughts.
+    thought: String,
+    /// The message of which a thought was shown.
+    thinker: Option<ItemId>,
 }
 
 impl Transcript {
@@ -57,8 +61,29 @@ impl Transcript {
         self.diffs.insert(call);
     }
 
-    /// What to print for an event.
+    /// What to print for an event. Thinking is shown where it comes: who does not want it leaves it out of
+    /// the subscription.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
+        if let Event::MessageThinkingDelta { text, .. } = &envelope.event {
+            self.thought.push_str(text);
+            self.thinker = envelope.item_id;
+            return Vec::new();
+        }
+        let mut pieces = lines(thought(&std::mem::take(&mut self.thought)));
+        if let Event::MessageCompleted { item, .. } = &envelope.event
+            && self.thinker.take() != Some(item.item_id)
+        {
+            let thoughts = item.content.iter().filter_map(|block| match block {
+                Block::Thinking { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            pieces.extend(thoughts.flat_map(|text| lines(thought(text))));
+        }
+        pieces.extend(self.event(envelope));
+        pieces
+    }
+
+    fn event(&mut self, envelope: &Envelope) -> Vec<Piece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
@@ -183,6 +208,12 @@ impl Transcript {
     }
 }
 
+/// A thought, apart from what is said.
+fn thought(text: &str) -> Vec<Line> {
+    let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    shown.map(|line| Line::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()
+}
+
 fn lines(lines: Vec<Line>) -> Vec<Piece> {
     if lines.is_empty() {
         return Vec::new();
@@ -208,12 +239,13 @@ fn tool_line(mark: &str, summary: &str) -> Line {
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     match event {
-        Event::SessionUpdated { title, model, mode, budgets } => {
+        Event::SessionUpdated { title, model, mode, budgets, thinking } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
             news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
             news.extend(budgets.as_ref().map(|_| "new limits".to_string()));
+            news.extend(thinking.map(|t| format!("thinking: {t}")));
             // Whoever watches a turn is told what changes under it; its title they know.
             if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }

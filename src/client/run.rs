@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::args::{Output, RunArgs};
+use super::args::{Output, RunArgs, Thinking};
 use super::ask::Asking;
 use super::connect::Client;
 use super::failure::{Failure, code};
@@ -41,7 +41,10 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
     let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
-    let ended = task(reach, client, &params, input, asking, args.output, out).await?;
+    let is_whole = args.output == Output::StreamJson;
+    let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
+    let shown = (args.output, thinking);
+    let ended = task(reach, client, &params, input, asking, shown, out).await?;
     finish(&ended, args.output, out)
 }
 
@@ -52,11 +55,11 @@ pub(super) async fn task(
     params: &CreateParams,
     input: SubmitInput,
     asking: Asking,
-    output: Output,
+    (output, thinking): (Output, Thinking),
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let session = create(&client, params).await?;
-    let follow = Follow::start(reach, &client, session, 0).await?;
+    let follow = Follow::start_with(reach, &client, session, 0, thinking.include()).await?;
     let turn = submit(&client, session, input, None).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", super::measure::short_id(session)))?;
@@ -123,6 +126,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         model: args.model.clone(),
         mode: args.approval_mode,
         background: args.background,
+        thinking: args.think,
         budgets: (budgets != Budgets::default()).then_some(budgets),
         idempotency_key: Some(key()),
         ..CreateParams::default()
@@ -159,6 +163,7 @@ pub(super) async fn submit(
         idempotency_key: Some(key()),
         budgets: None,
         mode: None,
+        thinking: None,
     };
     Ok(client.call("session.submit", &params).await?)
 }

@@ -51,7 +51,7 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
             }
-            Event::SessionUpdated { title, model, mode, budgets } => {
+            Event::SessionUpdated { title, model, mode, budgets, thinking } => {
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
                 }
@@ -67,6 +67,7 @@ impl State {
                 if let Some(budgets) = budgets {
                     self.spec.budgets = *budgets;
                 }
+                self.spec.thinking = thinking.or(self.spec.thinking);
             }
             Event::PermissionRuleAdded { kind, rule } => self.add_rule(*kind, rule),
             Event::PermissionRuleRemoved { kind, rule } => {
@@ -84,9 +85,10 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets, mode } => {
+            Event::TurnQueued { input, front, budgets, mode, thinking } => {
                 if let Some(turn_id) = fact.turn_id {
-                    let queued = Queued { turn_id, input: input.clone(), budgets: *budgets, mode: *mode };
+                    let (input, budgets, mode, thinking) = (input.clone(), *budgets, *mode, *thinking);
+                    let queued = Queued { turn_id, input, budgets, mode, thinking };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -94,10 +96,11 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets } => {
+            Event::TurnStarted { model, mode, budgets, thinking } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    self.turn = Some(Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms));
+                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
+                    self.turn = Some(Turn { thinking: *thinking, ..turn });
                 }
             }
             Event::TurnCompleted { result } => {
@@ -136,7 +139,7 @@ impl State {
                 response_id,
                 ..
             } => {
-                self.message_completed(item);
+                self.message_completed(item, model.as_ref());
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
                     // An answer that left nothing in the transcript cannot be continued from there.
                     self.continues =
@@ -396,7 +399,7 @@ impl State {
         }
     }
 
-    fn message_completed(&mut self, item: &Item) {
+    fn message_completed(&mut self, item: &Item, model: Option<&String>) {
         match item.kind {
             ItemKind::UserMessage => {
                 if let Some(turn) = &mut self.turn {
@@ -406,7 +409,7 @@ impl State {
                     [] => vec![Block::Text { text: item.text.clone().unwrap_or_default() }],
                     content => content.to_vec(),
                 };
-                let message = Message { role: Role::User, content };
+                let message = Message::new(Role::User, content);
                 Arc::make_mut(&mut self.transcript).push(Arc::new(message));
             }
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
@@ -424,7 +427,8 @@ impl State {
                     turn.activity = Activity::Tools { calls: Vec::new() };
                 }
                 if !item.content.is_empty() {
-                    let message = Message { role: Role::Assistant, content: item.content.clone() };
+                    let message = Message::new(Role::Assistant, item.content.clone());
+                    let message = Message { model: model.cloned(), ..message };
                     Arc::make_mut(&mut self.transcript).push(Arc::new(message));
                 }
             }
@@ -469,7 +473,7 @@ impl State {
                     _ => None,
                 })
                 .collect();
-            Arc::make_mut(&mut self.transcript).push(Arc::new(Message { role: Role::User, content }));
+            Arc::make_mut(&mut self.transcript).push(Arc::new(Message::new(Role::User, content)));
         }
     }
 }

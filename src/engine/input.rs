@@ -8,6 +8,7 @@ use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
 use crate::types::session::Untrusted;
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, Prepared, Progress, ToolOutcome};
 use crate::types::usage::{Budgets, Price};
@@ -42,6 +43,8 @@ pub struct Submit {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn, if not the session's.
     pub mode: Option<Mode>,
+    /// How much the model may think in this turn, if not as the session says.
+    pub thinking: Option<Thinking>,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -112,6 +115,8 @@ pub struct Update {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// How much models may think in turns to come.
+    pub thinking: Option<Thinking>,
     /// Pending requests that the new mode lets pass, with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// Who wants it.
@@ -322,6 +327,8 @@ pub enum Refusal {
     OtherRequest,
     /// A mode was named for an input that joins the running turn.
     ModeOfSteer,
+    /// Thinking was named for an input that joins the running turn, where it never changes.
+    ThinkingOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of

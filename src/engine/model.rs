@@ -241,6 +241,7 @@ impl Draft<'_> {
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
                 superseded: false,
+                cache_hit: reply.cache_hit,
             },
         );
         // Complete calls run whatever the reason says (M7).
@@ -336,6 +337,7 @@ impl Draft<'_> {
                 duration_ms: None,
                 response_id: None,
                 superseded,
+                cache_hit: false,
             },
         );
     }

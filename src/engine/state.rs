@@ -14,6 +14,7 @@ use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Blocked, Confinement, OfferOutside, Prepared, ReadRecord, ToolCard, ToolStatus};
 use crate::types::usage::{Budgets, Usage};
@@ -168,6 +169,7 @@ pub(super) struct Queued {
     pub input: Vec<InputBlock>,
     pub budgets: Budgets,
     pub mode: Option<Mode>,
+    pub thinking: Option<Thinking>,
 }
 
 /// The running turn.
@@ -177,6 +179,8 @@ pub(super) struct Turn {
     pub model: String,
     pub mode: Mode,
     pub budgets: Budgets,
+    /// Never changes inside a turn: the beginning of its requests would.
+    pub thinking: Option<Thinking>,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
@@ -561,6 +565,7 @@ impl State {
                 safe_mode: false,
                 on_restart: None,
                 budgets: Budgets::default(),
+                thinking: None,
                 system_prompt: None,
                 append_system_prompt: None,
             },
@@ -614,6 +619,7 @@ impl Turn {
             model,
             mode,
             budgets,
+            thinking: None,
             started_at: at,
             step: 0,
             failures: 0,

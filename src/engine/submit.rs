@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::input::{Busy, Refusal, Submit};
 use super::plan::{Draft, Effect};
-use super::state::Activity;
+use super::state::{Activity, Queued};
 use crate::types::event::{Event, Phase};
-use crate::types::ids::{Seq, TurnId};
+use crate::types::ids::Seq;
 use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
-use crate::types::permission::Mode;
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::usage::Budgets;
 
@@ -37,12 +36,17 @@ impl Draft<'_> {
         if steers && submit.mode.is_some() {
             return Err(Refusal::ModeOfSteer);
         }
+        if steers && submit.thinking.is_some() {
+            return Err(Refusal::ThinkingOfSteer);
+        }
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
-        let (budgets, mode) = (submit.budgets.unwrap_or(self.state.spec.budgets), submit.mode);
+        let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
+        let (mode, thinking) = (submit.mode, submit.thinking);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(turn_id, submit.input, budgets, mode);
+            let input = submit.input;
+            self.begin_turn(Queued { turn_id, input, budgets, mode, thinking });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -57,7 +61,11 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        self.push(None, Some(turn_id), Event::TurnQueued { input: submit.input, front, budgets, mode });
+        self.push(
+            None,
+            Some(turn_id),
+            Event::TurnQueued { input: submit.input, front, budgets, mode, thinking },
+        );
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.effect(Effect::StopAll);
@@ -69,10 +77,11 @@ impl Draft<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    fn begin_turn(&mut self, turn_id: TurnId, input: Vec<InputBlock>, budgets: Budgets, mode: Option<Mode>) {
+    fn begin_turn(&mut self, turn: Queued) {
+        let Queued { turn_id, input, budgets, mode, thinking } = turn;
         let spec = &self.state.spec;
-        let mode = mode.unwrap_or(spec.mode);
-        let started = Event::TurnStarted { model: spec.model.clone(), mode, budgets };
+        let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
+        let started = Event::TurnStarted { model: spec.model.clone(), mode, budgets, thinking };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         if untitled {
@@ -86,6 +95,7 @@ impl Draft<'_> {
                 model: None,
                 mode: None,
                 budgets: None,
+                thinking: None,
             });
         }
         self.user_message(input);
@@ -131,6 +141,7 @@ impl Draft<'_> {
                 duration_ms: None,
                 response_id: None,
                 superseded: false,
+                cache_hit: false,
             },
         );
     }
@@ -277,7 +288,7 @@ impl Draft<'_> {
         // What waits was asked for by somebody else than who ended this turn.
         self.origin = None;
         if let Some(next) = self.state.queue.front().cloned() {
-            self.begin_turn(next.turn_id, next.input, next.budgets, next.mode);
+            self.begin_turn(next);
         }
     }
 

@@ -11,7 +11,7 @@ impl Draft<'_> {
     /// now on; requests that it lets pass are settled in the same breath. One that is stricter takes
     /// nothing back that was allowed before.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update { title, mode, budgets, covered, origin } = update;
+        let Update { title, mode, budgets, thinking, covered, origin } = update;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -19,8 +19,9 @@ impl Draft<'_> {
         let title = title.filter(|title| *title != self.state.spec.title);
         let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
         let budgets = budgets.filter(|budgets| *budgets != self.state.spec.budgets);
-        if title.is_some() || mode.is_some() || budgets.is_some() {
-            self.push_session(Event::SessionUpdated { title, model: None, mode, budgets });
+        let thinking = thinking.filter(|thinking| Some(*thinking) != self.state.spec.thinking);
+        if title.is_some() || mode.is_some() || budgets.is_some() || thinking.is_some() {
+            self.push_session(Event::SessionUpdated { title, model: None, mode, budgets, thinking });
         }
         for (request_id, reason) in covered {
             self.covered(request_id, SettledBy::Mode, reason);

@@ -47,6 +47,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "mode: this input joins the running turn, whose mode session.update changes",
         )
         .with("path", "mode"),
+        SessionError::Refused(Refusal::ThinkingOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "thinking: this input joins the running turn, where it never changes; session.update sets it \
+             for the turns to come",
+        )
+        .with("path", "thinking"),
         SessionError::Refused(Refusal::AsItWas) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

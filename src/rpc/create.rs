@@ -25,6 +25,7 @@ pub(super) async fn create(
         safe_mode: p.safe_mode,
         on_restart: p.on_restart,
         budgets: p.budgets,
+        thinking: p.thinking,
         system_prompt: p.system_prompt,
         append_system_prompt: p.append_system_prompt,
         keyed,

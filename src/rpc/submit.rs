@@ -44,6 +44,7 @@ pub(super) async fn submit(
         expected_turn: p.expected_turn_id,
         budgets,
         mode: p.mode,
+        thinking: p.thinking,
         keyed,
         origin: caller.origin(),
     };

@@ -127,6 +127,7 @@ impl Actor {
             expected_turn: submission.expected_turn,
             budgets: submission.budgets,
             mode: submission.mode,
+            thinking: submission.thinking,
             origin: Some(submission.origin),
         });
         let mut plan = self.decide(input)?;
@@ -223,7 +224,7 @@ impl Actor {
     /// Takes changes in. A mode counts from this moment on, also for what is pending.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
         const METHOD: &str = "session.update";
-        let Changes { title, mode, budgets, keyed, origin } = changes;
+        let Changes { title, mode, budgets, thinking, keyed, origin } = changes;
         if let Some(done) = self.remembered(METHOD, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -231,7 +232,7 @@ impl Actor {
             Some(mode) => self.covered_by(mode).await,
             None => Vec::new(),
         };
-        let update = Update { title, mode, budgets, covered, origin: Some(origin) };
+        let update = Update { title, mode, budgets, thinking, covered, origin: Some(origin) };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
         let idempotency = self.row(METHOD, keyed, &()).filter(|_| !plan.facts.is_empty());

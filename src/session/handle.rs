@@ -22,6 +22,7 @@ use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
+use crate::types::thinking::Thinking;
 use crate::types::usage::Budgets;
 
 /// How long an attach waits for a session that is being loaded, before it reads ahead: a short journal is
@@ -52,6 +53,8 @@ pub struct Submission {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn.
     pub mode: Option<Mode>,
+    /// How much the model may think in the turn.
+    pub thinking: Option<Thinking>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -123,6 +126,8 @@ pub struct Changes {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// How much models may think in turns to come.
+    pub thinking: Option<Thinking>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.

@@ -281,8 +281,10 @@ impl Jobs {
             });
             Some(match result {
                 Ok(reply) => {
-                    let cost_usd_micros =
-                        setup.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
+                    let price = setup.models.price(&request.model);
+                    let cost = price.map(|price| price.cost_usd_micros(&reply.usage));
+                    // What nobody was asked costs nothing, whatever the price.
+                    let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
                     Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
                 }
                 Err(fault) => {
@@ -347,7 +349,10 @@ impl Jobs {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &scene, progress, births, stop);
+            let run = async {
+                crash::tool(&call.tool);
+                setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
+            };
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {

@@ -257,6 +257,7 @@ impl Registry {
             safe_mode: request.safe_mode.unwrap_or(settings.safe_mode),
             on_restart: request.on_restart,
             budgets,
+            thinking: request.thinking.or(settings.thinking),
             system_prompt: request.system_prompt.clone(),
             append_system_prompt: request.append_system_prompt.clone(),
         })

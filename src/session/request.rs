@@ -5,6 +5,7 @@ use crate::types::event::Origin;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
 use crate::types::session::{OnRestart, SessionSpec};
+use crate::types::thinking::Thinking;
 use crate::types::usage::Budgets;
 
 /// What a session is to be.
@@ -28,6 +29,8 @@ pub struct NewSessionRequest {
     pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     pub budgets: Option<Budgets>,
+    /// How much its models may think.
+    pub thinking: Option<Thinking>,
     /// Instead of the default system prompt.
     pub system_prompt: Option<String>,
     /// At the end of the system prompt.
@@ -53,6 +56,7 @@ impl NewSessionRequest {
             && same(&self.model, &known.model)
             && same(&self.mode, &known.mode)
             && same(&self.safe_mode, &known.safe_mode)
+            && (self.thinking.is_none() || self.thinking == known.thinking)
             && (self.budgets.is_none() || spec.budgets == known.budgets)
     }
 }

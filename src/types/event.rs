@@ -15,6 +15,7 @@ use super::model::{BlockKind, StopReason};
 use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
+use super::thinking::Thinking;
 use super::time::Timestamp;
 use super::tool::{Blocked, Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
 use super::usage::{Budgets, Usage};
@@ -146,6 +147,9 @@ pub enum Event {
         /// New limits of turns to come.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         budgets: Option<Budgets>,
+        /// How much models may think from the next turn on.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        thinking: Option<Thinking>,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]
@@ -216,6 +220,9 @@ pub enum Event {
         /// Its approval mode, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         mode: Option<Mode>,
+        /// How much the model may think, if not as the session says.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        thinking: Option<Thinking>,
     },
     /// A turn began.
     #[serde(rename = "turn.started")]
@@ -227,6 +234,9 @@ pub enum Event {
         /// Limits of the turn.
         #[serde(default)]
         budgets: Budgets,
+        /// How much the model may think; it stays so to the turn's end.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        thinking: Option<Thinking>,
     },
     /// The turn moved on.
     #[serde(rename = "turn.phase")]
@@ -345,6 +355,9 @@ pub enum Event {
         /// this text. Clients must not show both as one.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         superseded: bool,
+        /// No model was asked: it is the answer to the same request of a moment ago, and costs nothing.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        cache_hit: bool,
     },
     /// The history broke a rule of the providers and was repaired when the session was loaded (S5).
     #[serde(rename = "history.repaired")]

@@ -10,6 +10,7 @@ pub mod names;
 pub mod permission;
 pub mod question;
 pub mod session;
+pub mod thinking;
 pub mod time;
 pub mod tool;
 pub mod usage;

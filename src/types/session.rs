@@ -11,6 +11,7 @@ use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
 use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
+use super::thinking::Thinking;
 use super::time::Timestamp;
 use super::tool::ToolStatus;
 use super::usage::{Budgets, Usage};
@@ -98,6 +99,9 @@ pub struct SessionSpec {
     /// Limits of each turn.
     #[serde(default)]
     pub budgets: Budgets,
+    /// How much its models may think; absent for what their vendors made the default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub thinking: Option<Thinking>,
     /// Takes the place of the default system prompt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_prompt: Option<String>,

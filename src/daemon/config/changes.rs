@@ -10,7 +10,7 @@ use super::Config;
 const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 14] = [
+const WITHOUT_EFFECT: [&str; 13] = [
     "compaction",
     "hooks",
     "knowledge",
@@ -23,7 +23,6 @@ const WITHOUT_EFFECT: [&str; 14] = [
     "models.task",
     "models.vision",
     "session.simple",
-    "session.thinking",
     "telemetry",
 ];
 

@@ -9,10 +9,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::limits::Limits;
 use super::source::Source;
-use super::values::{CgroupChoice, Size, Span, Thinking};
+use super::values::{CgroupChoice, Size, Span};
 use crate::judge::Rule;
 use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::OnRestart;
+use crate::types::thinking::Thinking;
 use crate::types::usage::Price;
 
 /// The whole configuration.
@@ -219,6 +220,10 @@ pub struct Model {
     pub documents: Option<bool>,
     /// Whether it thinks.
     pub thinking: Option<bool>,
+    /// Whether it decides by itself how much it thinks (Anthropic's adaptive thinking).
+    pub adaptive_thinking: Option<bool>,
+    /// The least effort of reasoning that it takes, for example `minimal` (OpenAI).
+    pub least_effort: Option<String>,
     /// Whether it streams.
     pub streaming: Option<bool>,
     /// Whether it knows a system role.
@@ -233,8 +238,10 @@ pub struct Model {
 pub struct Session {
     /// Approval mode.
     pub mode: Mode,
-    /// Kept until it is built.
+    /// How much models may think.
     pub thinking: Option<Thinking>,
+    /// The same request within five minutes gets the same answer, from memory.
+    pub response_cache: bool,
     /// Kept until it is built.
     pub simple: bool,
     /// Serial, and every call asks.

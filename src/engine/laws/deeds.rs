@@ -39,6 +39,9 @@ impl Watch {
             Input::Submit(submit) if submit.mode.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ModeOfSteer)
             }
+            Input::Submit(submit) if submit.thinking.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ThinkingOfSteer)
+            }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
@@ -211,7 +214,10 @@ impl Watch {
     fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
         let paused = self.turn.as_ref().is_some_and(|turn| turn.stop == Some(StopReason::Pause));
         is_valid(request, paused)?;
-        if let Some(before) = &self.sent {
+        let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
+        law!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
+        // A change of it lets the past look otherwise, and waits for the next turn.
+        if let Some(before) = self.sent.as_ref().filter(|before| before.thinking == thinking) {
             continues(before, request)?;
         }
         let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();

@@ -75,6 +75,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
         usage: chance.usage,
         response_id: None,
         notices: Vec::new(),
+        cache_hit: false,
     };
     Answer { reply, cost: chance.cost, deltas }
 }

@@ -8,6 +8,7 @@ use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::OnRestart;
+use crate::types::thinking::Thinking;
 use crate::types::tool::{OfferOutside, ToolStatus};
 use crate::types::usage::{Budgets, Usage};
 
@@ -20,6 +21,7 @@ pub struct Setup {
     pub on_restart: Option<OnRestart>,
     pub has_model: bool,
     pub budgets: Budgets,
+    pub thinking: Option<Thinking>,
 }
 
 /// Which turn a caller names.
@@ -39,6 +41,7 @@ pub enum Step {
         blank: bool,
         budgets: Option<Budgets>,
         mode: Option<Mode>,
+        thinking: Option<Thinking>,
     },
     /// Something outstanding comes home.
     Next {
@@ -58,6 +61,8 @@ pub enum Step {
         /// Whoever answers saw another request.
         other: bool,
     },
+    /// How much models may think is changed.
+    Think(Option<Thinking>),
     /// The mode is changed; with `covers` it lets pass what is pending.
     Mode {
         mode: Mode,
@@ -176,7 +181,8 @@ pub enum ToolStep {
 
 fn budgets() -> impl Strategy<Value = Budgets> {
     let rarely = |range: std::ops::Range<u64>| proptest::option::weighted(0.2, range);
-    (proptest::option::weighted(0.5, 0..4u64), rarely(0..900), rarely(0..90), rarely(0..2_000)).prop_map(
+    let money = proptest::option::weighted(0.4, 0..400u64);
+    (proptest::option::weighted(0.4, 0..4u64), money, rarely(0..90), rarely(0..2_000)).prop_map(
         |(model_calls, usd_micros, output_tokens, wall_time_ms)| Budgets {
             usd_micros,
             model_calls,
@@ -197,7 +203,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
         ),
         any::<[bool; 2]>(),
         prop_oneof![9 => Just(true), 1 => Just(false)],
-        prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
+        (prop_oneof![3 => Just(Budgets::default()), 1 => budgets()], thinking()),
         (
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
@@ -210,7 +216,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                 own,
                 safe,
                 has_model,
-                budgets,
+                (budgets, thinking),
                 unattended,
             )| Setup {
                 settings: Settings {
@@ -227,6 +233,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                 on_restart: own.1,
                 has_model,
                 budgets,
+                thinking,
             },
         )
 }
@@ -248,6 +255,15 @@ fn named() -> impl Strategy<Value = Named> {
     prop_oneof![3 => Just(Named::Nobody), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
 }
 
+fn thinking() -> impl Strategy<Value = Option<Thinking>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Thinking::Off)),
+        Just(Some(Thinking::High)),
+        Just(Some(Thinking::Tokens(2_048))),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let busy = prop_oneof![2 => Just(Busy::Unsaid), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
     let submit = (
@@ -256,13 +272,15 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![12 => Just(false), 1 => Just(true)],
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
+        prop_oneof![9 => Just(None), 1 => thinking()],
     )
-        .prop_map(|(busy, named, blank, budgets, mode)| Step::Submit {
+        .prop_map(|(busy, named, blank, budgets, mode, thinking)| Step::Submit {
             busy,
             named,
             blank,
             budgets,
             mode,
+            thinking,
         });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
@@ -292,6 +310,7 @@ fn step() -> impl Strategy<Value = Step> {
         7 => submit,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,
+        1 => thinking().prop_map(Step::Think),
         2 => (mode(), rarely()).prop_map(|(mode, covers)| Step::Mode { mode, covers }),
         1 => rule,
         3 => (0..2_000u16).prop_map(|wait_ms| Step::Due { wait_ms }),

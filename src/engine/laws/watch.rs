@@ -14,6 +14,7 @@ use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::{
     Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError, TurnResult,
 };
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::{Budgets, Usage};
@@ -46,6 +47,7 @@ pub struct TurnWatch {
     pub id: TurnId,
     pub started_at: Timestamp,
     pub budgets: Budgets,
+    pub thinking: Option<Thinking>,
     pub aborting: bool,
     pub ending: bool,
     pub ends_as: Subtype,
@@ -242,7 +244,7 @@ impl Watch {
                 law!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, .. } => {
+            Event::TurnStarted { budgets, mode, thinking, .. } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 law!(self.turn.is_none(), "turns never overlap");
                 let id = fact.turn_id.ok_or("a turn has an id")?;
@@ -254,6 +256,7 @@ impl Watch {
                     id,
                     started_at: fact.at_ms,
                     budgets: *budgets,
+                    thinking: *thinking,
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,

@@ -95,6 +95,7 @@ impl World {
             safe_mode: setup.safe_mode,
             on_restart: setup.on_restart,
             budgets: setup.budgets,
+            thinking: setup.thinking,
             system_prompt: None,
             append_system_prompt: None,
         };
@@ -144,7 +145,7 @@ impl World {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode } => {
+            Step::Submit { busy, named, blank, budgets, mode, thinking } => {
                 let number = self.next();
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
@@ -161,6 +162,7 @@ impl World {
                     expected_turn: self.name(*named),
                     budgets: *budgets,
                     mode: *mode,
+                    thinking: *thinking,
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
@@ -200,6 +202,10 @@ impl World {
                     digest: other.then(|| "another one".into()),
                     origin: someone(),
                 })))?;
+            }
+            Step::Think(thinking) => {
+                let (thinking, origin) = (*thinking, someone());
+                self.feed(Input::Update(Box::new(Update { thinking, origin, ..Update::default() })))?;
             }
             Step::Mode { mode, covers } => {
                 let pending = self.engine.pending();

@@ -26,6 +26,7 @@ fn end(fails: bool) -> Input {
         usage: Usage::default(),
         response_id: None,
         notices: Vec::new(),
+        cache_hit: false,
     };
     Input::ModelDone { token: TOKEN, reply: Box::new(reply), cost_usd_micros: None, duration_ms: 1 }
 }

@@ -52,6 +52,7 @@ impl Place {
             user_dir: None,
             main_model: None,
             mode: Mode::Default,
+            thinking: None,
             safe_mode: false,
             safe_commands: false,
             bypass: Err("not here".into()),
@@ -85,6 +86,7 @@ impl Place {
             expected_turn: None,
             budgets: None,
             mode: None,
+            thinking: None,
             keyed: None,
             origin: Origin::default(),
         };

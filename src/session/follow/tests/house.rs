@@ -131,6 +131,7 @@ impl House {
             background: false,
             safe_mode: false,
             budgets: Budgets::default(),
+            thinking: None,
             system_prompt: None,
             append_system_prompt: None,
             on_restart: None,
@@ -294,6 +295,7 @@ impl House {
             duration_ms: None,
             response_id: None,
             superseded: false,
+            cache_hit: false,
         });
         self.write(events).await;
     }
