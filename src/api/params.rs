@@ -11,8 +11,10 @@ use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
 
+mod model;
 mod permission;
 
+pub use model::*;
 pub use permission::*;
 
 /// A method without parameters.

@@ -24,7 +24,7 @@ use crate::tools::Birth;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
-use crate::types::usage::Price;
+use crate::types::usage::Terms;
 use crate::workspace;
 
 /// Deltas joined into one decision, in bytes of text.
@@ -123,8 +123,8 @@ impl Actor {
             }
             if self.engine.is_aborting() && self.jobs.are_idle() && self.state.ahead.is_none() {
                 self.state.stop_by = None;
-                let price = self.price();
-                self.hear(Input::Stopped { price }).await;
+                let terms = self.terms();
+                self.hear(Input::Stopped { terms }).await;
                 continue;
             }
             if let Some(input) = self.state.ahead.take() {
@@ -166,9 +166,9 @@ impl Actor {
     }
 
     /// Of the turn's model.
-    fn price(&self) -> Option<Price> {
-        let model = self.engine.model().parse().ok()?;
-        self.house.setup().models.price(&model)
+    fn terms(&self) -> Terms {
+        let model = self.engine.model().parse().ok();
+        model.map(|model| self.house.setup().models.terms(&model)).unwrap_or_default()
     }
 
     async fn detached(&mut self, origin: Origin) {
@@ -372,6 +372,7 @@ impl Actor {
             self.ring(plan, &prepared.lines);
             self.feed.publish(prepared.lines);
             for entry in &plan.facts {
+                self.house.saw(&entry.envelope);
                 self.told(&entry.envelope);
             }
             moments::told(plan);

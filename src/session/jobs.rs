@@ -271,13 +271,13 @@ impl Jobs {
             });
             Some(match result {
                 Ok(reply) => {
-                    let cost_usd_micros =
-                        setup.models.price(&request.model).map(|price| price.cost_usd_micros(&reply.usage));
-                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
+                    let terms = setup.models.terms(&request.model);
+                    let cost_usd_micros = terms.cost_usd_micros(&reply.usage);
+                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
                 }
                 Err(fault) => {
-                    let price = setup.models.price(&request.model);
-                    Input::ModelFailed { token, fault, price, duration_ms }
+                    let terms = setup.models.terms(&request.model);
+                    Input::ModelFailed { token, fault, terms, duration_ms }
                 }
             })
         });

@@ -18,6 +18,7 @@ mod jobs;
 mod journal;
 mod law;
 mod loading;
+mod metrics;
 mod moments;
 mod registry;
 mod request;
@@ -33,7 +34,7 @@ pub use handle::{
     Aborted, Answer, Answered, Attached, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
     SubmittedAs,
 };
-pub use house::{ConfiguredRule, House, Rung, Settings, Setup};
+pub use house::{ConfiguredRule, House, Observer, Rung, Settings, Setup};
 pub use journal::summarise;
 pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
@@ -44,4 +45,4 @@ pub use vigil::Vigil;
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
 pub use crate::policy::PolicyError;
-pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};
+pub use crate::store::{AuditCheck, AuditQuery, LedgerQuery, Page, StoreError, StoredItem, Sync, backups};

@@ -146,6 +146,7 @@ async fn check_everything(count: Seq) {
         updated_at: Timestamp(9),
         usage: Usage { input_tokens: 3, ..Usage::default() },
         cost_usd_micros: None,
+        cost_at_least_usd_micros: 0,
         last_line: "said".into(),
     });
     whole.idempotency = Some(remembered("k", "r"));

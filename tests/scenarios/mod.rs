@@ -10,6 +10,7 @@ mod blobs;
 mod busy;
 mod canary;
 mod commands;
+mod cost;
 mod crash;
 mod explain;
 mod fetch;
