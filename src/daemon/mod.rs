@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod error;
 mod herald;
+mod hook;
 mod notify;
 mod orphans;
 mod places;
@@ -144,6 +145,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     wiring::setup(&config, &places, &found)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
+    let ways = herald::Ways::of(&config)?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
@@ -231,7 +233,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     });
 
     let copying = tokio::spawn(copying);
-    let (herald, heralded) = watch::channel(herald::command(&config));
+    let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
+    let (herald, heralded) = watch::channel(ways);
     let calling = tokio::spawn(herald::run(registry.clone(), heralded));
 
     let mut reloader = Reloader {
@@ -265,6 +268,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     notify::stopping();
     warm.abort();
     copying.abort();
+    tidying.abort();
     calling.abort();
     // What was not loaded yet is still there at the next start.
     recovery.abort();

@@ -6,6 +6,7 @@ mod answer;
 mod apply;
 mod input;
 mod model;
+mod outside;
 mod passing;
 mod plan;
 mod prompt;

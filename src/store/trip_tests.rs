@@ -90,6 +90,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         folds: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
+        bookings: Vec::new(),
         summary: None,
         idempotency: None,
         processes: Vec::new(),

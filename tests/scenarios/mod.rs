@@ -26,6 +26,7 @@ mod model_errors;
 mod modes;
 mod one_daemon;
 mod orphans;
+mod outside;
 mod prefix;
 mod processes;
 mod reload;
