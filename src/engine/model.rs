@@ -138,7 +138,7 @@ fn estimate(request: &ModelRequest, received: usize) -> Usage {
 /// end: what it said of the input is so, what it said of the output so far is a lower bound.
 fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
     let Some(reported) = reported else { return estimate };
-    let has_input = reported.input_tokens + reported.cache_read_tokens + reported.cache_write_tokens > 0;
+    let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
     let input = if has_input { *reported } else { estimate };
     Usage {
         output_tokens: reported.output_tokens.max(estimate.output_tokens),

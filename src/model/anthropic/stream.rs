@@ -138,8 +138,8 @@ impl Decoder {
         set(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
         let created = counts.cache_creation.as_ref();
         let hour = created.and_then(|created| created.ephemeral_1h_input_tokens);
-        let both =
-            created.and_then(|created| created.ephemeral_5m_input_tokens).unwrap_or(0) + hour.unwrap_or(0);
+        let minutes = created.and_then(|created| created.ephemeral_5m_input_tokens).unwrap_or(0);
+        let both = minutes.saturating_add(hour.unwrap_or(0));
         let written = counts.cache_creation_input_tokens.or((both > 0).then_some(both));
         set(&mut self.usage.cache_write_tokens, written);
         set(&mut self.usage.cache_write_1h_tokens, hour);
