@@ -16,6 +16,7 @@ mod repair;
 mod result;
 mod retry;
 mod said;
+mod sight;
 mod state;
 mod stop;
 mod submit;
@@ -34,4 +35,5 @@ pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Sub
 pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
+pub use sight::needs_sight;
 pub use state::{Engine, Pending, SessionRules, Settings, Snapshot, Unattended};

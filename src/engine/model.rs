@@ -3,6 +3,7 @@
 use super::input::Now;
 use super::plan::{Draft, Effect, Entry, Plan};
 use super::state::{Activity, Engine, Partial};
+use crate::types::blob::AttachmentKind;
 use crate::types::event::{Envelope, Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
@@ -130,8 +131,19 @@ fn estimate(request: &ModelRequest, received: usize) -> Usage {
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
     let _ = serde_json::to_writer(&mut sent, &request.tools);
+    let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
+    let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    Usage { input_tokens: tokens(sent.0), output_tokens: tokens(received.max(1)), ..Usage::default() }
+    Usage { input_tokens: tokens(sent.0) + shown, output_tokens: tokens(received.max(1)), ..Usage::default() }
+}
+
+/// More tokens than a picture or a document can cost: vendors count at most about 1,600 for a picture of
+/// the size that is sent, and about 3,000 for a page, of which they take a hundred.
+fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
+    match kind {
+        AttachmentKind::Image => 3_000,
+        AttachmentKind::Document => (bytes / 2).min(300_000),
+    }
 }
 
 /// What an attempt is booked with. A provider reports the input at the beginning and the output at the

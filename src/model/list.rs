@@ -47,6 +47,7 @@ impl Models {
             system_role: facts.system_role,
             thinking: facts.thinking,
             vision: facts.vision,
+            documents: facts.documents,
             price: facts.price,
             price_as_of,
             price_source,

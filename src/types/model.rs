@@ -140,6 +140,9 @@ pub struct ModelView {
     pub thinking: bool,
     /// It can see images; `null` if unknown.
     pub vision: Option<bool>,
+    /// It can read PDFs as they are; `null` if unknown.
+    #[serde(default)]
+    pub documents: Option<bool>,
     /// What it costs; `null` if unknown, which is not nothing.
     pub price: Option<Price>,
     /// When the price was looked up.

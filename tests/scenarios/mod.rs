@@ -22,6 +22,7 @@ mod isolation;
 mod lifecycle;
 mod limits;
 mod list;
+mod media;
 mod model_errors;
 mod modes;
 mod one_daemon;
