@@ -318,6 +318,15 @@ pub(super) fn is_written(rows: Rows, at: usize, words: &[Word]) -> bool {
     }
 }
 
+/// `--output=FILE` and its like: a file that even a program which else reads would write.
+pub(super) fn is_output(text: &str) -> bool {
+    let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
+    name.starts_with("out")
+        || ["output", "write", "log-file", "logfile", "save", "dump", "prefix"]
+            .iter()
+            .any(|word| name.contains(word))
+}
+
 /// `-t`, `-at`, `-tDIR`: a cluster with the letter of the target folder.
 fn is_short_target(text: &str) -> bool {
     text.starts_with('-') && !text.starts_with("--") && text.contains('t')

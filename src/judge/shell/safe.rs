@@ -71,6 +71,15 @@ const GIT: &[&str] = &[
     "merge-base",
 ];
 
+/// Options of git that write a file or run a program.
+const GIT_HATCHES: &[&str] = &["--output", "--ext-diff", "--textconv", "--open-files-in-pager"];
+
+/// Whether a word is one of these options, with its value, abbreviated, or with more behind.
+fn may_be(text: &str, options: &[&str]) -> bool {
+    let name = text.split('=').next().unwrap_or(text);
+    name.len() > 2 && options.iter().any(|option| option.starts_with(name) || name.starts_with(option))
+}
+
 /// Whether a simple command may not run without a rule.
 pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> bool {
     let name = words[0].text.as_str();
@@ -99,9 +108,11 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
         "diff" => rest
             .iter()
             .any(|w| letter(w, &['r', 'l']) || w.text.starts_with("--r") || w.text.starts_with("--p")),
-        "git" => {
-            rest.iter().any(|w| w.text == "--no-index" || w.text.starts_with("--no-i") || letter(w, &['O']))
-        }
+        // The table of hatches knows these; here they refuse wherever they stand, also as what looks
+        // like the value of another option.
+        "git" => rest
+            .iter()
+            .any(|w| w.text.starts_with("--no-i") || letter(w, &['O']) || may_be(&w.text, GIT_HATCHES)),
         "wc" | "du" | "sort" => rest.iter().any(|w| w.text.starts_with("--files0")),
         _ => false,
     };

@@ -171,7 +171,12 @@ impl<'a> Reading<'a> {
         let none = |_: &str| false;
         let hatch = rows.asks(&Call { words, granted: 0, outside: &none }).is_some();
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
-            if !(special || may_matter(&word.text)) || !(hatch || places::is_written(rows, at, words)) {
+            let written = || {
+                hatch
+                    || places::is_written(rows, at, words)
+                    || rows.has_hatches() && places::is_output(&word.text)
+            };
+            if !(special || may_matter(&word.text)) || !written() {
                 return None;
             }
             (self.care_within(word, cwds, hatch) == Care::Protected).then_some(word.text.as_str())
