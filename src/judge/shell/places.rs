@@ -88,6 +88,14 @@ fn can_be(part: &str, name: &str, wild: bool) -> bool {
     }
     // Braces only put together what stands in them.
     let middle = &part[first..last];
+    let choice = middle.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    if let Some(choice) = choice
+        && !choice.contains(['{', '}', '*', '?', '['])
+        && !choice.contains("..")
+    {
+        let inner = &name[first..name.len() - (part.len() - last).min(name.len() - first)];
+        return choice.split(',').any(|piece| piece == inner);
+    }
     middle.contains(['*', '?', '['])
         || name.len() <= first + (part.len() - last)
         || middle.split(['{', '}', ',']).any(|piece| !piece.is_empty() && name.contains(piece))
@@ -257,6 +265,33 @@ pub(super) fn is_secret(path: &str) -> bool {
                 && !part.ends_with(".md")
             || part.starts_with("service-account") && part.ends_with(".json")
     })
+}
+
+/// Whether a part of a path with wildcards may turn out to be the name of a file or folder of secrets,
+/// as far as the name goes; the ending is for [`is_secret`].
+pub(super) fn may_be_secret(part: &str) -> bool {
+    let part = fold(part);
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
+    let (Some(first), Some(last)) = (part.find(special), part.rfind(special)) else { return false };
+    let begin = &part[..first];
+    let end = part[last + 1..].split('.').next().unwrap_or_default();
+    [
+        "secret",
+        "secrets",
+        "credentials",
+        "service-account",
+        "service_account",
+        "client_secret",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        "_netrc",
+    ]
+    .iter()
+    .any(|name| name.starts_with(begin) && name.ends_with(end))
+        || "service-account".starts_with(begin)
+        || begin.starts_with("service-account")
 }
 
 /// The texts within a word that may be paths: the whole, a value behind `=` or `:`, a value that

@@ -63,7 +63,7 @@ const TEXT: &[Program] = &[
     // e, w, s///e run and write; so do options.
     p("sed|gsed", "-i --in-place -f --file").value("-e --expression -l --line-length").also(special::sed).kind(Kind::Reads),
     // Programs from files, and system(), pipes, output inside the program.
-    p("awk|gawk|mawk|nawk|original-awk", "-f --file -i --include -l --load -E --exec -o --pretty-print -p --profile -d --dump-variables -D --debug --assign=").value("-v -F -e --source --assign --field-separator").also(special::awk).kind(Kind::Reads),
+    p("awk|gawk|mawk|nawk|original-awk", "-f --file -i --include -l --load -E --exec -o --pretty-print -p --profile -d --dump-variables -D --debug -W --assign=").value("-v -F -e --source --assign --field-separator").also(special::awk).kind(Kind::Reads),
     // They run what is typed or read, and `!cmd`.
     p("ed|red|ex|vi|vim|nvim|view|gvim|vimdiff|emacs|emacsclient|nano|pico|micro|joe|mcedit|mc|kak|hx|helix|code|subl|dc|m4|vipe|ranger|lf|nnn", "**").fine("--version --help -h -V"),
     // `+cmd`, `-o` log file, key files; both can start editors and shells.

@@ -113,7 +113,11 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
         "git" => rest
             .iter()
             .any(|w| w.text.starts_with("--no-i") || letter(w, &['O']) || may_be(&w.text, GIT_HATCHES)),
-        "wc" | "du" | "sort" => rest.iter().any(|w| w.text.starts_with("--files0")),
+        "wc" | "du" => rest.iter().any(|w| w.text.starts_with("--f")),
+        "sort" => rest.iter().any(|w| w.text.starts_with("--fil")),
+        // Complaints about a list of dates, or of names, tell what is in it.
+        "date" => rest.iter().any(|w| letter(w, &['f']) || w.text.starts_with("--f")),
+        "tree" => rest.iter().any(|w| ["--f", "--g", "--i"].iter().any(|begin| w.text.starts_with(begin))),
         _ => false,
     };
     if stubborn {
@@ -149,16 +153,29 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
     })
 }
 
-/// A glob with an ending that says what it finds.
+/// Endings of files that hold code or prose, whatever their name.
+const CODE: &[&str] = &[
+    "rs", "py", "go", "ts", "js", "md", "c", "h", "cc", "cpp", "cxx", "hpp", "java", "kt", "rb", "php", "cs",
+    "swift", "scala", "tsx", "jsx", "mjs", "cjs", "vue", "svelte", "html", "css", "scss", "sql", "proto",
+];
+
+/// Files that lie in every project, and hold no secrets in any.
+const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "tsconfig.json", "pyproject.toml", "Makefile"];
+
+/// A glob with an ending that says what it finds, and that finds no file of secrets.
 fn is_tame_glob(text: &str) -> bool {
     let name = text.rsplit('/').next().unwrap_or(text);
-    !name.starts_with('.')
-        && name.rsplit_once('.').is_some_and(|(_, ending)| {
-            !ending.is_empty()
-                && ending.bytes().all(|c| c.is_ascii_alphanumeric())
-                && !places::is_secret(&format!("x.{ending}"))
-        })
-        && !text.split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..")
+    if text.split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..") {
+        return false;
+    }
+    if MANIFESTS.contains(&name) {
+        return true;
+    }
+    let Some((_, ending)) = name.rsplit_once('.') else { return false };
+    !ending.is_empty()
+        && ending.bytes().all(|c| c.is_ascii_alphanumeric())
+        && !places::is_secret(&format!("x.{ending}"))
+        && (CODE.contains(&ending) || !text.split('/').any(places::may_be_secret))
 }
 
 /// Whether a text names something outside the workspace, from any of the possible folders.

@@ -286,9 +286,16 @@ impl<'a> Reading<'a> {
             self.redirection(redir, cwds)?;
         }
         let words = command.words.as_slice();
+        let secret = command
+            .redirs
+            .iter()
+            .find(|redir| redir.kind == RedirKind::Input && places::is_secret(&redir.target.text));
         let Some(first) = words.first() else {
             return if command.redirs.is_empty() {
                 Err("nothing runs here".into())
+            } else if let Some(redir) = secret.filter(|_| safe) {
+                // What stands within may only look, and show it.
+                Err(format!("{} may hold a secret", redir.target.text))
             } else {
                 // What comes behind `( … )` or `{ … }`.
                 Ok((None, "only redirections that are free".into()))
@@ -340,6 +347,7 @@ impl<'a> Reading<'a> {
         if safe
             && !fed
             && from == 0
+            && secret.is_none()
             && command.assigns.is_empty()
             && !safe::refuses(inner, cwds, self.folders)
         {
@@ -495,7 +503,10 @@ impl<'a> Reading<'a> {
                 "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
             ) && !text.is_empty();
             let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            let everything = matches!(last, "*" | ".*" | "**") && word.marks.has(Marks::GLOB);
+            let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
+            if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
+                return Err(format!("{text} may name what must not be removed unasked"));
+            }
             for cwd in cwds {
                 let path = places::resolve(text, word.marks.has(Marks::HOME), cwd, self.folders);
                 let folder = if everything {
@@ -512,7 +523,7 @@ impl<'a> Reading<'a> {
                 let git = lower.rsplit('/').next() == Some(".git");
                 let wild = word.marks.has(Marks::GLOB)
                     && last.starts_with('.')
-                    && ".git".starts_with(last.trim_end_matches(['*', '?']));
+                    && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
                 if bare || above || git || wild {
                     return Err(format!("{text} must not be removed unasked"));
                 }
@@ -669,6 +680,44 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
             Through::Odd => return Err(format!("what {} is told is not understood", rest[0].text)),
         }
     }
+}
+
+/// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
+fn is_any_name(name: &str) -> bool {
+    let mut rest = name.strip_prefix('.').unwrap_or(name);
+    while let Some(first) = rest.chars().next() {
+        rest = match first {
+            '*' | '?' => &rest[1..],
+            '[' => match rest.get(2..).and_then(|more| more.find(']')) {
+                Some(end) => &rest[end + 3..],
+                None => return false,
+            },
+            _ => return false,
+        };
+    }
+    !name.is_empty() && name != "."
+}
+
+/// Whether the braces of a word only choose between plain names below the folder: no alternative is
+/// empty or holds more than letters, digits, `_` and `-`, and no part of the path begins with a dot.
+fn has_plain_braces(text: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut before = '/';
+    for c in text.chars() {
+        let empty = matches!(before, '{' | ',');
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 || empty => return false,
+            '}' => depth -= 1,
+            ',' if depth > 0 && empty => return false,
+            '.' if before == '/' => return false,
+            '/' if before == '/' => return false,
+            _ if depth > 0 && !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',')) => return false,
+            _ => {}
+        }
+        before = c;
+    }
+    depth == 0 && !text.starts_with('~')
 }
 
 /// Whether a text can have to do with a protected place at all.
