@@ -143,9 +143,21 @@ pub(super) fn verb(words: &[Word], program: Option<&Program>) -> Option<usize> {
     None
 }
 
+/// The same, by the program's own row.
+pub(super) fn own_verb(words: &[Word]) -> Option<usize> {
+    verb(words, words.first().and_then(|first| row(stem(&first.text))))
+}
+
 impl Rows {
     pub(super) fn is_known(self) -> bool {
         self.program.is_some() || self.verb.is_some()
+    }
+
+    /// Whether what the program runs is known: it is in the table, and not only as one that asks for
+    /// everything.
+    pub(super) fn is_understood(self) -> bool {
+        let odd = |row: &Program| row.ask.split_whitespace().any(|item| matches!(item, "**" | "***"));
+        self.verb.is_some() || self.program.is_some_and(|row| !odd(row))
     }
 
     pub(super) fn kind(self) -> Kind {

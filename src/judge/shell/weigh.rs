@@ -22,6 +22,9 @@ const DEEPEST: usize = 50;
 /// More words than this are not judged one by one.
 const MOST_WORDS: usize = 4_000;
 
+/// So often a line may name the daemon's own programs for each to be looked at.
+const MOST_OURS: usize = 64;
+
 /// An allow rule over commands: its pattern, and a mark for the caller.
 #[derive(Clone, Copy)]
 pub(in crate::judge) struct Grant<'r, R> {
@@ -117,6 +120,11 @@ impl<'a> Reading<'a> {
         }
         if self.all.over {
             return self.roughly_forbidden();
+        }
+        let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
+        let ours = |words: &&[Word]| matches!(name(&words[0].text), "agentctl" | "agentd");
+        if guessed.filter(ours).take(MOST_OURS).any(approves) {
+            return Some("a command may not answer the daemon's own questions".to_owned());
         }
         self.all.views.iter().find_map(|view| {
             let words = self.all.words(*view);
