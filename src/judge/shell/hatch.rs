@@ -281,6 +281,15 @@ fn said(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
+/// Whether an option that names a file to write names none.
+fn goes_nowhere(row: &Program, option: &str, value: &str) -> bool {
+    match row.names {
+        "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
+        "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
+        _ => false,
+    }
+}
+
 /// One row against the words of a call.
 fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
     let asks: Vec<&str> = row.ask.split_whitespace().collect();
@@ -365,10 +374,14 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
                 if only_outside && value_is_free && (call.outside)(value) {
                     return said(&format!("{option} {value}"));
                 }
-                if !only_outside && is_free(here) {
+                if !only_outside && is_free(here) && !goes_nowhere(row, option, value) {
                     return said(option);
                 }
             }
+        }
+        // A word of its own with one dash: `-pl`.
+        if option.len() > 2 && values.contains(&option) {
+            continue;
         }
         if option.starts_with("--") || !letters && !values.iter().any(|v| v.len() == 2) {
             continue;
@@ -380,6 +393,10 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
                 item.strip_prefix('-').is_some_and(|l| l.strip_prefix(letter).is_some_and(str::is_empty))
             };
             if asks.iter().any(|item| is(item)) && is_free(here) {
+                let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
+                if goes_nowhere(row, &format!("-{letter}"), value) {
+                    break;
+                }
                 return said(&format!("-{letter}"));
             }
             if asks.iter().any(|item| item.strip_suffix('@').is_some_and(is)) {

@@ -55,6 +55,9 @@ const PROGRAMS: &[(&str, Shows)] = &[
     ("sha256sum", Shows::Content),
     ("cksum", Shows::Content),
     ("grep", Shows::Content),
+    ("echo", Shows::Names),
+    ("printf", Shows::Names),
+    ("find", Shows::Names),
 ];
 
 /// Verbs of git that only look.
@@ -71,6 +74,16 @@ const GIT: &[&str] = &[
     "merge-base",
 ];
 
+/// Verbs of git that only look when nothing but these options follows.
+const GIT_LISTS: &[(&str, &[&str])] = &[
+    (
+        "branch",
+        &["-a", "-r", "-v", "-vv", "-l", "--list", "--all", "--remotes", "--show-current", "--verbose"],
+    ),
+    ("remote", &["-v", "--verbose"]),
+    ("tag", &["-l", "--list"]),
+];
+
 /// Options of git that write a file or run a program.
 const GIT_HATCHES: &[&str] = &["--output", "--ext-diff", "--textconv", "--open-files-in-pager"];
 
@@ -83,8 +96,22 @@ fn may_be(text: &str, options: &[&str]) -> bool {
 /// Whether a simple command may not run without a rule.
 pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> bool {
     let name = words[0].text.as_str();
+    let literal = words.iter().all(Word::is_literal);
+    // They only speak about names.
+    if name == "command" {
+        return !(literal && words.len() == 3 && matches!(words[1].text.as_str(), "-v" | "-V"));
+    }
+    if matches!(name, "basename" | "dirname") && literal {
+        return false;
+    }
     let (shows, from) = if name == "git" {
         let verb = words.get(1).map_or("", |word| word.text.as_str());
+        let lists = GIT_LISTS.iter().any(|(own, options)| {
+            *own == verb && words[2..].iter().all(|word| options.contains(&word.text.as_str()))
+        });
+        if lists {
+            return false;
+        }
         if !GIT.contains(&verb) {
             return true;
         }
@@ -116,6 +143,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
         "wc" | "du" => rest.iter().any(|w| w.text.starts_with("--f")),
         "sort" => rest.iter().any(|w| w.text.starts_with("--fil")),
         // Complaints about a list of dates, or of names, tell what is in it.
+        "find" => rest
+            .iter()
+            .any(|w| matches!(w.text.as_str(), "-L" | "-H" | "-follow") || w.marks.has(Marks::GLOB)),
         "date" => rest.iter().any(|w| letter(w, &['f']) || w.text.starts_with("--f")),
         "tree" => rest.iter().any(|w| ["--f", "--g", "--i"].iter().any(|begin| w.text.starts_with(begin))),
         _ => false,

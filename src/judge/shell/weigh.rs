@@ -462,14 +462,20 @@ impl<'a> Reading<'a> {
                     return Err(format!("{} is not shown to commands unasked", word.text));
                 }
             }
-            let careful = written && self.care_of(text, home, word, cwds) > Care::Ordinary;
+            // A pattern of what is left out is not written.
+            let left_out = word.text.starts_with("--exclude");
+            let careful = written && !left_out && self.care_of(text, home, word, cwds) > Care::Ordinary;
             if careful {
                 return Err(format!("{} needs a person's consent", word.text));
             }
         }
         if matches!(rows.kind(), Kind::Writes | Kind::Copies) && written {
             let value = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
-            for text in [word.text.as_str(), value] {
+            // `cp -at/x a`
+            let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+            let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
+            let target = if rows.kind() == Kind::Copies { target } else { "" };
+            for text in [word.text.as_str(), value, target] {
                 let home = text == word.text && word.marks.has(Marks::HOME) || text.starts_with("~/");
                 let leaves = cwds.iter().any(|cwd| {
                     let path = places::resolve(text, home, cwd, self.folders);
