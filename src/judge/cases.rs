@@ -63,7 +63,8 @@ fn check_table(table: &str, safe: bool) {
     {
         let (head, command) = line.split_once(" # ").expect("a command");
         let (expected, rules) = head.split_once(' ').unwrap_or((head, ""));
-        let (grants, denies) = rules.split_once(" !").unwrap_or((rules, ""));
+        let rules = format!(" {rules}");
+        let (grants, denies) = rules.split_once(" !").unwrap_or((&rules, ""));
         let list = |text: &str| -> Vec<String> {
             text.split(';').map(|rule| rule.trim().to_owned()).filter(|rule| !rule.is_empty()).collect()
         };

@@ -43,6 +43,8 @@ impl View {
 pub(super) struct Collected {
     scripts: Vec<Script>,
     pub(super) views: Vec<View>,
+    /// Words that are commands if a program runs what it is given, of which that is not known.
+    pub(super) maybe: Vec<View>,
     /// Something may run that the text does not show.
     pub(super) hidden: bool,
     /// There was too much to look at: what follows must be satisfied with less than each command by
@@ -69,7 +71,13 @@ impl Collected {
 
 /// Reads a line and everything in it.
 pub(super) fn collect(text: &str) -> Collected {
-    let mut all = Collected { scripts: vec![lex(text)], views: Vec::new(), hidden: false, over: false };
+    let mut all = Collected {
+        scripts: vec![lex(text)],
+        views: Vec::new(),
+        maybe: Vec::new(),
+        hidden: false,
+        over: false,
+    };
     let mut left = TEXTS;
     let mut work = WORK;
     // Texts still to look through, with their depth.
@@ -79,6 +87,7 @@ pub(super) fn collect(text: &str) -> Collected {
         for command in 0..all.scripts[script].commands.len() {
             let mut at = vec![(0usize, false, 0usize)];
             let mut seen = std::collections::HashSet::new();
+            let mut guessed = std::collections::HashSet::new();
             while let Some((from, open, wrapped)) = at.pop() {
                 let words = &all.scripts[script].commands[command].words;
                 if from >= words.len() || !seen.insert((from, open)) {
@@ -98,6 +107,10 @@ pub(super) fn collect(text: &str) -> Collected {
                 let found = inside(&words[from..]);
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
+                let open = open || found.open;
+                let guesses = found.maybe.iter().map(|inner| from + inner);
+                let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
+                all.maybe.extend(fresh.map(|from| View { script, command, from, open }));
                 for text in found.texts {
                     if text.len() > left || depth > DEEP {
                         all.hidden = true;

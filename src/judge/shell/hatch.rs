@@ -143,9 +143,21 @@ pub(super) fn verb(words: &[Word], program: Option<&Program>) -> Option<usize> {
     None
 }
 
+/// The same, by the program's own row.
+pub(super) fn own_verb(words: &[Word]) -> Option<usize> {
+    verb(words, words.first().and_then(|first| row(stem(&first.text))))
+}
+
 impl Rows {
     pub(super) fn is_known(self) -> bool {
         self.program.is_some() || self.verb.is_some()
+    }
+
+    /// Whether what the program runs is known: it is in the table, and not only as one that asks for
+    /// everything.
+    pub(super) fn is_understood(self) -> bool {
+        let odd = |row: &Program| row.ask.split_whitespace().any(|item| matches!(item, "**" | "***"));
+        self.verb.is_some() || self.program.is_some_and(|row| !odd(row))
     }
 
     pub(super) fn kind(self) -> Kind {
@@ -193,9 +205,10 @@ impl Rows {
             if text == "--" {
                 break;
             }
-            let Some(name) = text.strip_prefix('-') else { continue };
-            let name = name.strip_prefix('-').unwrap_or(name).split('=').next().unwrap_or_default();
-            if fine.iter().any(|own| own.trim_start_matches('-') == name) {
+            let Some(whole) = text.strip_prefix('-') else { continue };
+            let whole = whole.strip_prefix('-').unwrap_or(whole);
+            let name = whole.split('=').next().unwrap_or_default();
+            if fine.iter().map(|own| own.trim_start_matches('-')).any(|own| own == name || own == whole) {
                 continue;
             }
             if is_suspicious(name) {
@@ -268,6 +281,15 @@ fn said(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
+/// Whether an option that names a file to write names none.
+fn goes_nowhere(row: &Program, option: &str, value: &str) -> bool {
+    match row.names {
+        "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
+        "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
+        _ => false,
+    }
+}
+
 /// One row against the words of a call.
 fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
     let asks: Vec<&str> = row.ask.split_whitespace().collect();
@@ -289,14 +311,22 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
     let words = call.words;
     let is_free = |at: usize| at >= call.granted;
     let mut ended = false;
-    let mut at = 1;
-    while at < words.len() {
-        let text = words[at].text.as_str();
-        let here = at;
-        let next = words.get(at + 1).map(|word| word.text.as_str());
-        at += 1;
+    // Whether the word before takes this one, as the table says. Many options take a value only
+    // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
+    let mut taken = false;
+    for (here, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        let next = words.get(here + 1).map(|word| word.text.as_str());
+        let is_value = std::mem::take(&mut taken);
+        if is_value && !(text.starts_with('-') && text.len() > 1) {
+            if asks.contains(&"@") && is_free(here) && (call.outside)(text) {
+                return said(text);
+            }
+            continue;
+        }
         if text == "--" && !ended {
-            ended = true;
+            // As the value of an option it ends nothing.
+            ended = !is_value;
             continue;
         }
         if everything && is_free(here) && !fine.contains(&text) {
@@ -317,15 +347,9 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
             Some((option, value)) => (option, Some(value)),
             None => (text, None),
         };
-        if fine.contains(&option) {
-            if values.contains(&option) && joined.is_none() {
-                at += 1;
-            }
+        taken = values.contains(&option) && joined.is_none();
+        if fine.contains(&option) || fine.contains(&text) {
             continue;
-        }
-        let takes_next = values.contains(&option) && joined.is_none();
-        if takes_next {
-            at += 1;
         }
         // Long options, with two dashes or with one.
         for item in &asks {
@@ -333,7 +357,10 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
                 Some(name) => (name, true),
                 None => (*item, false),
             };
+            // An option that exists is no beginning of a longer one.
+            let exists = values.contains(&option);
             let long = match (name.strip_prefix("--"), option.strip_prefix("--")) {
+                (Some(name), Some(option)) if exists => name == option,
                 (Some(name), Some(option)) => !option.is_empty() && name.starts_with(option),
                 _ if name.len() > 2 && name.starts_with('-') => {
                     name.trim_start_matches('-') == option.trim_start_matches('-')
@@ -342,17 +369,19 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
             };
             if long {
                 let value = joined.or(next).unwrap_or_default();
-                if only_outside && joined.is_none() && !takes_next {
-                    at += 1;
-                }
+                taken |= only_outside && joined.is_none();
                 let value_is_free = is_free(here) || (joined.is_none() && is_free(here + 1));
                 if only_outside && value_is_free && (call.outside)(value) {
                     return said(&format!("{option} {value}"));
                 }
-                if !only_outside && is_free(here) {
+                if !only_outside && is_free(here) && !goes_nowhere(row, option, value) {
                     return said(option);
                 }
             }
+        }
+        // A word of its own with one dash: `-pl`.
+        if option.len() > 2 && values.contains(&option) {
+            continue;
         }
         if option.starts_with("--") || !letters && !values.iter().any(|v| v.len() == 2) {
             continue;
@@ -364,24 +393,24 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
                 item.strip_prefix('-').is_some_and(|l| l.strip_prefix(letter).is_some_and(str::is_empty))
             };
             if asks.iter().any(|item| is(item)) && is_free(here) {
+                let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
+                if goes_nowhere(row, &format!("-{letter}"), value) {
+                    break;
+                }
                 return said(&format!("-{letter}"));
             }
             if asks.iter().any(|item| item.strip_suffix('@').is_some_and(is)) {
                 let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
                 let value = value.strip_prefix('=').unwrap_or(value);
                 let place_of_value = if rest.is_empty() { here + 1 } else { here };
-                if rest.is_empty() && !takes_next {
-                    at += 1;
-                }
+                taken |= rest.is_empty();
                 if (is_free(place_of_value)) && (call.outside)(value) {
                     return said(&format!("-{letter} {value}"));
                 }
                 break;
             }
             if values.iter().any(|item| is(item)) {
-                if rest.is_empty() && !takes_next {
-                    at += 1;
-                }
+                taken |= rest.is_empty();
                 break;
             }
         }

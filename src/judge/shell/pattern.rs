@@ -1,8 +1,8 @@
 //! Bash rules: what they grant, and where they are found.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::collect::Collected;
+use super::collect::{Collected, View};
 use super::lex::lex;
 use super::word::{Marks, Word};
 
@@ -122,17 +122,29 @@ impl CommandPattern {
         for view in &all.views {
             found = found.max(is_it(all.words(*view), &own, exact, view.open));
             if found == Found::Yes {
-                break;
+                return found;
             }
+        }
+        // It may be run by a program that nobody knows.
+        let maybe = programs.maybe.get(name(own.first().copied().unwrap_or_default())).map_or(&[][..], |m| m);
+        let few = maybe.iter().take(MOST_GUESSES);
+        let guessed = few.map(|view| is_it(all.words(*view), &own, false, view.open)).max();
+        if guessed > Some(Found::No) || maybe.len() > MOST_GUESSES {
+            found = Found::Perhaps;
         }
         found
     }
 }
 
+/// So many places in which a program is perhaps run are looked at.
+const MOST_GUESSES: usize = 64;
+
 /// The programs that a line names: with many rules, most ask for one that is not there.
 #[derive(Debug)]
 pub(super) struct Programs {
     spelled: HashSet<String>,
+    /// Names of programs, where a command with that name may begin.
+    maybe: HashMap<String, Vec<View>>,
     /// One of them is only known when it runs.
     unknown: bool,
 }
@@ -140,14 +152,20 @@ pub(super) struct Programs {
 impl Programs {
     pub(super) fn of(all: &Collected) -> Self {
         let firsts = || all.views.iter().filter_map(|view| all.words(*view).first());
+        let mut maybe: HashMap<String, Vec<View>> = HashMap::new();
+        for view in &all.maybe {
+            let Some(first) = all.words(*view).first() else { continue };
+            maybe.entry(name(&first.text).to_owned()).or_default().push(*view);
+        }
         Self {
+            maybe,
             spelled: firsts().filter(|word| word.is_literal()).map(|w| name(&w.text).to_owned()).collect(),
             unknown: firsts().any(|word| !word.is_literal()),
         }
     }
 
     fn may_hold(&self, program: &str) -> bool {
-        self.unknown || self.spelled.contains(name(program))
+        self.unknown || self.spelled.contains(name(program)) || self.maybe.contains_key(name(program))
     }
 }
 
@@ -167,6 +185,9 @@ const GIT_VALUES: &[&str] = &[
     "--super-prefix",
     "--attr-source",
 ];
+
+/// So many options in front of a sub-command are looked behind.
+const MOST_OPTIONS: usize = 2_000;
 
 /// Whether the command that `words` begin with is the one of the pattern.
 fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
@@ -194,7 +215,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
             at += if known { 2 } else { 1 };
             let behind = arguments.get(at..).unwrap_or(&[]);
             found = found.max(compare(behind, rest, exact, open));
-            if at > 64 {
+            if at > MOST_OPTIONS {
                 found = found.max(Found::Perhaps);
                 break;
             }
@@ -204,6 +225,12 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
 }
 
 fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
+    // Other words come first: there is no need to look at all of them.
+    if let (Some(word), Some(wanted)) = (words.first(), pattern.first())
+        && !can_equal(word, wanted, false)
+    {
+        return Found::No;
+    }
     if exact && words.len() > pattern.len() && !words.iter().any(|word| !word.is_literal()) {
         return Found::No;
     }

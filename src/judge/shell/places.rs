@@ -88,6 +88,14 @@ fn can_be(part: &str, name: &str, wild: bool) -> bool {
     }
     // Braces only put together what stands in them.
     let middle = &part[first..last];
+    let choice = middle.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    if let Some(choice) = choice
+        && !choice.contains(['{', '}', '*', '?', '['])
+        && !choice.contains("..")
+    {
+        let inner = &name[first..name.len() - (part.len() - last).min(name.len() - first)];
+        return choice.split(',').any(|piece| piece == inner);
+    }
     middle.contains(['*', '?', '['])
         || name.len() <= first + (part.len() - last)
         || middle.split(['{', '}', ',']).any(|piece| !piece.is_empty() && name.contains(piece))
@@ -259,6 +267,33 @@ pub(super) fn is_secret(path: &str) -> bool {
     })
 }
 
+/// Whether a part of a path with wildcards may turn out to be the name of a file or folder of secrets,
+/// as far as the name goes; the ending is for [`is_secret`].
+pub(super) fn may_be_secret(part: &str) -> bool {
+    let part = fold(part);
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
+    let (Some(first), Some(last)) = (part.find(special), part.rfind(special)) else { return false };
+    let begin = &part[..first];
+    let end = part[last + 1..].split('.').next().unwrap_or_default();
+    [
+        "secret",
+        "secrets",
+        "credentials",
+        "service-account",
+        "service_account",
+        "client_secret",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        "_netrc",
+    ]
+    .iter()
+    .any(|name| name.starts_with(begin) && name.ends_with(end))
+        || "service-account".starts_with(begin)
+        || begin.starts_with("service-account")
+}
+
 /// The texts within a word that may be paths: the whole, a value behind `=` or `:`, a value that
 /// touches its letter; with `texts` also what stands between blanks and quotes.
 pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
@@ -316,6 +351,15 @@ pub(super) fn is_written(rows: Rows, at: usize, words: &[Word]) -> bool {
             }
         }
     }
+}
+
+/// `--output=FILE` and its like: a file that even a program which else reads would write.
+pub(super) fn is_output(text: &str) -> bool {
+    let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
+    name.starts_with("out")
+        || ["output", "write", "log-file", "logfile", "save", "dump", "prefix"]
+            .iter()
+            .any(|word| name.contains(word))
 }
 
 /// `-t`, `-at`, `-tDIR`: a cluster with the letter of the target folder.

@@ -55,6 +55,9 @@ const PROGRAMS: &[(&str, Shows)] = &[
     ("sha256sum", Shows::Content),
     ("cksum", Shows::Content),
     ("grep", Shows::Content),
+    ("echo", Shows::Names),
+    ("printf", Shows::Names),
+    ("find", Shows::Names),
 ];
 
 /// Verbs of git that only look.
@@ -71,11 +74,44 @@ const GIT: &[&str] = &[
     "merge-base",
 ];
 
+/// Verbs of git that only look when nothing but these options follows.
+const GIT_LISTS: &[(&str, &[&str])] = &[
+    (
+        "branch",
+        &["-a", "-r", "-v", "-vv", "-l", "--list", "--all", "--remotes", "--show-current", "--verbose"],
+    ),
+    ("remote", &["-v", "--verbose"]),
+    ("tag", &["-l", "--list"]),
+];
+
+/// Options of git that write a file or run a program.
+const GIT_HATCHES: &[&str] = &["--output", "--ext-diff", "--textconv", "--open-files-in-pager"];
+
+/// Whether a word is one of these options, with its value, abbreviated, or with more behind.
+fn may_be(text: &str, options: &[&str]) -> bool {
+    let name = text.split('=').next().unwrap_or(text);
+    name.len() > 2 && options.iter().any(|option| option.starts_with(name) || name.starts_with(option))
+}
+
 /// Whether a simple command may not run without a rule.
 pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> bool {
     let name = words[0].text.as_str();
+    let literal = words.iter().all(Word::is_literal);
+    // They only speak about names.
+    if name == "command" {
+        return !(literal && words.len() == 3 && matches!(words[1].text.as_str(), "-v" | "-V"));
+    }
+    if matches!(name, "basename" | "dirname") && literal {
+        return false;
+    }
     let (shows, from) = if name == "git" {
         let verb = words.get(1).map_or("", |word| word.text.as_str());
+        let lists = GIT_LISTS.iter().any(|(own, options)| {
+            *own == verb && words[2..].iter().all(|word| options.contains(&word.text.as_str()))
+        });
+        if lists {
+            return false;
+        }
         if !GIT.contains(&verb) {
             return true;
         }
@@ -99,10 +135,19 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
         "diff" => rest
             .iter()
             .any(|w| letter(w, &['r', 'l']) || w.text.starts_with("--r") || w.text.starts_with("--p")),
-        "git" => {
-            rest.iter().any(|w| w.text == "--no-index" || w.text.starts_with("--no-i") || letter(w, &['O']))
-        }
-        "wc" | "du" | "sort" => rest.iter().any(|w| w.text.starts_with("--files0")),
+        // The table of hatches knows these; here they refuse wherever they stand, also as what looks
+        // like the value of another option.
+        "git" => rest
+            .iter()
+            .any(|w| w.text.starts_with("--no-i") || letter(w, &['O']) || may_be(&w.text, GIT_HATCHES)),
+        "wc" | "du" => rest.iter().any(|w| w.text.starts_with("--f")),
+        "sort" => rest.iter().any(|w| w.text.starts_with("--fil")),
+        // Complaints about a list of dates, or of names, tell what is in it.
+        "find" => rest
+            .iter()
+            .any(|w| matches!(w.text.as_str(), "-L" | "-H" | "-follow") || w.marks.has(Marks::GLOB)),
+        "date" => rest.iter().any(|w| letter(w, &['f']) || w.text.starts_with("--f")),
+        "tree" => rest.iter().any(|w| ["--f", "--g", "--i"].iter().any(|begin| w.text.starts_with(begin))),
         _ => false,
     };
     if stubborn {
@@ -138,16 +183,29 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
     })
 }
 
-/// A glob with an ending that says what it finds.
+/// Endings of files that hold code or prose, whatever their name.
+const CODE: &[&str] = &[
+    "rs", "py", "go", "ts", "js", "md", "c", "h", "cc", "cpp", "cxx", "hpp", "java", "kt", "rb", "php", "cs",
+    "swift", "scala", "tsx", "jsx", "mjs", "cjs", "vue", "svelte", "html", "css", "scss", "sql", "proto",
+];
+
+/// Files that lie in every project, and hold no secrets in any.
+const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "tsconfig.json", "pyproject.toml", "Makefile"];
+
+/// A glob with an ending that says what it finds, and that finds no file of secrets.
 fn is_tame_glob(text: &str) -> bool {
     let name = text.rsplit('/').next().unwrap_or(text);
-    !name.starts_with('.')
-        && name.rsplit_once('.').is_some_and(|(_, ending)| {
-            !ending.is_empty()
-                && ending.bytes().all(|c| c.is_ascii_alphanumeric())
-                && !places::is_secret(&format!("x.{ending}"))
-        })
-        && !text.split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..")
+    if text.split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..") {
+        return false;
+    }
+    if MANIFESTS.contains(&name) {
+        return true;
+    }
+    let Some((_, ending)) = name.rsplit_once('.') else { return false };
+    !ending.is_empty()
+        && ending.bytes().all(|c| c.is_ascii_alphanumeric())
+        && !places::is_secret(&format!("x.{ending}"))
+        && (CODE.contains(&ending) || !text.split('/').any(places::may_be_secret))
 }
 
 /// Whether a text names something outside the workspace, from any of the possible folders.

@@ -22,6 +22,9 @@ const DEEPEST: usize = 50;
 /// More words than this are not judged one by one.
 const MOST_WORDS: usize = 4_000;
 
+/// So often a line may name the daemon's own programs for each to be looked at.
+const MOST_OURS: usize = 64;
+
 /// An allow rule over commands: its pattern, and a mark for the caller.
 #[derive(Clone, Copy)]
 pub(in crate::judge) struct Grant<'r, R> {
@@ -118,6 +121,11 @@ impl<'a> Reading<'a> {
         if self.all.over {
             return self.roughly_forbidden();
         }
+        let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
+        let ours = |words: &&[Word]| matches!(name(&words[0].text), "agentctl" | "agentd");
+        if guessed.filter(ours).take(MOST_OURS).any(approves) {
+            return Some("a command may not answer the daemon's own questions".to_owned());
+        }
         self.all.views.iter().find_map(|view| {
             let words = self.all.words(*view);
             approves(words).then(|| "a command may not answer the daemon's own questions".to_owned()).or_else(
@@ -171,7 +179,12 @@ impl<'a> Reading<'a> {
         let none = |_: &str| false;
         let hatch = rows.asks(&Call { words, granted: 0, outside: &none }).is_some();
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
-            if !(special || may_matter(&word.text)) || !(hatch || places::is_written(rows, at, words)) {
+            let written = || {
+                hatch
+                    || places::is_written(rows, at, words)
+                    || rows.has_hatches() && places::is_output(&word.text)
+            };
+            if !(special || may_matter(&word.text)) || !written() {
                 return None;
             }
             (self.care_within(word, cwds, hatch) == Care::Protected).then_some(word.text.as_str())
@@ -281,9 +294,16 @@ impl<'a> Reading<'a> {
             self.redirection(redir, cwds)?;
         }
         let words = command.words.as_slice();
+        let secret = command
+            .redirs
+            .iter()
+            .find(|redir| redir.kind == RedirKind::Input && places::is_secret(&redir.target.text));
         let Some(first) = words.first() else {
             return if command.redirs.is_empty() {
                 Err("nothing runs here".into())
+            } else if let Some(redir) = secret.filter(|_| safe) {
+                // What stands within may only look, and show it.
+                Err(format!("{} may hold a secret", redir.target.text))
             } else {
                 // What comes behind `( … )` or `{ … }`.
                 Ok((None, "only redirections that are free".into()))
@@ -335,6 +355,7 @@ impl<'a> Reading<'a> {
         if safe
             && !fed
             && from == 0
+            && secret.is_none()
             && command.assigns.is_empty()
             && !safe::refuses(inner, cwds, self.folders)
         {
@@ -441,14 +462,20 @@ impl<'a> Reading<'a> {
                     return Err(format!("{} is not shown to commands unasked", word.text));
                 }
             }
-            let careful = written && self.care_of(text, home, word, cwds) > Care::Ordinary;
+            // A pattern of what is left out is not written.
+            let left_out = word.text.starts_with("--exclude");
+            let careful = written && !left_out && self.care_of(text, home, word, cwds) > Care::Ordinary;
             if careful {
                 return Err(format!("{} needs a person's consent", word.text));
             }
         }
         if matches!(rows.kind(), Kind::Writes | Kind::Copies) && written {
             let value = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
-            for text in [word.text.as_str(), value] {
+            // `cp -at/x a`
+            let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+            let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
+            let target = if rows.kind() == Kind::Copies { target } else { "" };
+            for text in [word.text.as_str(), value, target] {
                 let home = text == word.text && word.marks.has(Marks::HOME) || text.starts_with("~/");
                 let leaves = cwds.iter().any(|cwd| {
                     let path = places::resolve(text, home, cwd, self.folders);
@@ -490,7 +517,10 @@ impl<'a> Reading<'a> {
                 "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
             ) && !text.is_empty();
             let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            let everything = matches!(last, "*" | ".*" | "**") && word.marks.has(Marks::GLOB);
+            let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
+            if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
+                return Err(format!("{text} may name what must not be removed unasked"));
+            }
             for cwd in cwds {
                 let path = places::resolve(text, word.marks.has(Marks::HOME), cwd, self.folders);
                 let folder = if everything {
@@ -507,7 +537,7 @@ impl<'a> Reading<'a> {
                 let git = lower.rsplit('/').next() == Some(".git");
                 let wild = word.marks.has(Marks::GLOB)
                     && last.starts_with('.')
-                    && ".git".starts_with(last.trim_end_matches(['*', '?']));
+                    && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
                 if bare || above || git || wild {
                     return Err(format!("{text} must not be removed unasked"));
                 }
@@ -664,6 +694,44 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
             Through::Odd => return Err(format!("what {} is told is not understood", rest[0].text)),
         }
     }
+}
+
+/// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
+fn is_any_name(name: &str) -> bool {
+    let mut rest = name.strip_prefix('.').unwrap_or(name);
+    while let Some(first) = rest.chars().next() {
+        rest = match first {
+            '*' | '?' => &rest[1..],
+            '[' => match rest.get(2..).and_then(|more| more.find(']')) {
+                Some(end) => &rest[end + 3..],
+                None => return false,
+            },
+            _ => return false,
+        };
+    }
+    !name.is_empty() && name != "."
+}
+
+/// Whether the braces of a word only choose between plain names below the folder: no alternative is
+/// empty or holds more than letters, digits, `_` and `-`, and no part of the path begins with a dot.
+fn has_plain_braces(text: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut before = '/';
+    for c in text.chars() {
+        let empty = matches!(before, '{' | ',');
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 || empty => return false,
+            '}' => depth -= 1,
+            ',' if depth > 0 && empty => return false,
+            '.' if before == '/' => return false,
+            '/' if before == '/' => return false,
+            _ if depth > 0 && !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',')) => return false,
+            _ => {}
+        }
+        before = c;
+    }
+    depth == 0 && !text.starts_with('~')
 }
 
 /// Whether a text can have to do with a protected place at all.

@@ -1,6 +1,6 @@
 //! Programs that run the command they are given.
 
-use super::hatch::{stem, verb};
+use super::hatch::{own_verb, rows, stem};
 use super::word::Word;
 
 /// What a command runs beyond itself.
@@ -16,6 +16,8 @@ pub(super) struct Inside {
     pub(super) hidden: bool,
     /// Whether it is a program of this kind at all.
     pub(super) runs: bool,
+    /// Where commands may begin, if the program is of this kind or its options are other than we think.
+    pub(super) maybe: Vec<usize>,
 }
 
 /// Programs that run a command: options with a value, words between the options and the command.
@@ -41,7 +43,7 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("unshare", "-R -w -S -G", 0),
     ("nsenter", "-t -S -G", 0),
     ("chrt", "-T -P -D -p", 1),
-    ("taskset", "-c -p", 1),
+    ("taskset", "-p", 1),
     ("numactl", "-N -m -i -C", 0),
     ("setarch", "", 1),
     ("linux32", "", 0),
@@ -88,7 +90,7 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("chpst", "-u -U -/ -n -m -d", 0),
     ("setuidgid", "", 1),
     ("envdir", "", 1),
-    ("start-stop-daemon", "-p -x -n -u -c", 0),
+    ("start-stop-daemon", "-p -n -u -c", 0),
     ("npx", "-p --package", 0),
     ("bunx", "", 0),
     ("uvx", "--from --with -p", 0),
@@ -154,6 +156,184 @@ const OTHERS: &[&str] = &[
     "doppler",
     "chamber",
     "act",
+    "ccache",
+    "sccache",
+    "distcc",
+    "icecc",
+    "bear",
+    "scan-build",
+    "mpirun",
+    "mpiexec",
+    "srun",
+    "proxychains4",
+    "proxychains-ng",
+    "tsocks",
+    "torify",
+    "trickle",
+    "faketime",
+    "rlwrap",
+    "cgexec",
+    "execlineb",
+    "foreground",
+    "logsave",
+    "pee",
+    "mispipe",
+    "lckdo",
+    "zrun",
+    "daemon",
+    "daemonize",
+    "nq",
+    "tsp",
+    "gtime",
+    "gtimeout",
+    "gnice",
+    "gxargs",
+    "genv",
+    "gnohup",
+    "gstdbuf",
+    "gchroot",
+    "schroot",
+    "arch-chroot",
+    "systemd-nspawn",
+    "systemd-cat",
+    "systemd-socket-activate",
+    "run0",
+    "pidproxy",
+    "dtach",
+    "abduco",
+    "zellij",
+    "cset",
+    "aa-exec",
+    "runcon",
+    "sg",
+    "sandbox-exec",
+    "minijail0",
+    "nsjail",
+    "bubblewrap",
+    "fakechroot",
+    "pseudo",
+    "kcov",
+    "gdbserver",
+    "uftrace",
+    "heaptrack",
+    "bpftrace",
+    "samply",
+    "flamegraph",
+    "wine",
+    "box64",
+    "i386",
+    "x86_64",
+    "uname26",
+    "linux",
+    "coreutils",
+    "when-changed",
+    "onchange",
+    "chokidar",
+    "dotenvx",
+    "dotenv-cli",
+    "env-cmd",
+    "envchain",
+    "with-contenv",
+    "teller",
+    "infisical",
+    "multipass",
+    "limactl",
+    "colima",
+    "orb",
+    "wsl",
+    "lxc-attach",
+    "yash",
+    "posh",
+    "osh",
+    "oksh",
+    "bash-static",
+    "pwsh",
+    "nu",
+    "elvish",
+    "xonsh",
+];
+
+/// Of those, what their options take as the next word, and how many words stand before the command.
+const KNOWN: &[(&str, &str, usize)] = &[
+    ("flock", "-w -E --wait --timeout --conflict-exit-code", 1),
+    ("watch", "-n --interval", 0),
+    ("ssh", "-p -l -i -o -F -J -L -R -D -b -c -e -m -O -Q -S -W -w -B -E -I", 1),
+    ("parallel", "-j --jobs -N -n -L -S -a -I --colsep --joblog --timeout --delay", 0),
+    ("sem", "-j --jobs --id", 0),
+    ("nodemon", "-w -e -i --watch --ext --ignore", 0),
+    ("su", "-s -g -G --shell", 1),
+    ("gtimeout", "-s -k", 1),
+    ("gnice", "-n", 0),
+    ("genv", "-u -C", 0),
+    ("mpirun", "-n -np -c --hostfile --host", 0),
+    ("srun", "-n -N -c -p", 0),
+    ("systemd-cat", "-t -p", 0),
+    ("sg", "", 1),
+    ("runcon", "-t -u -r -l", 0),
+    ("bear", "--output", 0),
+    ("sshpass", "-p -f -d -e", 0),
+    ("kcov", "", 1),
+    ("gdbserver", "", 1),
+    ("arch-chroot", "-u", 1),
+    ("faketime", "", 1),
+    ("logsave", "", 1),
+    ("lckdo", "", 1),
+];
+
+/// Whether a program is a runner of which only the name is known.
+fn is_other(name: &str) -> bool {
+    OTHERS.contains(&name)
+        || OTHERS.contains(&stem(name))
+        || ["s6-", "qemu-"].iter().any(|begin| name.starts_with(begin))
+}
+
+/// Builtins that take names of commands and do not run them.
+const BUILTINS: &[&str] = &[
+    "cd",
+    "set",
+    "shopt",
+    "export",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "unset",
+    "alias",
+    "unalias",
+    "enable",
+    "hash",
+    "bind",
+    "pushd",
+    "popd",
+    "umask",
+    "ulimit",
+    "getopts",
+    "read",
+    "mapfile",
+    "readarray",
+    "let",
+    "shift",
+    "history",
+    "fc",
+    "complete",
+    "compopt",
+    "compgen",
+    "return",
+    "break",
+    "continue",
+    "dirs",
+    "times",
+    "caller",
+    "exit",
+    "help",
+    "type",
+    "wait",
+    "disown",
+    "fg",
+    "bg",
+    "jobs",
+    "[[",
+    "((",
 ];
 
 /// Verbs that run a command: `npm exec`, `docker run`.
@@ -205,6 +385,99 @@ const VERBS: &[(&str, &[&str])] = &[
 
 /// What stands inside a command. `words` begins with the program.
 pub(super) fn inside(words: &[Word]) -> Inside {
+    let mut found = known(words);
+    let Some(first) = words.first().filter(|first| first.is_literal()) else { return found };
+    let name = first.text.rsplit('/').next().unwrap_or(&first.text);
+    if found.runs {
+        let by_mark = matches!(name, "find" | "fd" | "fdfind" | "git" | "eval" | "trap" | "source" | ".");
+        if !by_mark && !SHELLS.contains(&stem(name)) && matches!(through(words), Through::No | Through::Odd) {
+            starts(words, name, &mut found);
+        }
+    } else if !BUILTINS.contains(&name) && !rows(words).is_understood() && name != "command" {
+        unknown(words, &mut found);
+    }
+    found
+}
+
+/// So many words in front of its command a runner may have, for us to look at each.
+const MOST_AHEAD: usize = 32;
+
+/// Where the command of a runner may begin: behind its options, the values that these may take, and
+/// the words that belong to the runner.
+fn starts(words: &[Word], name: &str, found: &mut Inside) {
+    let (values, mut skips) = RUNNERS
+        .iter()
+        .chain(KNOWN)
+        .find(|(runner, _, _)| *runner == name)
+        .map_or(("", 0), |(_, values, skips)| (*values, *skips));
+    let mut after_option = false;
+    let mut is_value = false;
+    let mut doubt = false;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if at > MOST_AHEAD || doubt {
+            found.maybe.extend(at..words.len());
+            return;
+        }
+        if std::mem::take(&mut is_value) && !text.starts_with('-') {
+            after_option = false;
+            continue;
+        }
+        if text.starts_with(['-', '+']) && text.len() > 1 {
+            is_value = values.split_whitespace().any(|value| value == text);
+            after_option = text != "--" && !text.contains('=');
+            if let Some((_, value)) = text.split_once('=').filter(|(_, value)| value.contains(' ')) {
+                found.texts.push(value.to_owned());
+            }
+            continue;
+        }
+        if word.is_assignment() {
+            continue;
+        }
+        let number = text.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'.' | b':' | b'-'));
+        if text.contains([' ', '\t', '\n']) {
+            join(std::slice::from_ref(word), found);
+        }
+        if std::mem::take(&mut after_option) {
+            if !number {
+                found.at.push(at);
+                // Either this is the command, or it is a value and the next is.
+                doubt = !text.contains([' ', '\t', '\n']);
+            }
+        } else if skips > 0 {
+            skips -= 1;
+            found.maybe.push(at);
+        } else {
+            found.at.push(at);
+            return;
+        }
+    }
+}
+
+/// What a program that nobody knows may run: any of its words, and the text behind an option that says
+/// so.
+fn unknown(words: &[Word], found: &mut Inside) {
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+            found.maybe.push(at);
+            continue;
+        };
+        let (option, joined) = option.split_once('=').map_or((option, None), |(o, value)| (o, Some(value)));
+        let long = option.trim_start_matches('-');
+        let takes_code = ["command", "cmd", "exec", "execute", "eval", "shell", "run", "call", "script"]
+            .iter()
+            .any(|word| long.split(['-', '_']).any(|part| part == *word))
+            || !option.starts_with('-') && option.ends_with(['c', 'e', 'x']);
+        let value = joined.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        if let Some(value) = value.filter(|value| takes_code && value.trim().contains(' ')) {
+            found.texts.push(value.to_owned());
+        }
+    }
+}
+
+/// What stands inside a command, by what the tables say of it.
+fn known(words: &[Word]) -> Inside {
     let mut found = Inside::default();
     let Some(first) = words.first() else { return found };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
@@ -280,14 +553,18 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         "git" => git(words, &mut found),
         _ => {}
     }
-    if OTHERS.contains(&name) {
+    if name == "jobs" && words.iter().any(|word| word.text == "-x") {
         found.runs = true;
+    }
+    if is_other(name) {
+        found.runs = true;
+        text_of(words, &["-c"], &mut found);
         if found.at.is_empty() && found.texts.is_empty() {
             found.at.extend(1..words.len().min(12));
         }
     }
     if let Some((_, verbs)) = VERBS.iter().find(|(program, _)| *program == plain || *program == name)
-        && let Some(at) = verb(words, None)
+        && let Some(at) = own_verb(words)
     {
         // `docker compose exec`: the verb may be the second one.
         let later = words.iter().enumerate().skip(at).take(3);
@@ -324,7 +601,8 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut Inside)
         at += 1;
     }
     let mut begin = at + skips;
-    while words.get(begin).is_some_and(Word::is_assignment) {
+    while words.get(begin).is_some_and(|word| word.is_assignment() || skips > 0 && word.text.starts_with('-'))
+    {
         begin += 1;
     }
     if begin < words.len() {
@@ -335,23 +613,28 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut Inside)
     }
 }
 
-/// `env -S 'cmd args'`, also joined.
+/// `env -S 'cmd args'`, also joined, abbreviated and in a cluster.
 fn split_string(words: &[Word], found: &mut Inside) {
+    let mut after_option = false;
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        let joined = text
-            .strip_prefix("--split-string=")
-            .or_else(|| text.strip_prefix("-S").filter(|rest| !rest.is_empty()))
-            .or_else(|| text.strip_prefix("-vS").filter(|rest| !rest.is_empty()));
-        if let Some(rest) = joined {
-            found.texts.push(rest.to_owned());
-        } else if matches!(text, "-S" | "-vS" | "--split-string")
-            && let Some(next) = words.get(at + 1)
-        {
-            found.texts.push(next.text.clone());
-        } else if !text.starts_with('-') {
+        if !text.starts_with('-') && !std::mem::take(&mut after_option) {
             break;
         }
+        after_option = text.starts_with('-');
+        let next = || words.get(at + 1).map(|next| next.text.as_str());
+        let value = if let Some(long) = text.strip_prefix("--") {
+            let (name, value) =
+                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            if name.is_empty() || !"split-string".starts_with(name) {
+                continue;
+            }
+            value.or_else(next)
+        } else {
+            let Some(place) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
+            Some(&text[place + 2..]).filter(|rest| !rest.is_empty()).or_else(next)
+        };
+        found.texts.extend(value.map(str::to_owned));
     }
 }
 
@@ -368,10 +651,16 @@ fn shell_text(words: &[Word], found: &mut Inside) {
         }
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         wants_text |= letters.is_some_and(|letters| letters.contains('c')) || text == "--command";
-        if matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file") {
-            at += 1;
-        }
+        // Every `o` of a cluster takes a word: `bash -euo pipefail -c TEXT`.
+        let mut takes = match text.strip_prefix("--") {
+            Some(long) => usize::from(matches!(long, "rcfile" | "init-file")),
+            None => text.matches(['o', 'O']).count(),
+        };
         at += 1;
+        while takes > 0 && words.get(at).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
+            at += 1;
+            takes -= 1;
+        }
     }
     if !wants_text {
         found.hidden = true;

@@ -178,6 +178,28 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         text.contains("ext::") || text.contains("fd::") || text.starts_with('-') && text.contains("::")
     })
     .or_else(|| {
+        let outside = |text: &str| {
+            (text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")) && (call.outside)(text)
+        };
+        match verb.text.as_str() {
+            "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" => {
+                any(call, "another project", outside)
+            }
+            _ => None,
+        }
+    })
+    .or_else(|| match verb.text.as_str() {
+        "pull" => any(call, "this opens an editor", |text| {
+            text.split_once('=').is_some_and(|(name, how)| {
+                name.len() > 2 && "--rebase".starts_with(name) && how.starts_with('i')
+            })
+        }),
+        "stash" if !words.iter().any(|word| word.text == "show") => {
+            any(call, "this asks", |text| text == "-p" || text.len() > 2 && "--patch".starts_with(text))
+        }
+        _ => None,
+    })
+    .or_else(|| {
         // `git log --output` and its like are in the table; file: addresses outside are projects.
         any(call, "another project", |text| {
             text.strip_prefix("file://").is_some_and(|path| (call.outside)(path))
@@ -200,40 +222,39 @@ pub(in crate::judge::shell) fn clone(call: &Call<'_>) -> Option<String> {
 /// git config: reading is free, and so is a name and an address for commits.
 pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
     let words = call.words;
-    let reads = words.iter().any(|word| {
-        matches!(
-            word.text.as_str(),
-            "--get"
-                | "--get-all"
-                | "--get-regexp"
-                | "--get-urlmatch"
-                | "--get-color"
-                | "--list"
-                | "-l"
-                | "get"
-                | "list"
-                | "--get-colorbool"
-        )
-    });
-    let changes = words.iter().any(|word| {
-        matches!(
-            word.text.as_str(),
-            "--add"
-                | "--unset"
-                | "--unset-all"
-                | "--replace-all"
-                | "--remove-section"
-                | "--rename-section"
-                | "set"
-                | "unset"
-                | "--edit"
-        )
-    });
     let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")
         .into_iter()
         .skip(1)
         .map(|(at, word)| (at, word.text.as_str()))
         .collect();
+    // Only the first operand is a verb: in another place it is a value that is set.
+    let verb = names.first().map_or("", |(_, name)| *name);
+    let options = || words.iter().map(|word| word.text.as_str()).take_while(|text| *text != "--");
+    let reads = matches!(verb, "get" | "list")
+        || options().any(|text| {
+            matches!(
+                text,
+                "--get"
+                    | "--get-all"
+                    | "--get-regexp"
+                    | "--get-urlmatch"
+                    | "--get-color"
+                    | "--list"
+                    | "-l"
+                    | "--get-colorbool"
+            )
+        });
+    const CHANGES: &[&str] = &[
+        "--add",
+        "--unset",
+        "--unset-all",
+        "--replace-all",
+        "--remove-section",
+        "--rename-section",
+        "--edit",
+    ];
+    let changes = matches!(verb, "set" | "unset" | "edit" | "rename-section" | "remove-section")
+        || options().any(|text| text.len() > 2 && CHANGES.iter().any(|option| option.starts_with(text)));
     if (reads || names.len() <= 1) && !changes {
         return None;
     }
@@ -287,6 +308,16 @@ pub(in crate::judge::shell) fn make(call: &Call<'_>) -> Option<String> {
 /// cmake -D: variables that name programs or code.
 pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
     let words = call.words;
+    // What stands behind is for the build tool.
+    let tame = |text: &str| {
+        !text.contains('=')
+            && text.strip_prefix('-').is_none_or(|letters| {
+                letters.trim_start_matches(['j', 'k', 's', 'v', 'n']).bytes().all(|c| c.is_ascii_digit())
+            })
+    };
+    if let Some(reason) = behind_dashes(call, |text, _| !tame(text)) {
+        return Some(reason);
+    }
     for (at, text) in call.free() {
         let definition = text.strip_prefix("-D").map(|rest| {
             if rest.is_empty() { words.get(at + 1).map_or("", |word| word.text.as_str()) } else { rest }
@@ -317,7 +348,12 @@ pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
 
 /// Properties that replace the program or the code that runs.
 pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String> {
+    let maven = call.words[0].text.rsplit('/').next().is_some_and(|name| name.starts_with("mvn"));
     any(call, "a property that may run a program", |text| {
+        // `group:plugin:goal` is fetched and run.
+        if maven && !text.starts_with('-') && text.matches(':').count() > 1 {
+            return true;
+        }
         let Some(name) = text.strip_prefix("-D").or_else(|| text.strip_prefix("-P")) else {
             return text.contains("exec:") || text.contains("antrun:") || text.contains("groovy:");
         };
@@ -373,10 +409,120 @@ pub(in crate::judge::shell) fn protoc(call: &Call<'_>) -> Option<String> {
     })
 }
 
+/// Commands of cargo, and of programs for it that many use.
+const CARGO_VERBS: &[&str] = &[
+    "build",
+    "b",
+    "check",
+    "c",
+    "test",
+    "t",
+    "bench",
+    "run",
+    "r",
+    "doc",
+    "d",
+    "rustdoc",
+    "rustc",
+    "clippy",
+    "fix",
+    "fmt",
+    "add",
+    "remove",
+    "rm",
+    "tree",
+    "update",
+    "metadata",
+    "search",
+    "info",
+    "new",
+    "init",
+    "clean",
+    "generate-lockfile",
+    "fetch",
+    "vendor",
+    "package",
+    "publish",
+    "install",
+    "uninstall",
+    "login",
+    "logout",
+    "owner",
+    "yank",
+    "locate-project",
+    "pkgid",
+    "verify-project",
+    "version",
+    "help",
+    "report",
+    "config",
+    "read-manifest",
+    "nextest",
+    "llvm-cov",
+    "tarpaulin",
+    "watch",
+    "expand",
+    "make",
+    "audit",
+    "deny",
+    "insta",
+    "bloat",
+    "flamegraph",
+    "criterion",
+    "zigbuild",
+    "xwin",
+    "binstall",
+    "miri",
+    "outdated",
+    "machete",
+    "hack",
+    "udeps",
+    "semver-checks",
+    "msrv",
+    "upgrade",
+    "sort",
+    "release",
+    "fuzz",
+    "mutants",
+    "geiger",
+    "vet",
+    "cross",
+    "set-version",
+    "readme",
+    "license",
+    "about",
+    "depgraph",
+    "modules",
+    "asm",
+    "careful",
+    "leptos",
+    "tauri",
+    "component",
+    "lambda",
+    "sqlx",
+    "dist",
+    "workspaces",
+    "hakari",
+    "spellcheck",
+    "rdme",
+    "xtask",
+    "auditable",
+];
+
 /// cargo: `+toolchain` is fine; what stands behind `--` belongs to another program.
 pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
+    if let Some(reason) = any(call, "another cargo", |text| text.starts_with('+') && text.contains('/')) {
+        return Some(reason);
+    }
+    let own = super::super::hatch::own_verb(words).unwrap_or(at);
+    if own >= call.granted
+        && !words[own].text.starts_with('-')
+        && !CARGO_VERBS.contains(&words[own].text.as_str())
+    {
+        return hit(&words[own].text, "not a command of cargo that is known; it may be any program");
+    }
     // Behind `--`, `cargo clippy` and `cargo rustc` hand options to the compiler.
     if matches!(words[at].text.as_str(), "clippy" | "rustc" | "rustdoc" | "c" | "check" | "doc") {
         return behind_dashes(call, |text, next| {
@@ -446,13 +592,21 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     {
         return hit(&call.words[at].text, "code named on the command line");
     }
-    None
+    // `npm install ../x` runs what the folder says.
+    any(call, "another project", |text| {
+        let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
+        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        !text.starts_with('-') && leaves && (call.outside)(path)
+    })
 }
 
 /// pytest: tests outside the workspace are code from elsewhere; `-o` sets options.
 pub(in crate::judge::shell) fn pytest(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     call.free().find_map(|(at, text)| {
+        if text.starts_with('@') {
+            return hit(text, "options from a file");
+        }
         let value = match text {
             "-o" => words.get(at + 1).map(|word| word.text.as_str()),
             _ => text.strip_prefix("-o").filter(|rest| rest.contains('=')),
@@ -479,6 +633,17 @@ pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
         {
             return hit(&target.text, "code named on the command line");
         }
+    }
+    let elsewhere = call.free().find(|(at, text)| {
+        let path = text.rsplit('=').next().unwrap_or(text);
+        let pattern =
+            matches!(words[at - 1].text.as_str(), "-run" | "-bench" | "-skip" | "-ldflags" | "-fuzz");
+        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        let named = *text == path || text.contains("-replace") || text.contains("=..");
+        !pattern && leaves && named && !text.starts_with("-run") && (call.outside)(path)
+    });
+    if let Some((_, text)) = elsewhere {
+        return hit(text, "another project");
     }
     any(call, "flags that name another program", |text| {
         text.contains("-extld")

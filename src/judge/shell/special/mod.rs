@@ -11,6 +11,7 @@ pub(super) use code::{
 pub(super) use scripts::{awk, sed};
 
 use super::hatch::{Call, operands, verb};
+use super::word::{Marks, Word};
 
 fn hit(text: &str, what: &str) -> Option<String> {
     Some(format!("{text}: {what}"))
@@ -50,6 +51,11 @@ pub(super) fn xxd(call: &Call<'_>) -> Option<String> {
 
 fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
     let found = operands(call.words, values);
+    // One word may be several.
+    let several = |word: &Word| word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && several(word)) {
+        return hit(&word.text, "the second operand is written");
+    }
     let (_, word) = found.iter().skip(1).find(|(at, _)| *at >= call.granted)?;
     hit(&word.text, "the second operand is written")
 }
@@ -106,7 +112,11 @@ pub(super) fn tar(call: &Call<'_>) -> Option<String> {
         }
     }
     any(call, "a remote archive runs a program", |text| {
-        let name = text.strip_prefix("--file=").or_else(|| text.strip_prefix("-f")).unwrap_or(text);
+        let name = match text.strip_prefix('-') {
+            Some(long) if long.starts_with("-f") => long.split_once('=').map_or(text, |(_, value)| value),
+            Some(letters) => letters.split_once('f').map_or(text, |(_, value)| value),
+            None => text,
+        };
         name.split_once(':')
             .is_some_and(|(host, _)| !host.contains('/') && !host.is_empty() && !host.starts_with('-'))
     })
@@ -149,6 +159,19 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     for (at, text) in call.free() {
         let before = words[at - 1].text.as_str();
+        // The address may be put together of parts: `fil{e}:///x`.
+        let scheme = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if text.contains(':')
+            && !text.contains(' ')
+            && (scheme == "file" || scheme.contains(['{', '[']))
+            && !matches!(
+                before,
+                "-d" | "--data" | "--data-raw" | "--json" | "-w" | "--write-out" | "--data-binary"
+            )
+        {
+            return hit(text, "a local file is read through its address");
+        }
+        let cluster: String;
         let (option, value) =
             if let Some((option, value)) = text.split_once('=').filter(|(o, _)| o.starts_with("--")) {
                 (option, value)
@@ -156,8 +179,14 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
                 continue;
             } else if let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
                 // A cluster; what follows the letter is its value.
-                match rest.find(['d', 'H', 'w', 'F', 'b']) {
-                    Some(place) if place + 1 < rest.len() => (&text[..2], &rest[place + 1..]),
+                // The first letter that takes a value takes the rest.
+                match rest.find(CURL_VALUES) {
+                    Some(place)
+                        if rest[place..].starts_with(['d', 'H', 'w', 'F', 'b']) && place + 1 < rest.len() =>
+                    {
+                        cluster = format!("-{}", &rest[place..=place]);
+                        (cluster.as_str(), &rest[place + 1..])
+                    }
                     _ => continue,
                 }
             } else {
@@ -176,7 +205,7 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
         let form = before.starts_with("--form")
             || before.ends_with('F')
             || option.starts_with("--form")
-            || text.starts_with("-F");
+            || option == "-F";
         let reads = value.starts_with('@')
             || value.contains("%output")
             || (option.contains("urlencode") || before.contains("urlencode") || option.contains("url-query"))
@@ -193,6 +222,45 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
         }
     }
     None
+}
+
+/// Letters of curl that take a value.
+const CURL_VALUES: &[char] = &[
+    'd', 'H', 'w', 'F', 'b', 'X', 'A', 'e', 'm', 'u', 'x', 'r', 'C', 'y', 'Y', 'z', 'P', 'U', 'D', 'E', 'K',
+    'Q', 'T', 't', 'o', 'c', 'h',
+];
+
+/// Options from a file: `@file`.
+pub(super) fn response(call: &Call<'_>) -> Option<String> {
+    any(call, "options from a file", |text| text.starts_with('@'))
+}
+
+/// Commands of redis that run code or change the server, however they are spelled.
+pub(super) fn redis(call: &Call<'_>) -> Option<String> {
+    const CHANGES: &[&str] = &[
+        "eval",
+        "eval_ro",
+        "evalsha",
+        "evalsha_ro",
+        "config",
+        "module",
+        "debug",
+        "slaveof",
+        "replicaof",
+        "script",
+        "function",
+        "migrate",
+        "save",
+        "bgsave",
+        "shutdown",
+        "acl",
+        "fcall",
+        "fcall_ro",
+        "bgrewriteaof",
+    ];
+    any(call, "this runs code or changes the server", |text| {
+        CHANGES.contains(&text.to_ascii_lowercase().as_str())
+    })
 }
 
 /// Request items of httpie: `field@file`, `field=@file`, `@file`.
@@ -310,7 +378,8 @@ pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
 pub(super) fn docker(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
-    if words[at].text == "build" {
+    let image = words[at].text == "image" && words.get(at + 1).is_some_and(|word| word.text == "build");
+    if words[at].text == "build" || image {
         return any(call, "the folder lies outside the workspace", |text| {
             !text.starts_with('-')
                 && (text.starts_with('/') || text.starts_with("..") || text.starts_with('~'))

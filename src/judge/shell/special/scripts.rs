@@ -1,7 +1,6 @@
 //! Programs within arguments: sed and awk.
 
 use super::super::hatch::Call;
-use super::super::word::Marks;
 use super::hit;
 
 /// sed: only commands that neither run nor write.
@@ -232,67 +231,83 @@ pub(in crate::judge::shell) fn awk(call: &Call<'_>) -> Option<String> {
         programs.extend(first_operand);
     }
     for (at, program) in programs {
-        if at >= call.granted && (words[at].marks.has(Marks::NUMBER) || !is_tame_awk(program)) {
+        if at >= call.granted && (!words[at].is_literal() || !is_tame_awk(program)) {
             return hit(program, "this awk program may run a program or write a file");
         }
     }
     None
 }
 
+/// Words with which an awk program reaches beyond its input and output.
+const AWK_REACHES: &[&str] =
+    &["system", "getline", "include", "load", "close", "extension", "@", "/inet", "/dev/"];
+
+/// Whether an awk program only reads its input and prints.
+///
+/// Where a `/` begins a pattern and where it divides depends on all that stands before it. So a
+/// program that could not do harm even if its strings and patterns were code is tame; in any other
+/// every `/` must be certain.
 fn is_tame_awk(program: &str) -> bool {
-    // Code without its strings and patterns.
-    let mut code = String::new();
-    let mut letters = program.chars().peekable();
-    let mut before = ';';
-    while let Some(c) = letters.next() {
-        match c {
-            '"' => {
-                loop {
-                    match letters.next() {
-                        Some('\\') => {
-                            letters.next();
-                        }
-                        Some('"') | None => break,
-                        Some(_) => {}
-                    }
-                }
-                code.push('"');
-                before = '"';
-            }
-            '/' if matches!(before, '(' | ',' | '{' | ';' | '!' | '~' | '&' | '\n') => {
-                loop {
-                    match letters.next() {
-                        Some('\\') => {
-                            letters.next();
-                        }
-                        // A class may hold a `/`; not looked into.
-                        Some('[' | '\n') | None => return false,
-                        Some('/') => break,
-                        Some(_) => {}
-                    }
-                }
-                code.push('/');
-                before = '/';
-            }
-            '#' => return false,
-            c => {
-                code.push(c);
-                if !matches!(c, ' ' | '\t') {
-                    before = c;
-                }
-            }
-        }
+    let pipes = |code: &str| code.replace("||", "  ").contains('|');
+    let reaches = AWK_REACHES.iter().any(|word| program.contains(word)) || pipes(program);
+    let prints = program.find("print").is_some_and(|at| program[at..].contains('>'));
+    if !reaches && !prints && !program.contains("\\\n") && !program.contains("\\\r") {
+        return true;
     }
-    let bare = code.replace("||", "  ");
-    if bare.contains('|') || code.contains('@') || program.contains("/inet") || program.contains("/dev/") {
+    let Some(code) = awk_code(program) else { return false };
+    if pipes(&code)
+        || code.contains('\\')
+        || ["/inet", "/dev/"].iter().any(|place| program.contains(place))
+        || AWK_REACHES.iter().any(|word| code.contains(word))
+    {
         return false;
-    }
-    for word in ["system", "getline", "include", "load", "close", "extension", "\\"] {
-        if code.contains(word) {
-            return false;
-        }
     }
     // `print … > file`
     let mut statements = code.split([';', '}', '\n']);
     !statements.any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
+}
+
+/// The code of an awk program without its strings and patterns, a statement never broken over lines;
+/// nothing if that cannot be told with certainty.
+fn awk_code(program: &str) -> Option<String> {
+    let mut code = String::new();
+    let mut letters = program.chars();
+    let mut before = ';';
+    let mut open = 0_usize;
+    while let Some(c) = letters.next() {
+        match c {
+            '"' => loop {
+                match letters.next()? {
+                    '\\' => {
+                        letters.next();
+                    }
+                    '"' => break,
+                    '\n' => return None,
+                    _ => {}
+                }
+            },
+            '/' if matches!(before, '(' | ',' | '{' | ';' | '!' | '~' | '&') => loop {
+                match letters.next()? {
+                    '\\' => {
+                        letters.next();
+                    }
+                    // A class may hold a `/`; not looked into.
+                    '[' | '\n' => return None,
+                    '/' => break,
+                    _ => {}
+                }
+            },
+            '/' | '#' => return None,
+            '(' => open += 1,
+            ')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        // A statement goes on behind these.
+        let goes_on = open > 0 || matches!(before, ',' | '&' | '|');
+        code.push(if c == '\n' && goes_on { ' ' } else { c });
+        if !matches!(c, ' ' | '\t') && !(c == '\n' && goes_on) {
+            before = if c == '\n' { ';' } else { c };
+        }
+    }
+    Some(code)
 }
