@@ -11,6 +11,8 @@ const TEXTS: usize = 128 * 1024;
 /// How many words are looked at, over all, each as often as a command may begin before it. A line that
 /// needs more was made to need more.
 const WORK: usize = 100_000;
+/// In how many places, over all, a program is perhaps run by one that nobody knows.
+const GUESSES: usize = 4_000;
 /// How deep texts may stand in texts, and wrappers behind wrappers.
 const DEEP: usize = 40;
 
@@ -108,7 +110,10 @@ pub(super) fn collect(text: &str) -> Collected {
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
                 let open = open || found.open;
-                let guesses = found.maybe.iter().map(|inner| from + inner);
+                // Of a line with more, it is enough that something may run.
+                let many = all.maybe.len() + found.maybe.len() > GUESSES;
+                all.hidden |= many;
+                let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
                 all.maybe.extend(fresh.map(|from| View { script, command, from, open }));
                 for text in found.texts {

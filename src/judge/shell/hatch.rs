@@ -148,16 +148,17 @@ pub(super) fn own_verb(words: &[Word]) -> Option<usize> {
     verb(words, words.first().and_then(|first| row(stem(&first.text))))
 }
 
+/// Whether what a command runs is known: its program is in the table, and not only as one that asks for
+/// everything.
+pub(super) fn is_understood(words: &[Word]) -> bool {
+    let odd = |row: &Program| row.ask.split_whitespace().any(|item| matches!(item, "**" | "***"));
+    let program = words.first().and_then(|first| row(stem(&first.text)));
+    program.is_some_and(|row| !odd(row)) || words.len() > 1 && rows(words).verb.is_some()
+}
+
 impl Rows {
     pub(super) fn is_known(self) -> bool {
         self.program.is_some() || self.verb.is_some()
-    }
-
-    /// Whether what the program runs is known: it is in the table, and not only as one that asks for
-    /// everything.
-    pub(super) fn is_understood(self) -> bool {
-        let odd = |row: &Program| row.ask.split_whitespace().any(|item| matches!(item, "**" | "***"));
-        self.verb.is_some() || self.program.is_some_and(|row| !odd(row))
     }
 
     pub(super) fn kind(self) -> Kind {

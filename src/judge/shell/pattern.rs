@@ -155,7 +155,14 @@ impl Programs {
         let mut maybe: HashMap<String, Vec<View>> = HashMap::new();
         for view in &all.maybe {
             let Some(first) = all.words(*view).first() else { continue };
-            maybe.entry(name(&first.text).to_owned()).or_default().push(*view);
+            match maybe.get_mut(name(&first.text)) {
+                // One more than are looked at tells that there are more.
+                Some(views) if views.len() > MOST_GUESSES => {}
+                Some(views) => views.push(*view),
+                None => {
+                    maybe.insert(name(&first.text).to_owned(), vec![*view]);
+                }
+            }
         }
         Self {
             maybe,

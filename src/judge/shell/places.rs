@@ -60,6 +60,9 @@ pub(super) fn is_in(path: &str, folder: &str) -> bool {
 }
 
 fn fold(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
     name.chars()
         .filter(|c| {
             !matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'

@@ -87,10 +87,10 @@ const GIT_LISTS: &[(&str, &[&str])] = &[
 /// Options of git that write a file or run a program.
 const GIT_HATCHES: &[&str] = &["--output", "--ext-diff", "--textconv", "--open-files-in-pager"];
 
-/// Whether a word is one of these options, with its value, abbreviated, or with more behind.
+/// Whether a word is one of these options, with its value or abbreviated.
 fn may_be(text: &str, options: &[&str]) -> bool {
     let name = text.split('=').next().unwrap_or(text);
-    name.len() > 2 && options.iter().any(|option| option.starts_with(name) || name.starts_with(option))
+    name.len() > 2 && options.iter().any(|option| option.starts_with(name))
 }
 
 /// Whether a simple command may not run without a rule.

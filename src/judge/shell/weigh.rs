@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::collect::{Collected, View, collect};
 use super::follow::{MOST_FOLDERS, changes_folder, folder, follow};
-use super::hatch::{Call, Kind, may_become_an_option, rows, stem};
+use super::hatch::{Call, Kind, Rows, may_become_an_option, rows, stem};
 use super::pattern::{CommandPattern, Found, Programs, name};
 use super::places::{self, Care, Folders};
 use super::safe;
@@ -439,14 +439,20 @@ impl<'a> Reading<'a> {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
         for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
-            self.file(words, at, word, cwds)?;
+            self.file(rows, words, at, word, cwds)?;
         }
         Ok(())
     }
 
     /// A word as a file: what must not be read or written unasked.
-    fn file(&self, words: &[Word], at: usize, word: &Word, cwds: &[String]) -> Result<(), String> {
-        let rows = rows(words);
+    fn file(
+        &self,
+        rows: Rows,
+        words: &[Word],
+        at: usize,
+        word: &Word,
+        cwds: &[String],
+    ) -> Result<(), String> {
         let written = places::is_written(rows, at, words);
         let worth = word.text.contains(['/', '~', '$', '*', '?', '[', '{'])
             || word.text.contains('.')

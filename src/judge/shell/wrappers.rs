@@ -1,6 +1,9 @@
 //! Programs that run the command they are given.
 
-use super::hatch::{own_verb, rows, stem};
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use super::hatch::{is_understood, own_verb, stem};
 use super::word::Word;
 
 /// What a command runs beyond itself.
@@ -282,8 +285,10 @@ const KNOWN: &[(&str, &str, usize)] = &[
 
 /// Whether a program is a runner of which only the name is known.
 fn is_other(name: &str) -> bool {
-    OTHERS.contains(&name)
-        || OTHERS.contains(&stem(name))
+    static INDEX: OnceLock<HashSet<&'static str>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| OTHERS.iter().copied().collect());
+    index.contains(name)
+        || index.contains(stem(name))
         || ["s6-", "qemu-"].iter().any(|begin| name.starts_with(begin))
 }
 
@@ -393,7 +398,7 @@ pub(super) fn inside(words: &[Word]) -> Inside {
         if !by_mark && !SHELLS.contains(&stem(name)) && matches!(through(words), Through::No | Through::Odd) {
             starts(words, name, &mut found);
         }
-    } else if !BUILTINS.contains(&name) && !rows(words).is_understood() && name != "command" {
+    } else if !is_understood(words) && !BUILTINS.contains(&name) && name != "command" {
         unknown(words, &mut found);
     }
     found
