@@ -221,7 +221,7 @@ mod tests {
             lines,
             [
                 "SESSION                                   TITLE      MODEL  CALLS  LOST  INPUT  OUTPUT  CACHE READ  CACHE WRITE    COST",
-                "0190f2a4-0000                             mine       p/m        3     0   1.5k      20           7            0   $1.50",
+                "0190f2a4                                  mine       p/m        3     0   1.5k      20           7            0   $1.50",
                 "ses_0190f2a4-0001-7000-8000-000000000002  (deleted)  p/m        3     0   1.5k      20           7            0       ?",
                 "TOTAL                                                           6     0   1.5k      20           7            0  ≥$1.50",
             ]

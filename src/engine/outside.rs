@@ -22,7 +22,8 @@ impl Draft<'_> {
     pub fn may_run_outside(&self, call: &Call, prepared: &Prepared) -> bool {
         let background = self.state.spec.background;
         call.first.is_none()
-            && matches!(prepared.subject, Subject::Bash { .. })
+            // What runs on in the background is not begun a second time behind a person's back.
+            && matches!(prepared.subject, Subject::Bash { background: false, .. })
             && prepared.sandbox.is_some_and(|held| !held.outside)
             && self.engine.settings.offer_outside.holds(background)
             && self.state.mode() != Mode::DontAsk

@@ -161,7 +161,6 @@ async fn calls_that_cannot_be_understood_go_back_with_what_to_fix() {
         ("Read", json!({}), "invalid_input", "missing field `file_path`"),
         ("Read", json!({"file_path": 1}), "invalid_input", "at `file_path`"),
         ("Bash", json!({"command": " "}), "invalid_input", "empty"),
-        ("Bash", json!({"command": "ls", "run_in_background": true}), "unsupported", "foreground"),
         ("Grep", json!({"pattern": "("}), "invalid_regex", "regular expression"),
         ("Grep", json!({"pattern": "x", "output_mode": "all"}), "invalid_input", "output_mode"),
         ("Glob", json!({"pattern": "["}), "invalid_pattern", "glob"),
@@ -186,6 +185,8 @@ fn cards_are_complete_and_always_the_same() {
         names,
         [
             ("Bash", false),
+            ("BashOutput", true),
+            ("KillBash", false),
             ("Read", true),
             ("Write", false),
             ("Edit", false),
@@ -206,7 +207,7 @@ fn cards_are_complete_and_always_the_same() {
         assert!(described.values().all(|field| field["description"].is_string()), "{text}");
     }
     assert_eq!(*cards, *Toolbox::new(Settings::new("/home/u".into())).cards());
-    let grep = &cards[8].input_schema["properties"];
+    let grep = &cards[10].input_schema["properties"];
     assert_eq!(grep["output_mode"]["enum"], json!(["content", "files_with_matches", "count"]));
     assert!(grep["-A"]["type"] == "integer" && grep["type"]["type"] == "string");
 }
