@@ -51,6 +51,9 @@ pub enum Command {
         session: String,
         /// What to do; `-` for standard input
         text: String,
+        /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
+        #[arg(long)]
+        model: Option<String>,
     },
     /// Stop the running turn of a session, or one tool call
     Abort {
@@ -279,7 +282,7 @@ pub struct RunArgs {
     /// The folder to work in
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// PROVIDER/MODEL
+    /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
     #[arg(long)]
     pub model: Option<String>,
     /// Stop a turn that costs more

@@ -151,6 +151,17 @@ pub(super) async fn submit(
     text: String,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
+    submit_to(client, session_id, text, when_busy, None).await
+}
+
+/// The same, with a model for this turn alone.
+pub(super) async fn submit_to(
+    client: &Client,
+    session_id: SessionId,
+    text: String,
+    when_busy: Option<WhenBusy>,
+    model: Option<String>,
+) -> Result<SubmitReply, Failure> {
     let params = SubmitParams {
         session_id,
         input: SubmitInput::Text(text),
@@ -159,6 +170,7 @@ pub(super) async fn submit(
         idempotency_key: Some(key()),
         budgets: None,
         mode: None,
+        model,
     };
     Ok(client.call("session.submit", &params).await?)
 }

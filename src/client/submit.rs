@@ -7,14 +7,20 @@ use super::reach::Reach;
 use super::run;
 use crate::api::params::SubmitState;
 
-pub(super) async fn submit(reach: &Reach, name: &str, text: String, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn submit(
+    reach: &Reach,
+    name: &str,
+    text: String,
+    model: Option<String>,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let text = if text == "-" { run::read_stdin()? } else { text };
     if text.trim().is_empty() {
         return Err(Failure::usage("the text is empty"));
     }
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, name).await?.session_id;
-    let reply = run::submit(&client, session, text, None).await?;
+    let reply = run::submit_to(&client, session, text, None, model).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

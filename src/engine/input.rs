@@ -39,6 +39,8 @@ pub struct Submit {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn, if not the session's.
     pub mode: Option<Mode>,
+    /// Model of the turn, if not the session's.
+    pub model: Option<String>,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -319,6 +321,8 @@ pub enum Refusal {
     OtherRequest,
     /// A mode was named for an input that joins the running turn.
     ModeOfSteer,
+    /// A model was named for an input that joins the running turn.
+    ModelOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
 }

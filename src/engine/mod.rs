@@ -5,6 +5,8 @@
 mod answer;
 mod apply;
 mod input;
+mod known;
+mod limit;
 mod model;
 mod passing;
 mod plan;
@@ -18,8 +20,10 @@ mod said;
 mod state;
 mod stop;
 mod submit;
+mod switch;
 mod tools;
 mod update;
+mod wait;
 mod words;
 
 #[cfg(test)]
@@ -30,7 +34,9 @@ pub(crate) mod laws;
 pub use prompt::normalize as normalized;
 
 pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Submit, Update};
+pub use known::{Abilities, Known, StandIns};
 pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
+pub use retry::{OnRateLimit, Retry};
 pub use state::{Engine, Pending, SessionRules, Settings, Snapshot, Unattended};

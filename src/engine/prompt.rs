@@ -27,9 +27,10 @@ impl Draft<'_> {
             system: self.system(),
             messages: normalize(&self.state.transcript),
             tools: Arc::clone(&self.engine.settings.tools),
-            max_output_tokens: None,
+            max_output_tokens: self.output_limit(),
             media: HashMap::new(),
             previous_response_id: self.continues(&model),
+            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
         })
     }
 }

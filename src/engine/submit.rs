@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::input::{Busy, Refusal, Submit};
 use super::plan::{Draft, Effect};
-use super::state::Activity;
+use super::state::{Activity, Queued};
 use crate::types::event::{Event, Phase};
-use crate::types::ids::{Seq, TurnId};
-use crate::types::message::{Block, InputBlock, Role, input_text};
-use crate::types::permission::Mode;
+use crate::types::ids::Seq;
+use crate::types::message::{Block, Role, input_text};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::usage::Budgets;
 
@@ -35,18 +34,22 @@ impl Draft<'_> {
         if steers && submit.mode.is_some() {
             return Err(Refusal::ModeOfSteer);
         }
+        if steers && submit.model.is_some() {
+            return Err(Refusal::ModelOfSteer);
+        }
         self.origin = submit.origin;
-        let (budgets, mode) = (submit.budgets.unwrap_or(self.state.spec.budgets), submit.mode);
+        let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
+        let (input, mode, model) = (submit.input, submit.mode, submit.model);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(turn_id, submit.input, budgets, mode);
+            self.begin_turn(Queued { turn_id, input, budgets, mode, model });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
             return Err(Refusal::Busy { turn_id: running });
         }
         if steers {
-            self.push_turn(Event::TurnSteered { input: submit.input });
+            self.push_turn(Event::TurnSteered { input });
             // Whoever speaks while a question waits wants the turn to go on, with these words (S7).
             if self.has_questions() {
                 self.continue_all();
@@ -54,7 +57,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        self.push(None, Some(turn_id), Event::TurnQueued { input: submit.input, front, budgets, mode });
+        self.push(None, Some(turn_id), Event::TurnQueued { input, front, budgets, mode, model });
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.effect(Effect::StopAll);
@@ -66,10 +69,12 @@ impl Draft<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    fn begin_turn(&mut self, turn_id: TurnId, input: Vec<InputBlock>, budgets: Budgets, mode: Option<Mode>) {
+    /// Begins a turn, with the session's own model if it names none.
+    fn begin_turn(&mut self, Queued { turn_id, input, budgets, mode, model }: Queued) {
         let spec = &self.state.spec;
         let mode = mode.unwrap_or(spec.mode);
-        let started = Event::TurnStarted { model: spec.model.clone(), mode, budgets };
+        let started =
+            Event::TurnStarted { model: model.unwrap_or_else(|| spec.model.clone()), mode, budgets };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         let text = input_text(&input);
@@ -179,15 +184,15 @@ impl Draft<'_> {
     /// Asks the model for this step (again), unless a budget says stop.
     pub fn call_model_step(&mut self, step: u64) {
         if let Some((subtype, message)) = self.over_budget(step) {
-            self.finish(subtype, vec![TurnError { kind: "budget".into(), message }]);
+            self.finish(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
+        self.choose_model();
         let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => {
-                let kind = "unconfigured".into();
-                self.finish(Subtype::LlmError, vec![TurnError { kind, message: message.into() }]);
+                self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
             }
         }
     }
@@ -245,7 +250,8 @@ impl Draft<'_> {
         // Nothing that a person said is lost: the next turn's request will hold it.
         self.deliver_steered();
         for error in errors {
-            self.push_turn(Event::Error { kind: error.kind, message: error.message });
+            let TurnError { kind, message, causes } = error;
+            self.push_turn(Event::Error { kind, message, causes });
         }
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {
@@ -273,7 +279,7 @@ impl Draft<'_> {
         // What waits was asked for by somebody else than who ended this turn.
         self.origin = None;
         if let Some(next) = self.state.queue.front().cloned() {
-            self.begin_turn(next.turn_id, next.input, next.budgets, next.mode);
+            self.begin_turn(next);
         }
     }
 

@@ -92,6 +92,7 @@ mod tests {
             max_output_tokens: None,
             media: Default::default(),
             previous_response_id: None,
+            fresh_connection: false,
         }
     }
 

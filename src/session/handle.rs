@@ -49,6 +49,8 @@ pub struct Submission {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn.
     pub mode: Option<Mode>,
+    /// Model of the turn.
+    pub model: Option<String>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.

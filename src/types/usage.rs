@@ -20,6 +20,13 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// All of them: what was sent and what came.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let sent = self.input_tokens.saturating_add(self.cache_read_tokens);
+        sent.saturating_add(self.cache_write_tokens).saturating_add(self.output_tokens)
+    }
+
     /// Adds another call's tokens. A provider may report any number: sums stay at the largest one.
     pub fn add(&mut self, other: &Usage) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);

@@ -63,6 +63,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         max_output_tokens: None,
         media: Default::default(),
         previous_response_id: None,
+        fresh_connection: false,
     }
 }
 

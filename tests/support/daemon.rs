@@ -28,7 +28,10 @@ use super::wait::{LOOK_AGAIN, until, within};
 pub enum Api {
     Anthropic,
     OpenAiChat,
+    OpenAiResponses,
 }
+
+pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 
 pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
 
@@ -93,6 +96,7 @@ impl Blueprint {
         let (kind, base_url) = match self.api {
             Api::Anthropic => ("anthropic", models.url().to_owned()),
             Api::OpenAiChat => ("openai_chat", models.openai_url()),
+            Api::OpenAiResponses => ("openai_responses", models.openai_url()),
         };
         let base_url = self.base_url.unwrap_or(base_url);
         for name in ["home", "run", "work"] {

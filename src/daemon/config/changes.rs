@@ -10,22 +10,8 @@ use super::Config;
 const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 14] = [
-    "compaction",
-    "hooks",
-    "knowledge",
-    "mcp",
-    "models.backup",
-    "models.fallback",
-    "models.large_context",
-    "models.quick",
-    "models.reasoning",
-    "models.task",
-    "models.vision",
-    "session.simple",
-    "session.thinking",
-    "telemetry",
-];
+const WITHOUT_EFFECT: [&str; 7] =
+    ["compaction", "hooks", "knowledge", "mcp", "session.simple", "session.thinking", "telemetry"];
 
 /// Keys that differ, dotted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -38,6 +38,9 @@ impl Watch {
             Input::Submit(submit) if submit.mode.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ModeOfSteer)
             }
+            Input::Submit(submit) if submit.model.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ModelOfSteer)
+            }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
@@ -162,11 +165,14 @@ impl Watch {
                 self.asked(request)?;
             }
             Effect::Sleep { token, delay_ms } => {
-                let told = matches!(
-                    event_at(*token),
-                    Some(Event::Retry { delay_ms: ms, .. } | Event::TurnResumed { delay_ms: ms, .. })
-                        if ms == delay_ms
-                );
+                let beat = self.setup.settings.retry.heartbeat_ms;
+                let told = match event_at(*token) {
+                    Some(Event::TurnResumed { delay_ms: ms, .. }) => ms == delay_ms,
+                    Some(Event::Retry { delay_ms: ms, .. } | Event::Heartbeat { remaining_ms: ms, .. }) => {
+                        *delay_ms == beat.min(*ms)
+                    }
+                    _ => false,
+                };
                 law!(told, "a wait is written before it begins");
             }
             Effect::Prepare { calls, .. } => {

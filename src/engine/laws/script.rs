@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::{Busy, Settings, Unattended};
+use crate::engine::{Abilities, Busy, Known, OnRateLimit, Retry, Settings, StandIns, Unattended};
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
@@ -20,6 +20,37 @@ pub struct Setup {
     pub on_restart: Option<OnRestart>,
     pub has_model: bool,
     pub budgets: Budgets,
+}
+
+/// What is known of the models of these scripts: some cannot see, some have no price.
+pub fn known(model: &str) -> Abilities {
+    let (context_window, max_output_tokens) = match model {
+        "p/m" => (Some(90), Some(64_000)),
+        "p/large" => (Some(1_000_000), None),
+        "p/fallback" => (None, Some(8_000)),
+        _ => (None, None),
+    };
+    Abilities { context_window, max_output_tokens, sees: model != "p/m", has_price: model != "p/backup" }
+}
+
+fn stand_ins() -> impl Strategy<Value = StandIns> {
+    let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
+    (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
+        |(fallback, backup, large_context, vision)| StandIns { fallback, backup, large_context, vision },
+    )
+}
+
+fn retry() -> impl Strategy<Value = Retry> {
+    let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
+    (1..6u32, on_rate_limit, prop_oneof![3 => Just(30_000), 1 => Just(400)]).prop_map(
+        |(attempts, on_rate_limit, heartbeat_ms)| Retry {
+            attempts,
+            on_rate_limit,
+            heartbeat_ms,
+            longest_wait_ms: 4_000,
+            ..Retry::default()
+        },
+    )
 }
 
 /// Which turn a caller names.
@@ -39,6 +70,8 @@ pub enum Step {
         blank: bool,
         budgets: Option<Budgets>,
         mode: Option<Mode>,
+        /// It names another model.
+        model: bool,
     },
     /// Something outstanding comes home.
     Next {
@@ -130,7 +163,18 @@ pub enum Found {
 pub enum ModelStep {
     Stream(u8),
     Finish,
-    Fail(FaultKind, Option<u64>),
+    Fail(Failure),
+    /// Nothing comes for a while.
+    Silence,
+}
+
+/// How a model call fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub kind: FaultKind,
+    pub retry_after_ms: Option<u64>,
+    /// The window and what was sent.
+    pub overflow: Option<(u64, u64)>,
 }
 
 /// One block of an answer.
@@ -187,7 +231,7 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 
 pub fn setup() -> impl Strategy<Value = Setup> {
     (
-        (1..4u32, 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
+        (retry(), 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
         (
             prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
@@ -195,30 +239,27 @@ pub fn setup() -> impl Strategy<Value = Setup> {
         any::<[bool; 2]>(),
         prop_oneof![9 => Just(true), 1 => Just(false)],
         prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
-        (proptest::option::weighted(0.8, 0..1_500u64), on_timeout()),
+        (proptest::option::weighted(0.8, 0..1_500u64), on_timeout(), stand_ins()),
     )
         .prop_map(
-            |(
-                (retry_attempts, parallel_tools, max_resumes, policy),
-                own,
-                safe,
-                has_model,
-                budgets,
-                unattended,
-            )| Setup {
-                settings: Settings {
-                    retry_attempts,
-                    parallel_tools,
-                    max_resumes,
-                    on_restart: policy,
-                    unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
-                    ..Settings::default()
-                },
-                safe_mode: safe == [true, true],
-                background: own.0,
-                on_restart: own.1,
-                has_model,
-                budgets,
+            |((retry, parallel_tools, max_resumes, policy), own, safe, has_model, budgets, unattended)| {
+                Setup {
+                    settings: Settings {
+                        retry,
+                        stand_ins: unattended.2,
+                        known: Known::by(known),
+                        parallel_tools,
+                        max_resumes,
+                        on_restart: policy,
+                        unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                        ..Settings::default()
+                    },
+                    safe_mode: safe == [true, true],
+                    background: own.0,
+                    on_restart: own.1,
+                    has_model,
+                    budgets,
+                }
             },
         )
 }
@@ -248,13 +289,15 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![12 => Just(false), 1 => Just(true)],
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
+        prop_oneof![9 => Just(false), 1 => Just(true)],
     )
-        .prop_map(|(busy, named, blank, budgets, mode)| Step::Submit {
+        .prop_map(|(busy, named, blank, budgets, mode, model)| Step::Submit {
             busy,
             named,
             blank,
             budgets,
             mode,
+            model,
         });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
@@ -302,13 +345,14 @@ fn chance() -> impl Strategy<Value = Chance> {
     let model = prop_oneof![
         4 => (0..9u8).prop_map(ModelStep::Stream),
         7 => Just(ModelStep::Finish),
-        3 => (fault(), proptest::option::weighted(0.2, 0..5_000u64)).prop_map(|(kind, wait)| ModelStep::Fail(kind, wait)),
+        4 => failure().prop_map(ModelStep::Fail),
+        1 => Just(ModelStep::Silence),
     ];
     let stop = prop_oneof![
         8 => Just(StopReason::EndTurn),
         3 => Just(StopReason::ToolUse),
         2 => Just(StopReason::Pause),
-        1 => Just(StopReason::MaxTokens),
+        2 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::StopSequence),
         1 => Just(StopReason::Refusal),
     ];
@@ -336,6 +380,13 @@ fn chance() -> impl Strategy<Value = Chance> {
             wait_ms,
         },
     )
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    let room = prop_oneof![Just((200_000, 190_000)), Just((200_000, 210_000))];
+    let wait = proptest::option::weighted(0.2, 0..5_000u64);
+    (fault(), wait, proptest::option::weighted(0.2, room))
+        .prop_map(|(kind, retry_after_ms, overflow)| Failure { kind, retry_after_ms, overflow })
 }
 
 fn part() -> impl Strategy<Value = Part> {

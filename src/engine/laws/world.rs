@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::given::{self, Answer, context, inspected, prepared, someone, tool_done};
 use super::law;
-use super::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
+use super::script::{Chance, Failure, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
 use super::watch::Watch;
 use crate::engine::{
     Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
@@ -15,7 +15,7 @@ use crate::engine::{
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
-use crate::types::model::{Delta, ModelFault};
+use crate::types::model::{Delta, ModelFault, Overflow};
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Choice;
 use crate::types::session::SessionSpec;
@@ -143,7 +143,7 @@ impl World {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode } => {
+            Step::Submit { busy, named, blank, budgets, mode, model } => {
                 let word = format!("u{}.", self.next());
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
                 let input = Input::Submit(Submit {
@@ -152,6 +152,7 @@ impl World {
                     expected_turn: self.name(*named),
                     budgets: *budgets,
                     mode: *mode,
+                    model: model.then(|| "p/other".into()),
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
@@ -425,7 +426,7 @@ impl World {
         let some = match step {
             ModelStep::Stream(some) => usize::from(some),
             ModelStep::Finish => usize::MAX,
-            ModelStep::Fail(..) => 0,
+            ModelStep::Fail(_) | ModelStep::Silence => 0,
         };
         let deltas: Vec<Delta> = answer.deltas.drain(..some.min(answer.deltas.len())).collect();
         match step {
@@ -445,8 +446,13 @@ impl World {
                 self.late.push(Input::Deltas { token, deltas });
                 self.feed(done)?;
             }
-            ModelStep::Fail(kind, retry_after_ms) => {
-                let fault = ModelFault { retry_after_ms, ..ModelFault::new(kind, "it failed") };
+            ModelStep::Silence => {
+                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.feed(Input::Deltas { token, deltas: vec![Delta::Silence { ms: 30_000 }] })?;
+            }
+            ModelStep::Fail(Failure { kind, retry_after_ms, overflow }) => {
+                let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
+                let fault = ModelFault { retry_after_ms, overflow, ..ModelFault::new(kind, "it failed") };
                 let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
                 let failed = Input::ModelFailed { token, fault, price, duration_ms: 3 };
                 self.late.push(failed.clone());

@@ -351,6 +351,7 @@ fn request() -> ModelRequest {
         .into(),
         max_output_tokens: Some(50),
         previous_response_id: None,
+        fresh_connection: false,
     }
 }
 
