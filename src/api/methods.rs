@@ -186,7 +186,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "model", "tools", "thinking", "temperature", "top_p"],
+        unbuilt: &["output_schema", "tools", "thinking", "temperature", "top_p"],
         errors: &[
             Code::NotFound,
             Code::Conflict,

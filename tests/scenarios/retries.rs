@@ -92,7 +92,7 @@ async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_drop
         let house = House::plan().speaking(api).config(&config).start().await;
         let (session, mut seen) = start(&house, json!({})).await;
         for n in 0..3 {
-            house.models.push(Step::text(&format!("half{n}")).break_off("overloaded_error", "too much"));
+            house.models.push(Step::text(&format!("torso{n}")).break_off("overloaded_error", "too much"));
         }
         house.models.push(Step::text("The whole answer."));
         session.submit("hello").await;
@@ -116,7 +116,7 @@ async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_drop
         assert_eq!(seen.turn_ends("success").await["text"], "The whole answer.");
         assert_eq!(seen.seen_of("retry").len(), 2);
         assert_eq!(model_of(&house, 3), "other");
-        assert!(!house.models.requests()[3].body.to_string().contains("half"));
+        assert!(!house.models.requests()[3].body.to_string().contains("torso"));
         house.models.assert_no_breach();
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
 use crate::types::message::input_text;
-use crate::types::model::{ModelRequest, StopReason};
+use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
 use crate::types::time::Timestamp;
@@ -203,7 +203,7 @@ impl Watch {
     }
 
     fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
-        let paused = self.turn.as_ref().is_some_and(|turn| turn.stop == Some(StopReason::Pause));
+        let paused = self.turn.as_ref().is_some_and(|turn| turn.paused);
         is_valid(request, paused)?;
         if let Some(before) = &self.sent {
             continues(before, request)?;

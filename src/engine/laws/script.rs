@@ -352,7 +352,7 @@ fn chance() -> impl Strategy<Value = Chance> {
         8 => Just(StopReason::EndTurn),
         3 => Just(StopReason::ToolUse),
         2 => Just(StopReason::Pause),
-        2 => Just(StopReason::MaxTokens),
+        6 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::StopSequence),
         1 => Just(StopReason::Refusal),
     ];

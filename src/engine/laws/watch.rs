@@ -58,6 +58,8 @@ pub struct TurnWatch {
     pub tried: BTreeSet<String>,
     /// Answers that were superseded while this call was made.
     pub orphans: BTreeSet<ItemId>,
+    /// The last answer paused: it goes on when asked again.
+    pub paused: bool,
     /// Whether the last answer was cut at the output limit, and how often in a row it goes on.
     pub cut: bool,
     pub go_ons: u32,
@@ -272,6 +274,7 @@ impl Watch {
                     model: model.clone(),
                     tried: BTreeSet::new(),
                     orphans: BTreeSet::new(),
+                    paused: false,
                     cut: false,
                     go_ons: 0,
                     raised: false,
@@ -498,6 +501,7 @@ impl Watch {
                                 turn.raised = true;
                             } else {
                                 turn.cut = is_cut;
+                                turn.paused = *stop_reason == Some(StopReason::Pause);
                             }
                             turn.retries = 0;
                             turn.go_ons = if is_cut { turn.go_ons } else { 0 };
