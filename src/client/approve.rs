@@ -8,7 +8,7 @@ use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
-use super::{answer, escape, summary};
+use super::{answer, escape, render, summary};
 use crate::api::params::{ApproveParams, ApproveReply, Approved};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
@@ -142,7 +142,7 @@ pub(super) async fn list(reach: &Reach, json: bool, out: &mut Out) -> Result<(),
                 Tone::Dim,
                 format!("  {}  {}  ", short_id(pending.session_id), pad(&age(now.since(pending.at_ms)), 4)),
             )
-            .and(Tone::Plain, summary::call_summary(&request.tool, &request.input))
+            .and(Tone::Plain, render::asked_summary(request))
             .and(Tone::Warn, deadline(request, now));
         out.line(&line)?;
     }

@@ -8,12 +8,12 @@ use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifi
 use super::answer;
 use super::editor::Editor;
 use super::keys::Keys;
-use super::out::Out;
+use super::out::{Out, terminal_columns};
 use super::paint::{Line, Tone};
 use super::prompt::{self, Answer};
 use crate::api::params::{AnswerParams, ApproveParams};
 use crate::types::ids::{PermissionId, QuestionId};
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::question::Question;
 use crate::types::session::PermissionRequest;
 
@@ -157,7 +157,7 @@ impl Asker {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return Ok(if c == 'c' { Outcome::Abort } else { Outcome::Wait });
         }
-        let answer = match Answer::of_key(c) {
+        let answer = match prompt::answer_of(request, c) {
             None => return Ok(Outcome::Wait),
             Some(Answer::Abort) => return Ok(Outcome::Abort),
             Some(Answer::Feedback) => {
@@ -238,7 +238,7 @@ fn choose(question: &Question, input: &Input) -> Outcome {
 
 /// The question on the paper.
 pub(super) fn show(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
-    for line in prompt::question(request) {
+    for line in prompt::rows(request, terminal_columns()) {
         out.aside(&line)?;
     }
     Ok(())
@@ -251,6 +251,11 @@ pub(super) fn unasked(request: &PermissionRequest, asking: Asking) -> Option<(Ap
         Asking::Deny(words) => Some((
             prompt::approval(request, Decision::Deny, Scope::Once, Some(words.into())),
             Line::new(Tone::Warn, format!("▌ denied: {words}")),
+        )),
+        // Its commands need nothing outside.
+        Asking::Allow if request.kind == RequestKind::Sandbox => Some((
+            prompt::approval(request, Decision::Deny, Scope::Once, None),
+            Line::new(Tone::Warn, "▌ answered by the demonstration: n (no)"),
         )),
         Asking::Allow => Some((
             prompt::approval(request, Decision::Allow, Scope::Once, None),

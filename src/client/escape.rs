@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+/// From so many blanks on they are counted and not shown.
+const MANY: &str = "                                        ";
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 
@@ -33,6 +35,11 @@ pub fn exact(raw: &str) -> Vec<String> {
 pub fn exact_line(raw: &str) -> String {
     let solid = raw.trim_end_matches(' ');
     let mut shown = escape(solid, |c| is_treacherous(c) || is_odd_blank(c)).into_owned();
+    // Rows of nothing would push what follows out of sight, or to the beginning of a row.
+    while let Some(start) = shown.find(MANY) {
+        let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
+        shown.replace_range(start..start + blanks, &format!("{OPEN}SP×{blanks}{CLOSE}"));
+    }
     for _ in solid.len()..raw.len() {
         push_name(&mut shown, ' ');
     }
@@ -129,6 +136,10 @@ mod tests {
     fn exact_shows_every_blank_that_is_easy_to_miss() {
         assert_eq!(exact("ls \t \r\n  x\u{a0}y  "), ["ls ⟦TAB⟧ ⟦CR⟧", "  x⟦U+00A0⟧y⟦SP⟧⟦SP⟧"]);
         assert_eq!(exact("a b"), ["a b"]);
+        let many = format!("ls{}; rm x", " ".repeat(4_000));
+        assert_eq!(exact(&many), ["ls⟦SP×4000⟧; rm x"]);
+        let indented = format!("{}x", " ".repeat(32));
+        assert_eq!(exact(&indented), [indented.as_str()]);
     }
 
     proptest! {
@@ -150,7 +161,7 @@ mod tests {
 
         #[test]
         fn a_mix_of_the_worst_is_harmless(raw in "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}a]{0,40}") {
-            let ok = |c: char| c == '\n' || c == '\t' || c == 'a' || c == OPEN || c == CLOSE || c == '+' || c.is_ascii_uppercase() || c.is_ascii_digit();
+            let ok = |c: char| c == '\n' || c == '\t' || c == 'a' || c == OPEN || c == CLOSE || matches!(c, '+' | '×') || c.is_ascii_uppercase() || c.is_ascii_digit();
             prop_assert!(text(&raw).chars().all(ok));
         }
     }

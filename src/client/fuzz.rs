@@ -57,6 +57,9 @@ pub fn screen(data: &[u8]) {
             if let Event::PermissionRequested { request, .. } = &received.event {
                 let shown = prompt::question(request).into_iter().chain([prompt::keys(request)]);
                 shown.for_each(|line| check_line(&line, columns));
+                for row in prompt::rows(request, columns) {
+                    assert!(width(&row.plain()) <= columns.max(2), "{row:?} is wider than {columns}");
+                }
             }
             for piece in transcript.on(&received) {
                 match piece {
@@ -101,6 +104,11 @@ fn original(shown: &str) -> String {
     while let Some((before, name)) = rest.split_once('⟦') {
         raw.push_str(before);
         let (name, after) = name.split_once('⟧').expect("a bracket that is open is closed");
+        if let Some(count) = name.strip_prefix("SP×") {
+            raw.extend(std::iter::repeat_n(' ', count.parse().expect("a number of blanks")));
+            rest = after;
+            continue;
+        }
         raw.push(match name {
             "NUL" => '\0',
             "BEL" => '\u{7}',

@@ -179,8 +179,16 @@ fn what(event: &Event) -> String {
         Event::ToolRequested { call_id, tool, input } => {
             return format!("{call_id} {}", call_summary(tool, input));
         }
-        Event::ToolStarted { call_id, tool, allowed_by, .. } => {
-            format!("{call_id} {tool}, allowed by {allowed_by}")
+        Event::ToolStarted { call_id, tool, allowed_by, attempt, .. } => {
+            let how = if *attempt == 1 { "" } else { " again, outside the sandbox" };
+            format!("{call_id} {tool}{how}, allowed by {allowed_by}")
+        }
+        Event::ToolBlocked { call_id, tool, blocked, duration_ms, .. } => {
+            let what = blocked.what.as_deref().unwrap_or("unknown");
+            format!(
+                "{call_id} {tool} stopped by the sandbox ({}: {what}) after {duration_ms} ms",
+                blocked.by.name()
+            )
         }
         Event::ToolCompleted { call_id, tool, status, duration_ms, .. } => {
             format!("{call_id} {tool} {} in {duration_ms} ms", name(status))

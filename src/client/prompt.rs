@@ -7,7 +7,7 @@ use super::escape;
 use super::paint::{Line, Tone};
 use super::summary;
 use crate::api::params::ApproveParams;
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::PermissionRequest;
 use crate::types::tool::Subject;
 
@@ -45,6 +45,18 @@ impl Answer {
             _ => None,
         }
     }
+}
+
+/// The answer behind a key, if this request takes it: a command that would leave its sandbox does so as it
+/// was, and by no grant beyond the session.
+#[must_use]
+pub fn answer_of(request: &PermissionRequest, key: char) -> Option<Answer> {
+    let leaves = request.kind == RequestKind::Sandbox;
+    Answer::of_key(key).filter(|answer| match answer {
+        Answer::Project | Answer::Edit => !leaves,
+        Answer::Session => !leaves || !request.suggestions.is_empty(),
+        Answer::Once | Answer::Deny | Answer::Feedback | Answer::Abort => true,
+    })
 }
 
 /// The parameters of `session.approve` for an answer.
@@ -88,12 +100,21 @@ pub fn edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, 
 /// The question, without its keys.
 #[must_use]
 pub fn question(request: &PermissionRequest) -> Vec<Line> {
-    let mut shown = vec![
-        Line::new(Tone::Warn, "▌ May ")
-            .and(Tone::Bold, escape::line(&request.tool))
-            .and(Tone::Warn, " do this? ")
-            .and(Tone::Dim, escape::line(&request.reason)),
-    ];
+    let leaves = request.kind == RequestKind::Sandbox;
+    let mut shown = match leaves {
+        false => vec![
+            Line::new(Tone::Warn, "▌ May ")
+                .and(Tone::Bold, escape::line(&request.tool))
+                .and(Tone::Warn, " do this? ")
+                .and(Tone::Dim, escape::line(&request.reason)),
+        ],
+        true => vec![
+            Line::new(Tone::Bad, "▌ May ")
+                .and(Tone::Bold, escape::line(&request.tool))
+                .and(Tone::Bad, " do this AGAIN, OUTSIDE THE SANDBOX?"),
+            Line::new(Tone::Dim, format!("    {}", escape::line(&request.reason))),
+        ],
+    };
     let input = request.input.as_object();
     let told_by_diff = request.diff.is_some();
     let fields = input.into_iter().flatten().filter(|(name, _)| !hidden(name, told_by_diff));
@@ -106,15 +127,52 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
     if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
         shown.extend(field("in", &Value::from(request.cwd.as_str())));
     }
+    if let Some(what) = request.blocked.as_ref().and_then(|blocked| blocked.what.as_deref()) {
+        shown.extend(field("stopped at", &Value::from(what)));
+    }
     if let Some(diff) = &request.diff {
         shown.extend(summary::diff(diff));
     }
     shown
 }
 
+/// The question in rows of at most `columns`. What a row has no room for goes on below it further in: only our
+/// own words begin a row at its beginning, whatever a command looks like.
+#[must_use]
+pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<Line> {
+    let inward = if columns > 4 * INWARD.len() { INWARD } else { "" };
+    let mut shown = Vec::new();
+    for line in question(request) {
+        let mut rows = line.wrap(columns);
+        if rows.len() > 1 {
+            rows = line.wrap(columns - inward.len());
+            for row in rows.iter_mut().skip(1) {
+                row.0.insert(0, (Tone::Dim, inward.into()));
+            }
+        }
+        shown.extend(rows);
+    }
+    shown
+}
+
+/// Before what a row had no room for.
+const INWARD: &str = "      ";
+
 /// The keys, in one line.
 #[must_use]
 pub fn keys(request: &PermissionRequest) -> Line {
+    if request.kind == RequestKind::Sandbox {
+        let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once outside");
+        if !request.suggestions.is_empty() {
+            line = line
+                .and(Tone::Bold, "  s")
+                .and(Tone::Plain, " this command outside, whatever it runs by then, for the session");
+        }
+        for (key, word) in [("  n", " no"), ("  f", " no, because…"), ("  a", " abort the turn")] {
+            line = line.and(Tone::Bold, key).and(Tone::Plain, word);
+        }
+        return line;
+    }
     let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once");
     if let Some(grant) = request.suggestions.first() {
         line = line
@@ -248,6 +306,45 @@ mod tests {
         assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest, None);
         request.digest = "ab".into();
         assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest.as_deref(), Some("ab"));
+    }
+
+    #[test]
+    fn nothing_of_a_command_stands_where_only_questions_do() {
+        let command = format!("ls #{}▌ y once  n no", "x ".repeat(20));
+        let request = request("Bash", json!({"command": command}), None);
+        for columns in [3, 20, 26, 30, 44, 45, 46, 80] {
+            let rows = rows(&request, columns);
+            assert!(rows.iter().all(|row| crate::client::paint::width(&row.plain()) <= columns), "{columns}");
+            let begins = rows.iter().filter(|row| row.plain().starts_with('▌')).count();
+            assert!(begins == 1 || columns < 26, "{columns}: {rows:?}");
+        }
+    }
+
+    #[test]
+    fn leaving_the_sandbox_is_asked_in_words_of_its_own() {
+        let mut request = request("Bash", json!({"command": "touch /etc/x"}), None);
+        request.kind = RequestKind::Sandbox;
+        request.blocked = serde_json::from_value(json!({"by": "files", "what": "/etc/x"})).expect("blocked");
+        request.suggestions = vec!["Outside(touch /etc/x)".into()];
+        check(
+            &request,
+            &[
+                "▌ May Bash do this AGAIN, OUTSIDE THE SANDBOX?",
+                "    no rule allows it",
+                "    $ touch /etc/x",
+                "    stopped at: /etc/x",
+            ],
+        );
+        let told = keys(&request).plain();
+        assert!(told.contains("once outside") && told.contains("for the session"), "{told}");
+        assert!(!told.contains("in this folder") && !told.contains("edit"), "{told}");
+        for (key, is_taken) in
+            [('y', true), ('s', true), ('n', true), ('f', true), ('p', false), ('e', false)]
+        {
+            assert_eq!(answer_of(&request, key).is_some(), is_taken, "{key}");
+        }
+        request.suggestions.clear();
+        assert_eq!(answer_of(&request, 's'), None);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::summary::{call_summary, cut_diff, one_line};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::input_text;
-use crate::types::permission::{Decision, Scope};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnResult};
+use crate::types::permission::{Decision, RequestKind, Scope};
+use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
 
 /// How many lines of a diff are shown where nobody has to agree to it.
@@ -114,8 +114,20 @@ impl Transcript {
                 }
                 lines(shown)
             }
+            Event::ToolBlocked { blocked, output, duration_ms, .. } => {
+                let what = match &blocked.what {
+                    Some(what) => format!("{}: {}", blocked.by.name(), escape::line(what)),
+                    None => blocked.by.name().into(),
+                };
+                lines(vec![
+                    Line::new(Tone::Dim, "  └ ").and(Tone::Warn, "stopped by the sandbox").and(
+                        Tone::Dim,
+                        format!(" ({}, {what}): {}", took(*duration_ms), last_lines(output, 1)),
+                    ),
+                ])
+            }
             Event::PermissionRequested { request, .. } => {
-                let summary = call_summary(&request.tool, &request.input);
+                let summary = asked_summary(request);
                 self.asked.insert(request.request_id, summary);
                 Vec::new()
             }
@@ -180,6 +192,15 @@ fn lines(lines: Vec<Line>) -> Vec<Piece> {
         return Vec::new();
     }
     std::iter::once(Piece::Break).chain(lines.into_iter().map(Piece::Line)).collect()
+}
+
+/// What is asked, in one line.
+pub(super) fn asked_summary(request: &PermissionRequest) -> String {
+    let summary = call_summary(&request.tool, &request.input);
+    match request.kind {
+        RequestKind::Tool => summary,
+        RequestKind::Sandbox => format!("again, OUTSIDE THE SANDBOX: {summary}"),
+    }
 }
 
 fn tool_line(mark: &str, summary: &str) -> Line {

@@ -1,6 +1,7 @@
 //! Tells a person that something waits in an unattended session (P6): starts the command of
-//! `[permissions.unattended] notify_command` with JSON on its standard input. It stands beside the
-//! sessions: a command that hangs, fails or cannot be started holds up nothing and nobody.
+//! `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same to
+//! `notify_url`. It stands beside the sessions: a command that hangs, fails or cannot be started, or a server
+//! that does not answer, holds up nothing and nobody.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
 use tokio::task::JoinSet;
 
-use super::config::Config;
+use super::config::{Config, ConfigError};
+use super::hook::{Hook, Poster};
 use crate::proc;
 use crate::session::{Registry, Rung};
 
@@ -23,13 +25,41 @@ const AT_ONCE: usize = 4;
 /// Tidings that wait for their turn; more are left out, and the log says so.
 const WAITING: usize = 256;
 
-/// Program and arguments; empty for none.
-pub(super) fn command(config: &Config) -> Vec<String> {
-    config.permissions.unattended.notify_command.clone()
+/// How people are told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    /// Program and arguments; empty for none.
+    command: Vec<String>,
+    hook: Option<Hook>,
+}
+
+impl Ways {
+    /// As the configuration has them.
+    ///
+    /// # Errors
+    /// The address is none: file and line are told, the address is not.
+    pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
+        let given = &config.permissions.unattended;
+        let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
+            Some(url) => Some(Hook::parse(url).map_err(|why| {
+                config.wrong(
+                    &["permissions", "unattended", "notify_url"],
+                    format!("permissions.unattended.notify_url: {why}"),
+                )
+            })?),
+            None => None,
+        };
+        Ok(Self { command: given.notify_command.clone(), hook })
+    }
+
+    fn is_none(&self) -> bool {
+        self.command.is_empty() && self.hook.is_none()
+    }
 }
 
 /// Runs until it is dropped. Commands that run then are killed.
-pub(super) async fn run(registry: Registry, command: watch::Receiver<Vec<String>>) {
+pub(super) async fn run(registry: Registry, ways: watch::Receiver<Ways>) {
+    let poster = Poster::default();
     let mut bell = registry.house().listen();
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
@@ -37,8 +67,8 @@ pub(super) async fn run(registry: Registry, command: watch::Receiver<Vec<String>
         tokio::select! {
             rung = bell.recv() => match rung {
                 Ok(rung) => {
-                    let command = command.borrow().clone();
-                    if command.is_empty() || !rung.waits || !rung.background {
+                    let ways = ways.borrow().clone();
+                    if ways.is_none() || !rung.waits || !rung.background {
                         continue;
                     }
                     if running.len() >= AT_ONCE + WAITING {
@@ -46,13 +76,11 @@ pub(super) async fn run(registry: Registry, command: watch::Receiver<Vec<String>
                         continue;
                     }
                     let (registry, turns) = (registry.clone(), Arc::clone(&turns));
+                    let poster = poster.clone();
                     running.spawn(async move {
                         let Ok(_turn) = turns.acquire_owned().await else { return };
                         let text = tidings(&registry, &rung).await.to_string();
-                        if let Err(why) = tell(&command, &text).await {
-                            let program = command.first().cloned().unwrap_or_default();
-                            tracing::warn!(session = %rung.session_id, program, why, "nobody was told of what waits");
-                        }
+                        tokio::join!(by_command(&ways, &rung, &text), by_hook(&ways, &poster, &rung, &text));
                     });
                 }
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "nobody was told of some of what waits"),
@@ -60,6 +88,21 @@ pub(super) async fn run(registry: Registry, command: watch::Receiver<Vec<String>
             },
             Some(_) = running.join_next() => {}
         }
+    }
+}
+
+async fn by_command(ways: &Ways, rung: &Rung, text: &str) {
+    let Some(program) = ways.command.first() else { return };
+    if let Err(why) = tell(&ways.command, text).await {
+        tracing::warn!(session = %rung.session_id, program, why, "nobody was told of what waits");
+    }
+}
+
+async fn by_hook(ways: &Ways, poster: &Poster, rung: &Rung, text: &str) {
+    let Some(hook) = &ways.hook else { return };
+    if let Err(why) = poster.tell(hook, text).await {
+        let host = hook.shown();
+        tracing::warn!(session = %rung.session_id, host, why, "nobody was told of what waits");
     }
 }
 
@@ -72,6 +115,7 @@ async fn tidings(registry: &Registry, rung: &Rung) -> Value {
         "session_id": rung.session_id,
         "request_id": id,
         "at_ms": event["at_ms"],
+        "kind": event["kind"],
         "tool": event["tool"],
         "summary": event["summary"],
         "text": event["text"],

@@ -4,6 +4,7 @@ mod activation;
 mod config;
 mod error;
 mod herald;
+mod hook;
 mod notify;
 mod orphans;
 mod places;
@@ -140,6 +141,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Nothing is made for a configuration that cannot be.
     let found = Found::default().with_sandboxes(&config).await;
     wiring::setup(&config, &places, &found)?;
+    let ways = herald::Ways::of(&config)?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
@@ -214,7 +216,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     });
 
     let copying = tokio::spawn(copying);
-    let (herald, heralded) = watch::channel(herald::command(&config));
+    let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
+    let (herald, heralded) = watch::channel(ways);
     let calling = tokio::spawn(herald::run(registry.clone(), heralded));
 
     let mut reloader = Reloader {
@@ -248,6 +251,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     notify::stopping();
     warm.abort();
     copying.abort();
+    tidying.abort();
     calling.abort();
     // What was not loaded yet is still there at the next start.
     recovery.abort();

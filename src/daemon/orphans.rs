@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::proc;
 use crate::session::Registry;
+use crate::types::time::Timestamp;
 
 /// A signal that comes while another is being heard is not told of again.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
@@ -71,6 +72,37 @@ pub(super) async fn sweep_spools(registry: &Registry) {
         Ok(count) => tracing::info!(count, "spools that an earlier daemon had left were removed"),
         Err(error) => tracing::warn!(%error, "spools of an earlier daemon stay"),
     }
+}
+
+/// Temporary files of a session in which nothing happens for this long go.
+const TEMP_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How often that is looked at.
+const LOOK_AT_TEMP: Duration = Duration::from_secs(6 * 3_600);
+
+/// Removes the temporary files of sessions that ended, were deleted, or have not been used for a week: at the
+/// start, and now and then. Runs until it is dropped.
+pub(super) async fn sweep_temp(registry: Registry) {
+    loop {
+        match sweep_temp_once(&registry).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "temporary files of sessions that are over were removed"),
+            Err(why) => tracing::warn!(why, "temporary files of sessions stay for now"),
+        }
+        tokio::time::sleep(LOOK_AT_TEMP).await;
+    }
+}
+
+async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
+    let house = registry.house();
+    let tools = house.setup().tools.clone();
+    let found = tools.temp_folders().await.map_err(|error| error.to_string())?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    let week = i64::try_from(TEMP_FOR.as_millis()).unwrap_or(i64::MAX);
+    let since = Timestamp(house.clock.now().0.saturating_sub(week));
+    let kept = house.store.in_use_since(since).await.map_err(|error| error.to_string())?;
+    Ok(tools.sweep_temp(found, kept).await)
 }
 
 /// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.

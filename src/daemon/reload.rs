@@ -28,7 +28,7 @@ pub(super) struct Reloader {
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
     /// What is started when something waits.
-    pub herald: watch::Sender<Vec<String>>,
+    pub herald: watch::Sender<herald::Ways>,
 }
 
 impl Reloader {
@@ -39,7 +39,7 @@ impl Reloader {
     /// They are wrong: nothing has changed. That is logged, and `daemon.status` tells it.
     pub async fn reload(&mut self, serving: &Serving) -> Result<ReloadReply, Refused> {
         let at_ms = self.clock.now();
-        let (config, reply) = match self.take().await {
+        let (config, ways, reply) = match self.take().await {
             Ok(taken) => taken,
             Err(error) => {
                 let refused = refused(error);
@@ -55,7 +55,7 @@ impl Reloader {
         };
         serving.set_limits(config.limits.of_transport());
         telemetry::set_level(config.daemon.log);
-        self.herald.send_replace(herald::command(&config));
+        self.herald.send_replace(ways);
         self.state.send_replace(ConfigState {
             files: files(&config),
             last_reload: Some(LastReload { at_ms, error: None, needs_restart: reply.needs_restart.clone() }),
@@ -65,16 +65,17 @@ impl Reloader {
         Ok(reply)
     }
 
-    async fn take(&self) -> Result<(Config, ReloadReply), DaemonError> {
+    async fn take(&self) -> Result<(Config, herald::Ways, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
+        let ways = herald::Ways::of(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;
         let setup = wiring::setup(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
         // Also when no key has changed: a file with a key may hold another one.
         self.registry.reload(setup, &changed, &needs_restart).await;
-        Ok((config, ReloadReply { changed, needs_restart }))
+        Ok((config, ways, ReloadReply { changed, needs_restart }))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::session::{ConfiguredRule, Settings, Setup};
 use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
 use crate::types::permission::{Mode, RuleScope};
+use crate::types::tool::OfferOutside;
 use crate::types::usage::Budgets;
 
 /// How long a connection to a provider may take to come about.
@@ -100,6 +101,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
             results_bytes: usize::try_from(config.tools.results_size.0).unwrap_or(usize::MAX),
             tools: tools.cards(),
             unattended: unattended(config),
+            offer_outside: offer_outside(config),
         }),
         rules: Arc::new(rules),
         configured: configured(config),
@@ -307,6 +309,14 @@ fn protected(places: &Places, config_files: &[PathBuf]) -> Vec<PathBuf> {
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
+fn offer_outside(config: &Config) -> OfferOutside {
+    match config.sandbox.offer_outside {
+        None => OfferOutside::Attended,
+        Some(true) => OfferOutside::Always,
+        Some(false) => OfferOutside::Never,
+    }
+}
+
 fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSettings {
     let given = &config.sandbox;
     let mut hidden = protected(places, &config.files);
@@ -334,6 +344,7 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
         },
         writable: given.writable.clone(),
         hidden,
+        offer_outside: offer_outside(config),
         // The same at every start, so that it is found again.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
     }

@@ -43,11 +43,17 @@ impl Draft<'_> {
         if answer.digest.as_ref().is_some_and(|seen| seen != digest) {
             return Err(Refusal::OtherRequest);
         }
+        if call.first.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
+            return Err(Refusal::AsItWas);
+        }
         let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
         let grant = match lasts {
             true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
             false => None,
         };
+        if call.first.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
+            return Err(Refusal::AsItWas);
+        }
         let stop = answer.stop && answer.decision == Decision::Deny;
         let settled = Settled {
             scope: answer.scope,
@@ -64,7 +70,10 @@ impl Draft<'_> {
                 Some(feedback) => ("denied_with_feedback", words::denied_with_feedback(feedback)),
                 None => ("denied", words::DENIED.to_string()),
             };
-            self.deny(call.call.call_id, code, text);
+            let outside = words::outside_denied(said);
+            if !self.stands(call.call.call_id, code, &outside) {
+                self.deny(call.call.call_id, code, text);
+            }
         }
         if stop {
             self.end_as_denied();
@@ -74,9 +83,15 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// A rule that came meanwhile, or another mode, lets a request pass.
+    /// A rule that came meanwhile, or another mode, lets a request pass. Out of the sandbox leads the one
+    /// grant for it alone: no mode does, and no rule for commands.
     pub fn covered(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
         let Some(call) = self.awaiting(request_id).filter(|_| !self.is_aborting()) else { return };
+        if let (Some(_), Stage::Awaiting { suggestions, .. }) = (&call.first, &call.stage)
+            && (by != SettledBy::Rule || suggestions.first() != Some(&rule))
+        {
+            return;
+        }
         let settled = Settled { rule: Some(rule), ..Settled::new(Decision::Allow, by) };
         self.settle(&call, request_id, settled);
         self.advance_tools();
@@ -104,7 +119,7 @@ impl Draft<'_> {
             self.push_item(call.item_id, Event::PermissionExpired { request_id, call_id, on_timeout });
             match on_timeout {
                 OnTimeout::Pause => {}
-                OnTimeout::AllowReadOnly if is_harmless(prepared) => {
+                OnTimeout::AllowReadOnly if is_harmless(prepared) && call.first.is_none() => {
                     self.settle(&call, request_id, Settled::new(Decision::Allow, SettledBy::Timeout));
                 }
                 OnTimeout::Deny | OnTimeout::AllowReadOnly | OnTimeout::Fail => {
@@ -112,7 +127,9 @@ impl Draft<'_> {
                     fails |= stop;
                     let settled = Settled { stop, ..Settled::new(Decision::Deny, SettledBy::Timeout) };
                     self.settle(&call, request_id, settled);
-                    self.deny(call_id, "no_answer", words::NO_ANSWER.to_string());
+                    if !self.stands(call_id, "no_answer", words::OUTSIDE_NO_ANSWER) {
+                        self.deny(call_id, "no_answer", words::NO_ANSWER.to_string());
+                    }
                 }
             }
         }

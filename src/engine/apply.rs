@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::said::Said;
-use super::state::{Activity, Call, Deadline, Engine, Hold, Partial, Queued, Settings, Stage, State, Turn};
+use super::state::{
+    Activity, Call, Deadline, Engine, FirstRun, Hold, Partial, Queued, Settings, Stage, State, Turn,
+};
 use super::wait::Wait;
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, Phase};
@@ -287,6 +289,7 @@ impl State {
                     item_id,
                     first_seq: fact.seq,
                     edited: None,
+                    first: None,
                     stage: Stage::Requested,
                 };
                 match &mut turn.activity {
@@ -322,7 +325,10 @@ impl State {
                 if let Activity::Tools { calls } = &mut turn.activity
                     && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
                 {
-                    call.edited.clone_from(updated_input);
+                    // A second run is that of the first: its arguments were settled before.
+                    if call.first.is_none() {
+                        call.edited.clone_from(updated_input);
+                    }
                     settled(call, session_id, &fact.event);
                 }
                 answered(turn, RequestId::Permission(*request_id), fact);
@@ -358,6 +364,34 @@ impl State {
                     call.stage = Stage::Running { prepared, started_seq: fact.seq, said };
                 }
             }
+            Event::ToolBlocked {
+                call_id,
+                blocked,
+                status,
+                output,
+                output_blob,
+                code,
+                detail,
+                duration_ms,
+                cwd,
+                ..
+            } => {
+                turn.tools_ms += duration_ms;
+                if let Activity::Tools { calls } = &mut turn.activity
+                    && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
+                {
+                    call.first = Some(Arc::new(FirstRun {
+                        blocked: blocked.clone(),
+                        status: *status,
+                        output: output.clone(),
+                        output_blob: output_blob.clone(),
+                        code: code.clone(),
+                        detail: detail.clone(),
+                        duration_ms: *duration_ms,
+                        cwd: cwd.clone(),
+                    }));
+                }
+            }
             Event::ToolProgress { call_id, text, .. } => {
                 if let Activity::Tools { calls } = &mut turn.activity
                     && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
@@ -369,7 +403,14 @@ impl State {
             Event::ToolCompleted {
                 call_id, status, output, attachments, duration_ms, reads, cwd, ..
             } => {
-                turn.tools_ms += duration_ms;
+                // The time of a first run is known already.
+                if let Activity::Tools { calls } = &turn.activity
+                    && calls.iter().any(|call| {
+                        call.call.call_id == *call_id && (call.first.is_none() || call.has_begun())
+                    })
+                {
+                    turn.tools_ms += duration_ms;
+                }
                 if let Some(cwd) = cwd {
                     self.cwd = PathBuf::from(cwd);
                 }

@@ -325,4 +325,7 @@ pub enum Refusal {
     ModelOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
+    /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of
+    /// the session; something else was wanted.
+    AsItWas,
 }

@@ -48,7 +48,7 @@ proptest! {
 fn scripts_reach_every_event_and_every_ending() {
     let mut runner = TestRunner::deterministic();
     let mut seen = BTreeSet::new();
-    for _ in 0..400 {
+    for _ in 0..700 {
         let case = (script::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
         let played = world::play(&case.0, &case.1);
         played.result.expect("the laws hold");
@@ -84,6 +84,8 @@ fn scripts_reach_every_event_and_every_ending() {
         "session.status",
         "session.updated",
         "stream.idle",
+        "outside run",
+        "tool.blocked",
         "tool.completed",
         "tool.progress",
         "tool.requested",

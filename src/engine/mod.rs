@@ -8,6 +8,7 @@ mod input;
 mod known;
 mod limit;
 mod model;
+mod outside;
 mod passing;
 mod plan;
 mod prompt;

@@ -20,6 +20,7 @@ pub const PASSING: &[&str] = &[
     "message.tool_input_delta",
     "tool.status",
     "tool.started",
+    "tool.blocked",
     "tool.progress",
     "file.changed",
     "permission.requested",

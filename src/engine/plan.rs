@@ -257,6 +257,15 @@ impl<'a> Draft<'a> {
                     self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
                 }
             }
+            Event::ToolBlocked { call_id, .. } => {
+                if let Some(call) = self.state.call(*call_id) {
+                    let first = call.first_seq;
+                    if let Stage::Running { started_seq, .. } = call.stage {
+                        self.plan.folds.push(started_seq);
+                    }
+                    self.item(first, seq, ItemKind::ToolCall, ItemStatus::Running);
+                }
+            }
             Event::ToolCompleted { call_id, .. } => {
                 if let Some(call) = self.state.call(*call_id) {
                     let first = call.first_seq;

@@ -20,6 +20,11 @@ impl Draft<'_> {
     /// Bounds a result by its own cap and by what the other results of the message left. `whole` is what
     /// the tool itself has kept of more than `output`.
     pub fn bound(&mut self, output: String, whole: Option<BlobRef>) -> Bounded {
+        self.bound_sparing(output, whole, 0)
+    }
+
+    /// The same, with so many bytes left for what may be said beside it later.
+    pub fn bound_sparing(&mut self, output: String, whole: Option<BlobRef>, spare: usize) -> Bounded {
         let settings = &self.engine.settings;
         let others: usize = self
             .state
@@ -30,7 +35,8 @@ impl Draft<'_> {
                 _ => 0,
             })
             .sum();
-        let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(others)).max(LEAST);
+        let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(others));
+        let room = room.saturating_sub(spare).max(LEAST);
         if output.len() <= room {
             return Bounded { output, whole };
         }

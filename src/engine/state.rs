@@ -10,7 +10,7 @@ use super::known::{Known, StandIns};
 use super::retry::Retry;
 use super::said::Said;
 use super::wait::Wait;
-use crate::types::blob::Attachment;
+use crate::types::blob::{Attachment, BlobRef};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
@@ -18,7 +18,7 @@ use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, Prepared, ReadRecord, ToolCard};
+use crate::types::tool::{Blocked, Confinement, OfferOutside, Prepared, ReadRecord, ToolCard, ToolStatus};
 use crate::types::usage::{Budgets, Usage};
 
 /// What the engine is told from outside, once.
@@ -48,6 +48,8 @@ pub struct Settings {
     pub tools: Arc<[ToolCard]>,
     /// Requests of sessions without a person.
     pub unattended: Unattended,
+    /// Whether commands that the sandbox stopped may be offered to run outside of it.
+    pub offer_outside: OfferOutside,
 }
 
 /// What becomes of requests of unattended sessions (P6). Only the user's configuration says so.
@@ -105,6 +107,9 @@ pub struct Pending {
     pub call: Arc<ToolCall>,
     /// What it would do.
     pub prepared: Arc<Prepared>,
+    /// It asks whether a command that the sandbox stopped runs again outside: the one grant that covers it,
+    /// or none if the command is too long for one. No other rule and no mode settles it.
+    pub outside: Option<Option<String>>,
 }
 
 impl Default for Settings {
@@ -122,6 +127,7 @@ impl Default for Settings {
             results_bytes: 256 * 1024,
             tools: Arc::from([]),
             unattended: Unattended::default(),
+            offer_outside: OfferOutside::default(),
         }
     }
 }
@@ -273,7 +279,22 @@ pub(super) struct Call {
     pub first_seq: Seq,
     /// What a person put in the place of its arguments.
     pub edited: Option<serde_json::Value>,
+    /// How its first run ended, if the sandbox stopped it and a second one is asked for, or was.
+    pub first: Option<Arc<FirstRun>>,
     pub stage: Stage,
+}
+
+/// How a run ended that the sandbox stopped: the result of the call unless it runs again.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FirstRun {
+    pub blocked: Blocked,
+    pub status: ToolStatus,
+    pub output: String,
+    pub output_blob: Option<BlobRef>,
+    pub code: Option<String>,
+    pub detail: Option<serde_json::Value>,
+    pub duration_ms: u64,
+    pub cwd: Option<String>,
 }
 
 /// When a request stops waiting, and what becomes of it.
@@ -311,6 +332,11 @@ pub(super) enum Stage {
 }
 
 impl Call {
+    /// Whether a run of it began that is to give its result: not the one that the sandbox stopped.
+    pub fn has_begun(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. } | Stage::Unknown { .. })
+    }
+
     pub fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done { .. })
     }
@@ -412,10 +438,10 @@ impl Engine {
         }
     }
 
-    /// A call of the running turn.
+    /// A call of the running turn, with a person's arguments if one changed them.
     #[must_use]
     pub fn tool_call(&self, call_id: CallId) -> Option<Arc<ToolCall>> {
-        self.state.call(call_id).map(|call| Arc::clone(&call.call))
+        self.state.call(call_id).map(Call::effective)
     }
 
     /// Whether the session was killed.
@@ -489,10 +515,11 @@ impl Engine {
             Some(Activity::Tools { calls }) => calls
                 .iter()
                 .filter_map(|call| match &call.stage {
-                    Stage::Awaiting { request_id, prepared, .. } => Some(Pending {
+                    Stage::Awaiting { request_id, prepared, suggestions, .. } => Some(Pending {
                         request_id: *request_id,
                         call: Arc::clone(&call.call),
                         prepared: Arc::clone(prepared),
+                        outside: call.first.is_some().then(|| suggestions.first().cloned()),
                     }),
                     _ => None,
                 })

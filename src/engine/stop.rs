@@ -87,6 +87,9 @@ impl Draft<'_> {
                 },
             );
         }
+        if !call.has_begun() && self.stands(call_id, "aborted", words::OUTSIDE_ABORTED) {
+            return;
+        }
         let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
         self.complete(call_id, outcome, 0);
     }

@@ -11,8 +11,9 @@ use super::words;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, ItemId, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::permission::{Mode, Verdict, VerdictKind};
+use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
 use crate::types::session::PermissionRequest;
+use crate::types::time::Timestamp;
 use crate::types::tool::{Prepared, Progress, ToolOutcome, ToolStatus};
 
 impl Engine {
@@ -110,21 +111,22 @@ impl Draft<'_> {
                 self.deny(call_id, "unattended", words::nobody_to_ask(&verdict.reason));
             }
             VerdictKind::Ask => {
-                let unattended = self.engine.settings.unattended;
-                let deadline_ms = unattended.deadline_ms.filter(|_| self.state.spec.background);
+                let (deadline_ms, on_timeout) = self.deadline().unzip();
                 let request = PermissionRequest {
                     request_id: self.mint.permission(),
+                    kind: RequestKind::Tool,
                     call_id,
                     tool: call.call.tool.clone(),
                     input: call.call.input.clone(),
                     summary: prepared.summary,
                     subject: prepared.subject,
                     reason: verdict.reason,
+                    blocked: None,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
                     parts: verdict.parts,
-                    deadline_ms: deadline_ms.map(|wait| self.now.at.plus(wait)),
-                    on_timeout: deadline_ms.map(|_| unattended.on_timeout),
+                    deadline_ms,
+                    on_timeout,
                     cwd: self.state.cwd.to_string_lossy().into_owned(),
                     digest: self.state.digest(&call.call),
                 };
@@ -141,8 +143,16 @@ impl Draft<'_> {
         }
     }
 
+    /// Until when a request that is raised now waits, and what becomes of it then; without end where a person
+    /// attends.
+    pub fn deadline(&self) -> Option<(Timestamp, OnTimeout)> {
+        let unattended = self.engine.settings.unattended;
+        let wait = unattended.deadline_ms.filter(|_| self.state.spec.background)?;
+        Some((self.now.at.plus(wait), unattended.on_timeout))
+    }
+
     /// Whether a request would wait for nobody.
-    fn nobody_is_asked(&self) -> bool {
+    pub fn nobody_is_asked(&self) -> bool {
         self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
     }
 
@@ -150,7 +160,10 @@ impl Draft<'_> {
     pub fn complete(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).filter(|call| !call.is_done()) else { return };
         let (item_id, tool) = (call.item_id, call.call.tool.clone());
-        if let (Some(input), Stage::Running { .. } | Stage::Unknown { .. }) = (&call.edited, &call.stage) {
+        if let Some(first) = call.first.as_ref().filter(|_| call.has_begun()) {
+            outcome.output.insert_str(0, &words::ran_again(first.blocked.by));
+        }
+        if let Some(input) = call.edited.as_ref().filter(|_| call.has_begun() || call.first.is_some()) {
             // The model's own arguments stay in the history; its result says what ran (Q13).
             let shown = input.to_string();
             let cut = shown.floor_char_boundary(EDITED_BYTES);
@@ -181,12 +194,14 @@ impl Draft<'_> {
     }
 
     pub fn tool_done(&mut self, call_id: CallId, outcome: ToolOutcome, duration_ms: u64) {
-        let running =
-            self.state.call(call_id).is_some_and(|call| matches!(call.stage, Stage::Running { .. }));
-        if !running {
-            return;
+        let Some(call) = self.state.call(call_id).cloned() else { return };
+        let Stage::Running { prepared, .. } = &call.stage else { return };
+        match outcome.blocked.clone() {
+            Some(blocked) if self.may_run_outside(&call, prepared) => {
+                self.offer_outside(&call, prepared, blocked, outcome, duration_ms);
+            }
+            _ => self.complete(call_id, outcome, duration_ms),
         }
-        self.complete(call_id, outcome, duration_ms);
         if !self.is_aborting() {
             self.advance_tools();
         }
@@ -243,6 +258,9 @@ impl Draft<'_> {
             });
             let Some((call_id, then)) = moved else { return };
             let now = self.state.cwd.to_string_lossy().into_owned();
+            if self.stands(call_id, "folder_changed", &words::outside_folder_changed(&then, &now)) {
+                continue;
+            }
             let outcome = ToolOutcome::failed("folder_changed", words::folder_changed(&then, &now));
             self.complete(call_id, outcome, 0);
         }
@@ -256,6 +274,8 @@ impl Draft<'_> {
         }
         self.refuse_moved();
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
+            let attempt =
+                if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };
             self.push_item(
                 item_id,
                 Event::ToolStarted {
@@ -265,6 +285,7 @@ impl Draft<'_> {
                     read_only: prepared.read_only,
                     change: prepared.change.clone(),
                     sandbox: prepared.sandbox,
+                    attempt,
                 },
             );
             self.effect(Effect::RunTool { call, prepared });

@@ -1,5 +1,7 @@
 //! Fixed words for the model (Q25): the same thing is always said the same way.
 
+use crate::types::tool::Barrier;
+
 /// A person said no.
 pub const DENIED: &str =
     "The user denied this call. It was not run. Do not repeat it; try another way or ask.";
@@ -27,6 +29,42 @@ pub fn folder_changed(then: &str, now: &str) -> String {
 /// A person changed the call before it ran. Stands before its result.
 pub fn edited(input: &str) -> String {
     format!("[The user changed the input of this call before it ran. What ran: {input}]\n")
+}
+
+/// A command ran a second time. Stands before the result of that.
+pub fn ran_again(by: Barrier) -> String {
+    let what = match by {
+        Barrier::Files => "files it may not write or see",
+        Barrier::Network => "the network",
+    };
+    format!(
+        "[The sandbox stopped the first run of this command ({what}). The user let it run a second time, from its beginning, \
+         outside the sandbox. What the first run had done before it was stopped is done. Of the second run:]\n"
+    )
+}
+
+/// A person does not want a command to run outside. Stands behind the result of its only run.
+pub fn outside_denied(feedback: Option<&str>) -> String {
+    let why = feedback.map_or(String::new(), |text| format!(" and says: {text}"));
+    format!(
+        "The user was asked whether to run this again outside the sandbox, and does not want it{why}\nIt ran once, as \
+         above. Do not repeat it as it is; find a way that works inside the sandbox, or ask."
+    )
+}
+
+/// Nobody said whether a command may run outside.
+pub const OUTSIDE_NO_ANSWER: &str = "The user was asked whether to run this again outside the sandbox, and nobody answered in \
+time. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
+
+/// The turn ended while a command waited to run outside, or before it did.
+pub const OUTSIDE_ABORTED: &str = "It could have run again outside the sandbox, but the turn was stopped before that. It ran once, as above.";
+
+/// A command that may run outside would run in another folder than the person saw.
+pub fn outside_folder_changed(then: &str, now: &str) -> String {
+    format!(
+        "It was allowed to run again outside the sandbox in {then}, but commands now run in {now}, so it was not. It ran \
+         once, as above."
+    )
 }
 
 /// Stands beside a person's words in plan mode.

@@ -234,7 +234,7 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 }
                 Pattern::Path(pattern) => pattern.matches(&path.path, policy.workspace, policy.home),
                 Pattern::All => !careful,
-                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Later => false,
+                Pattern::Command(_) | Pattern::Domain(_) | Pattern::Outside | Pattern::Later => false,
             }
         }
         (Pattern::All, _) => true,

@@ -43,6 +43,8 @@ pub(super) enum Pattern {
     Path(PathPattern),
     /// Hosts.
     Domain(Domain),
+    /// Exactly the command that is written, run outside the sandbox. Says nothing about whether it may run.
+    Outside,
     /// Understood, for a tool that is not built yet: covers no call of today.
     Later,
 }
@@ -73,6 +75,7 @@ pub(super) enum Family {
     Edit,
     WebFetch,
     Task,
+    Outside,
     Other,
 }
 
@@ -83,6 +86,7 @@ pub(super) fn family(tool: &str) -> Family {
         "Edit" | "Write" | "MultiEdit" | "ApplyPatch" | "NotebookEdit" | "Delete" => Family::Edit,
         "WebFetch" => Family::WebFetch,
         "Task" => Family::Task,
+        "Outside" => Family::Outside,
         _ => Family::Other,
     }
 }
@@ -98,6 +102,13 @@ impl Rule {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it is a grant to run outside the sandbox. Those are given to a session, by a person who was
+    /// asked or by name; no file of rules has them.
+    #[must_use]
+    pub fn is_outside(&self) -> bool {
+        matches!(self.pattern, Pattern::Outside)
     }
 
     /// Whether this rule speaks of calls of `tool` on `subject` at all, before its pattern is
@@ -165,6 +176,9 @@ impl FromStr for Rule {
             );
         }
         let pattern = match (family(tool), inner) {
+            (Family::Outside, None) => {
+                return Err(bad("name the whole command, like Outside(make install)".into()));
+            }
             (_, None) => Pattern::All,
             (_, Some("")) => return Err(bad(format!("the pattern is empty; write {tool} for every call"))),
             (Family::Bash, Some(inner)) => {
@@ -181,6 +195,7 @@ impl FromStr for Rule {
             (Family::Task, Some(_)) => {
                 return Err(bad("expected the name of an agent, like Task(reviewer)".into()));
             }
+            (Family::Outside, Some(_)) => Pattern::Outside,
             (Family::Other, Some(_)) => {
                 return Err(bad(format!(
                     "{tool} takes no pattern (Bash, the file tools, WebFetch and Task do)"
@@ -228,9 +243,17 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Parses three lists. The error names the first rule that cannot be understood.
+    /// Parses three lists. The error names the first rule that cannot be understood, or that counts in a
+    /// session alone.
     pub fn parse<S: AsRef<str>>(allow: &[S], ask: &[S], deny: &[S]) -> Result<Self, BadRule> {
-        let all = |list: &[S]| list.iter().map(|text| text.as_ref().parse()).collect::<Result<Vec<_>, _>>();
+        let lasting = |text: &S| match text.as_ref().parse::<Rule>() {
+            Ok(rule) if rule.is_outside() => Err(BadRule {
+                text: rule.text,
+                problem: "running outside the sandbox is granted to a session only, when it is asked".into(),
+            }),
+            parsed => parsed,
+        };
+        let all = |list: &[S]| list.iter().map(lasting).collect::<Result<Vec<_>, _>>();
         Ok(Self { allow: all(allow)?, ask: all(ask)?, deny: all(deny)? })
     }
 }
@@ -268,6 +291,7 @@ mod tests {
             "WebFetch(domain:localhost)",
             "Task",
             "Task(code-reviewer)",
+            "Outside(make -C a (b))",
             "  Read(.env) ",
         ] {
             check(good, Ok(()));
@@ -290,6 +314,8 @@ mod tests {
         check("WebFetch(domain:*.org)", Err("host name"));
         check("WebFetch()", Err("empty"));
         check("Task(two words)", Err("name of an agent"));
+        check("Outside", Err("whole command"));
+        check("Outside()", Err("empty"));
         check("mcp__server(x)", Err("no pattern"));
         check("mcp__", Err("mcp__SERVER"));
         check("mcp__server__", Err("mcp__SERVER__TOOL"));
@@ -300,5 +326,15 @@ mod tests {
     fn a_list_with_a_bad_rule_is_refused_and_the_rule_is_named() {
         let bad = Rules::parse(&["Read", "Bash("], &[], &[]).unwrap_err();
         assert_eq!(bad.text, "Bash(");
+    }
+
+    #[test]
+    fn a_grant_to_leave_the_sandbox_covers_one_command_and_no_call() {
+        let rule: Rule = "Outside(make install)".parse().unwrap();
+        assert!(rule.is_outside() && !"Bash(make install)".parse::<Rule>().unwrap().is_outside());
+        let subject = Subject::Bash { command: "make install".into() };
+        assert!(!rule.may_grant("Bash", &subject) && !rule.speaks_of("Bash", &subject));
+        let bad = Rules::parse(&["Outside(make install)"], &[], &[]).unwrap_err();
+        assert!(bad.problem.contains("session only"), "{bad}");
     }
 }

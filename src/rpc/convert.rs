@@ -52,6 +52,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "model: this input joins the running turn, which has its model; let it wait (when_busy: queue)",
         )
         .with("path", "model"),
+        SessionError::Refused(Refusal::AsItWas) => Fault::new(
+            Code::InvalidParams,
+            "this request is about running the same command again outside the sandbox: it takes deny, or allow \
+             once or for the session, with the arguments as they are and no other grant than the suggested one",
+        )
+        .with("path", "scope"),
         SessionError::Refused(Refusal::NoSuchRule) => {
             Fault::new(Code::NotFound, "there is no such rule there; permission.rules lists them")
         }

@@ -56,7 +56,9 @@ fn item(stored: &StoredItem) -> Option<Item> {
                     (status.into(), Some(output))
                 }
                 Event::ToolStarted { .. } => (CallStatus::Running, None),
-                Event::PermissionRequested { .. } => (CallStatus::AwaitingPermission, None),
+                Event::PermissionRequested { .. } | Event::ToolBlocked { .. } => {
+                    (CallStatus::AwaitingPermission, None)
+                }
                 Event::QuestionRequested { .. } | Event::QuestionResolved { .. } => {
                     (CallStatus::Unknown, None)
                 }

@@ -281,7 +281,7 @@ impl Actor {
 
     pub(super) async fn advance(
         &mut self,
-        input: Input,
+        mut input: Input,
         idempotency: Option<Idempotency>,
     ) -> Result<(), SessionError> {
         let keep = !matches!(
@@ -294,8 +294,12 @@ impl Actor {
                 | Input::Abort { .. }
                 | Input::Kill { .. }
         );
-        if let Input::ToolDone { outcome, .. } = &input {
+        if let Input::ToolDone { call_id, outcome, .. } = &mut input {
             self.note_survivors(outcome.detail.as_ref());
+            if self.state.call_aborts.contains_key(call_id) {
+                // Who stops a call does not want it run again, wherever.
+                outcome.blocked = None;
+            }
         }
         let mut plan = self.decide(input)?;
         let result = self.perform(&mut plan, idempotency).await;
@@ -426,6 +430,7 @@ impl Actor {
                     }
                 }
             }
+            Event::SessionEnded { .. } => self.jobs.forget(self.id),
             // Nothing of the call runs: what is left of it is for a person to decide.
             Event::QuestionRequested { question } => {
                 let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
@@ -433,6 +438,7 @@ impl Actor {
                     let _ = reply.send(Ok(Aborted::default()));
                 }
             }
+            Event::ToolBlocked { call_id, .. } => _ = self.state.born.remove(call_id),
             Event::ToolCompleted { call_id, detail, .. } => {
                 self.state.born.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {

@@ -21,7 +21,7 @@ use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
 use crate::store::Idempotency;
 use crate::types::event::{Event, Origin, SettledBy};
 use crate::types::ids::{CallId, PermissionId, Seq};
-use crate::types::permission::{Mode, RuleKind, Scope, VerdictKind};
+use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) {
@@ -166,6 +166,7 @@ impl Actor {
         }
         let law = Law::now(&self.house, &self.around()).await;
         self.check_grant(&law, &answer)?;
+        self.check_outside(&law, &answer)?;
         if let Some(edited) = &edited {
             self.check_edit(&law, &answer, edited)?;
         }
@@ -241,6 +242,7 @@ impl Actor {
     }
 
     /// Pending requests that another mode would let pass, with the reason.
+    /// None lets a command out of its sandbox.
     async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
         let around = Surroundings { mode, ..self.around() };
         let law = Law::now(&self.house, &around).await;
@@ -250,7 +252,7 @@ impl Actor {
             let reason = format!("mode {}: {}", mode.name(), verdict.reason);
             (verdict.verdict == VerdictKind::Allow).then_some((pending.request_id, reason))
         };
-        self.engine.pending().into_iter().filter_map(passes).collect()
+        self.engine.pending().into_iter().filter(|it| it.outside.is_none()).filter_map(passes).collect()
     }
 
     async fn change_rule(
@@ -290,6 +292,10 @@ impl Actor {
         let Some(asked) = pending.iter().find(|pending| pending.request_id == answer.request_id) else {
             return Ok(());
         };
+        if asked.outside.is_some() {
+            // The engine takes the one grant there is for this, and no other.
+            return Ok(());
+        }
         let rule = grant
             .parse()
             .map_err(|error: crate::judge::BadRule| SessionError::BadParam("grant", error.to_string()))?;
@@ -302,6 +308,29 @@ impl Actor {
         let why =
             format!("{grant} does not cover this call ({}); take one of the suggestions", verdict.reason);
         Err(SessionError::BadParam("grant", why))
+    }
+
+    /// What a rule denies by now does not run a second time, and not outside; nor does anything where the
+    /// configuration has come to forbid that.
+    fn check_outside(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
+        if answer.decision != Decision::Allow {
+            return Ok(());
+        }
+        let Ok(asked) = self.asked(answer.request_id) else { return Ok(()) };
+        if asked.outside.is_none() {
+            return Ok(());
+        }
+        let settings = &self.house.setup().settings;
+        if !settings.engine.offer_outside.holds(self.engine.spec().background) {
+            let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
+            return Err(SessionError::BadParam("decision", why.into()));
+        }
+        let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &asked.prepared);
+        if verdict.verdict == VerdictKind::Deny {
+            let why = format!("the command is not permitted any more: {}", verdict.reason);
+            return Err(SessionError::BadParam("decision", why));
+        }
+        Ok(())
     }
 
     /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
@@ -321,6 +350,13 @@ impl Actor {
         let around = self.around();
         let law = Law::now(&self.house, &around).await;
         for pending in self.engine.pending() {
+            if let Some(grant) = &pending.outside {
+                if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
+                    let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    self.hear(Input::Covered { request_id, by, rule }).await;
+                }
+                continue;
+            }
             let settings = &self.house.setup().settings;
             let verdict = law.verdict(settings, &around, &pending.call.tool, &pending.prepared);
             if verdict.verdict == VerdictKind::Allow {

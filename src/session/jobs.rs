@@ -22,10 +22,10 @@ use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::{SessionKey, Store, StoreError};
 use crate::tools::{Birth, Blobs, Scene, Unreadable};
 use crate::types::blob::{Attachment, BlobRef};
-use crate::types::ids::{BlobId, CallId, Seq, TurnId};
+use crate::types::ids::{BlobId, CallId, Seq, SessionId, TurnId};
 use crate::types::message::{Block, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
-use crate::types::tool::{Inspection, Prepared, ToolOutcome};
+use crate::types::tool::{Confinement, Inspection, Prepared, ToolOutcome};
 use crate::workspace;
 
 #[cfg(test)]
@@ -244,6 +244,15 @@ impl Jobs {
         self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
     }
 
+    /// Removes what a session that has ended kept for its commands.
+    pub fn forget(&mut self, session: SessionId) {
+        let setup = self.house.setup();
+        self.start(async move {
+            setup.tools.forget_session(session).await;
+            None
+        });
+    }
+
     pub fn sleep(&mut self, token: Seq, delay_ms: u64) {
         self.start(async move {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
@@ -294,7 +303,14 @@ impl Jobs {
             for call in &calls {
                 let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
                 let result = match looked {
-                    Ok(Ok(prepared)) => {
+                    Ok(Ok(mut prepared)) => {
+                        let offer = setup.settings.engine.offer_outside;
+                        if prepared.sandbox.is_some_and(|held| held.level >= 2)
+                            && offer.holds(around.scene.unattended)
+                            && law.lets_outside(&around, &prepared)
+                        {
+                            prepared.sandbox = Some(Confinement::OUTSIDE);
+                        }
                         let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
                         Ok((prepared, verdict))
                     }

@@ -115,7 +115,9 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
 /// The records that end with the results of a plan: those of calls of which nothing is left.
 pub(super) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
     let ended = plan.facts.iter().filter_map(|entry| match &entry.envelope.event {
-        Event::ToolCompleted { call_id, detail, .. } if survivors(detail.as_ref()).is_empty() => {
+        Event::ToolCompleted { call_id, detail, .. } | Event::ToolBlocked { call_id, detail, .. }
+            if survivors(detail.as_ref()).is_empty() =>
+        {
             Some(*call_id)
         }
         _ => None,

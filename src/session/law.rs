@@ -11,8 +11,8 @@ use crate::engine::SessionRules;
 use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
 use crate::tools::{Blobs, Scene, Unreadable};
-use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::Prepared;
+use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
+use crate::types::tool::{Prepared, Subject};
 
 /// All rules together, as of one moment.
 #[derive(Clone, Debug)]
@@ -67,6 +67,14 @@ impl Law {
             Arc::new(all)
         };
         Self { rules, problem }
+    }
+
+    /// Whether the session itself has the grant that lets exactly this command run outside the sandbox: no
+    /// rule of a file does. Whether it may run at all is for the verdict to say.
+    pub fn lets_outside(&self, around: &Surroundings, prepared: &Prepared) -> bool {
+        let Subject::Bash { command } = &prepared.subject else { return false };
+        let grant = outside_grant(command);
+        self.problem.is_none() && grant.is_some_and(|grant| around.rules.allow.contains(&grant))
     }
 
     /// The same and one grant more.

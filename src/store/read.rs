@@ -446,6 +446,23 @@ impl Store {
         self.noted(read.await)
     }
 
+    /// Sessions that have not ended and in which something has happened since then.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn in_use_since(&self, since: Timestamp) -> Result<Vec<SessionId>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select session_id from session where state <> 'ended' and (updated_at_ms >= ? or state <> 'idle')",
+            )
+            .bind(since.0)
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        };
+        self.noted(read.await)
+    }
+
     /// A page of pending permission requests, oldest first, after the request id `after`.
     ///
     /// # Errors

@@ -35,9 +35,9 @@ impl Summaries {
                     calls.insert(*call_id, *seq);
                     Some((call_id, ItemStatus::Running))
                 }
-                Event::ToolStatus { call_id, .. } | Event::ToolStarted { call_id, .. } => {
-                    Some((call_id, ItemStatus::Running))
-                }
+                Event::ToolStatus { call_id, .. }
+                | Event::ToolStarted { call_id, .. }
+                | Event::ToolBlocked { call_id, .. } => Some((call_id, ItemStatus::Running)),
                 Event::ToolCompleted { call_id, .. } => Some((call_id, ItemStatus::Completed)),
                 Event::PermissionRequested { request, .. } => {
                     made.requests.insert(request.request_id.to_string(), (*seq, None));

@@ -18,7 +18,7 @@ use super::shell::{Available, Birth, Cells, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
     Confinement, Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome,
@@ -111,6 +111,35 @@ impl Toolbox {
     /// was not killed yet lives on.
     pub async fn sweep(&self, records: Vec<ProcessRecord>) -> Swept {
         shell::sweep(&self.settings.instance, Arc::clone(&self.cells), records).await
+    }
+
+    /// Removes the temporary files of a session that has ended. Failures are told to the log: the next sweep
+    /// tries again. Waits for the disk in a thread of its own.
+    pub async fn forget_session(&self, session: SessionId) {
+        let root = self.settings.sandbox.temp.clone();
+        let done = tokio::task::spawn_blocking(move || shell::forget_temp(&root, session)).await;
+        if let Ok(Err(error)) = done {
+            tracing::warn!(%session, %error, "temporary files of a session that has ended stay for now");
+        }
+    }
+
+    /// The folders of temporary files that there are. To be asked before the sessions are that keep theirs: one
+    /// that begins meanwhile is in no danger then.
+    ///
+    /// # Errors
+    /// They could not be listed.
+    pub async fn temp_folders(&self) -> std::io::Result<Vec<String>> {
+        let root = self.settings.sandbox.temp.clone();
+        let found = tokio::task::spawn_blocking(move || shell::temp_folders(&root)).await;
+        found.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+    }
+
+    /// Removes those of these folders that belong to none of the sessions; says how many. Failures are told to the
+    /// log.
+    pub async fn sweep_temp(&self, found: Vec<String>, kept: Vec<SessionId>) -> usize {
+        let root = self.settings.sandbox.temp.clone();
+        let swept = tokio::task::spawn_blocking(move || shell::sweep_temp(&root, &found, &kept)).await;
+        swept.unwrap_or(0)
     }
 
     /// What models are told, always in the same order.

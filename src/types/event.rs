@@ -16,7 +16,7 @@ use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::time::Timestamp;
-use super::tool::{Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
+use super::tool::{Blocked, Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
@@ -464,6 +464,39 @@ pub enum Event {
         /// For commands: how they are held.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
+        /// 2: the command runs again, outside the sandbox that stopped its first run.
+        #[serde(skip_serializing_if = "is_first", default = "first")]
+        attempt: u8,
+    },
+    /// The command of a call has run and failed, and the sandbox seems to have stopped it. A
+    /// `permission.requested` of kind `sandbox` follows: whether it runs again outside. What it did until then
+    /// is done. This is how the first run ended; it becomes the result of the call unless there is a second.
+    #[serde(rename = "tool.blocked")]
+    ToolBlocked {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// What stopped it.
+        blocked: Blocked,
+        /// How it ended.
+        status: ToolStatus,
+        /// What it said, as the model would be told.
+        output: String,
+        /// The whole, where `output` shows only its beginning and its end.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        output_blob: Option<BlobRef>,
+        /// A stable word for the reason of its failure.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        code: Option<String>,
+        /// More for clients: exit code, counts.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        detail: Option<Value>,
+        /// Time from start to end.
+        duration_ms: u64,
+        /// The folder for further commands, if it moved.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cwd: Option<String>,
     },
     /// Output of a running tool. Foldable.
     #[serde(rename = "tool.progress")]
@@ -685,6 +718,15 @@ pub enum Event {
     },
 }
 
+const fn first() -> u8 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_first(attempt: &u8) -> bool {
+    *attempt == 1
+}
+
 impl Event {
     /// The `type` on the wire, the `kind` column, the heading in the reference.
     #[must_use]
@@ -720,6 +762,7 @@ impl Event {
             Event::ToolRequested { .. } => "tool.requested",
             Event::ToolStatus { .. } => "tool.status",
             Event::ToolStarted { .. } => "tool.started",
+            Event::ToolBlocked { .. } => "tool.blocked",
             Event::ToolProgress { .. } => "tool.progress",
             Event::ToolCompleted { .. } => "tool.completed",
             Event::FileChanged { .. } => "file.changed",

@@ -42,6 +42,27 @@ impl Mode {
     }
 }
 
+/// What a permission request is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestKind {
+    /// Whether a call runs at all.
+    #[default]
+    Tool,
+    /// Whether a command that the sandbox stopped runs once more, outside of it.
+    Sandbox,
+}
+
+/// The longest command that can be granted for a session to run outside, in bytes: a grant is shown whole.
+const LONGEST_OUTSIDE: usize = 2_000;
+
+/// The grant that lets exactly this command run outside the sandbox for as long as the session lives;
+/// `None` if it is too long to be shown whole.
+#[must_use]
+pub fn outside_grant(command: &str) -> Option<String> {
+    (command.len() <= LONGEST_OUTSIDE).then(|| format!("Outside({command})"))
+}
+
 /// What the rules say of one tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -10,7 +10,7 @@ use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
 use super::model::StopReason;
-use super::permission::{Mode, OnTimeout};
+use super::permission::{Mode, OnTimeout, RequestKind};
 use super::time::Timestamp;
 use super::tool::ToolStatus;
 use super::usage::{Budgets, Usage};
@@ -405,6 +405,10 @@ pub struct Untrusted {
 pub struct PermissionRequest {
     /// Its id, kept over restarts.
     pub request_id: PermissionId,
+    /// What it is about. `sandbox`: the command of this call has run, the sandbox stopped it (see
+    /// `tool.blocked` before this), and it would run again from its beginning, outside.
+    #[serde(default)]
+    pub kind: RequestKind,
     /// The call that waits.
     pub call_id: CallId,
     /// The tool.
@@ -417,6 +421,9 @@ pub struct PermissionRequest {
     pub subject: super::tool::Subject,
     /// Why this asks.
     pub reason: String,
+    /// Of kind `sandbox`: what seems to have stopped the command.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocked: Option<super::tool::Blocked>,
     /// Unified diff, for edits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff: Option<String>,

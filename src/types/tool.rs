@@ -50,20 +50,83 @@ pub struct Confinement {
     pub level: u8,
     /// Whether it reaches the network.
     pub network: bool,
+    /// It runs outside the sandbox that it would have: a person let it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub outside: bool,
 }
 
 impl std::fmt::Display for Confinement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "level {}, network {}", self.level, if self.network { "on" } else { "off" })
+        let outside = if self.outside { "outside the sandbox, " } else { "" };
+        write!(f, "{outside}level {}, network {}", self.level, if self.network { "on" } else { "off" })
     }
 }
 
 impl Confinement {
+    /// How a command runs that a person let out of its sandbox: limits of resources are all that holds.
+    pub const OUTSIDE: Self = Self { level: 1, network: true, outside: true };
+
     /// Whether less is held than by the other.
     #[must_use]
     pub fn is_weaker_than(self, other: Self) -> bool {
         self.level < other.level || (self.network && !other.network)
     }
+}
+
+/// Whether a command that the sandbox stopped is offered to run again outside of it: `[sandbox]
+/// offer_outside`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OfferOutside {
+    /// Never.
+    Never,
+    /// Where a person attends.
+    #[default]
+    Attended,
+    /// In unattended sessions as well; their deadline holds.
+    Always,
+}
+
+impl OfferOutside {
+    /// Whether a command of such a session may be offered.
+    #[must_use]
+    pub const fn holds(self, unattended: bool) -> bool {
+        match self {
+            OfferOutside::Never => false,
+            OfferOutside::Attended => !unattended,
+            OfferOutside::Always => true,
+        }
+    }
+}
+
+/// What part of the sandbox stopped a command, as far as its own words tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// A file that may not be written or seen, or a system call that is forbidden.
+    Files,
+    /// The network, which is off.
+    Network,
+}
+
+impl Barrier {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Barrier::Files => "files",
+            Barrier::Network => "network",
+        }
+    }
+}
+
+/// That the sandbox seems to have stopped a command: a guess from what the command said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Blocked {
+    /// What was in the way.
+    pub by: Barrier,
+    /// The path or the host that the command named, if it named one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub what: Option<String>,
 }
 
 impl Prepared {
@@ -280,6 +343,9 @@ pub struct ToolOutcome {
     /// Contents, stored in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
+    /// The sandbox seems to have stopped it.
+    #[serde(default)]
+    pub blocked: Option<Blocked>,
 }
 
 impl ToolOutcome {
@@ -297,6 +363,7 @@ impl ToolOutcome {
             attachments: Vec::new(),
             whole: None,
             blobs: Vec::new(),
+            blocked: None,
         }
     }
 

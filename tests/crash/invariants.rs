@@ -191,6 +191,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         ("tool.requested", "call_id"),
         ("permission.requested", "call_id"),
         ("tool.started", "call_id"),
+        ("tool.blocked", "call_id"),
         ("tool.completed", "call_id"),
         ("permission.resolved", "request_id"),
         ("question.requested", "request_id"),
@@ -199,12 +200,30 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         ("turn.completed", "turn_id"),
     ];
     let mut times: HashMap<(&str, &str), u32> = HashMap::new();
+    // A second run is a second intent, and so is what asks for it: they are counted by themselves, and stand
+    // behind the end of the first run.
+    let mut blocked: HashSet<&str> = HashSet::new();
     for event in journal.values() {
         let kind = event["type"].as_str().expect("a type");
+        let again = event["attempt"] == 2 || event["kind"] == "sandbox";
         for (once, id) in ONCE {
             if kind == *once {
-                *times.entry((once, event[*id].as_str().expect("an id"))).or_default() += 1;
+                let id = event[*id].as_str().expect("an id");
+                let once = match (kind, again) {
+                    ("tool.started", true) => "tool.started again",
+                    ("permission.requested", true) => "permission.requested again",
+                    _ => once,
+                };
+                let call = event["call_id"].as_str().unwrap_or_default();
+                assert!(
+                    !once.ends_with("again") || blocked.contains(call),
+                    "I4: {session}: {event} came first"
+                );
+                *times.entry((once, id)).or_default() += 1;
             }
+        }
+        if kind == "tool.blocked" {
+            blocked.insert(event["call_id"].as_str().expect("an id"));
         }
     }
     let twice: Vec<_> = times.into_iter().filter(|(_, times)| *times > 1).collect();
@@ -218,7 +237,7 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
         let id = event["call_id"].as_str().or(event["item_id"].as_str()).unwrap_or_default();
         match kind {
             "message.started" | "tool.started" => drop(opened.insert(id, *seq)),
-            "message.completed" | "tool.completed" => {
+            "message.completed" | "tool.completed" | "tool.blocked" => {
                 if let Some(first) = opened.remove(id) {
                     whole.push((first, *seq));
                 }
@@ -313,6 +332,7 @@ async fn items_agree(connection: &mut SqliteConnection, journals: &Journals) {
                 (
                     "tool.status"
                     | "tool.started"
+                    | "tool.blocked"
                     | "tool.completed"
                     | "permission.requested"
                     | "permission.resolved"

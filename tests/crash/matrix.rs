@@ -75,7 +75,7 @@ pub const ROWS: &[Row] = &[
         "permission pending, with a client attached and with none",
         &["C9"],
         "the same request is pending with the same deadline, announced to whoever attaches, and its answer runs \
-         the tool once",
+         the tool once; so is one about a second run outside the sandbox",
     ),
     row("C10", "answer received, before its commit", &["C10"], "pending again under the same id"),
     row(
@@ -88,7 +88,8 @@ pub const ROWS: &[Row] = &[
         "C12",
         "intent committed, before the start",
         &["C12"],
-        "a command is `unknown` and never run again; an edit is found not to be done; a read runs again",
+        "a command is `unknown` and never run again, nor is its second run outside the sandbox; an edit is found \
+         not to be done; a read runs again",
     ),
     row(
         "C13",

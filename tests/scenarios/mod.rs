@@ -28,6 +28,7 @@ mod modes;
 mod one_daemon;
 mod orphans;
 mod output_limit;
+mod outside;
 mod prefix;
 mod processes;
 mod reload;

@@ -32,7 +32,8 @@ async fn works(house: &House, level: &str) -> bool {
 
 #[tokio::test]
 async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
-    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let config = format!("{BASH_ALLOWED}\n[sandbox]\noffer_outside = false");
+    let house = House::plan().config(&config).start().await;
     if !works(&house, "landlock").await || !works(&house, "bubblewrap").await {
         return;
     }

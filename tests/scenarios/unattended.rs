@@ -194,3 +194,78 @@ async fn a_command_tells_somebody_that_something_waits() {
     seen.turn_ends("success").await;
     assert!(!said.exists(), "nobody is called to a session with a person");
 }
+
+/// A server that keeps what is posted, and answers with these statuses in turn, the last one for ever.
+fn inbox(statuses: &'static [u16]) -> (String, std::sync::mpsc::Receiver<String>) {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (posts, posted) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (at, stream) in listener.incoming().enumerate() {
+            let Ok(mut stream) = stream else { return };
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).to_lowercase();
+            let length = head
+                .split("content-length: ")
+                .nth(1)
+                .and_then(|rest| rest.lines().next()?.trim().parse().ok());
+            let mut body = vec![0; length.unwrap_or(0)];
+            stream.read_exact(&mut body).expect("a body");
+            let is_right =
+                head.starts_with("post /hook/geheim ") && head.contains("content-type: application/json");
+            let status = statuses[at.min(statuses.len() - 1)];
+            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            // The daemon may be gone.
+            let _ = stream.write_all(answer.as_bytes());
+            if posts.send(format!("{status} {is_right} {}", String::from_utf8_lossy(&body))).is_err() {
+                return;
+            }
+        }
+    });
+    (format!("http://{address}/hook/geheim"), posted)
+}
+
+#[tokio::test]
+async fn an_address_is_told_what_waits() {
+    let (url, posted) = inbox(&[503, 204]);
+    let (_house, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let asked = seen.wait_for("permission.requested").await;
+    // Tried again after a failure that may pass.
+    let (first, second) = tokio::task::spawn_blocking(move || {
+        let next = || posted.recv_timeout(std::time::Duration::from_secs(20)).expect("a post");
+        (next(), next())
+    })
+    .await
+    .expect("two posts");
+    let text = second.strip_prefix("204 true ").expect("a post of JSON").to_owned();
+    assert_eq!(first, format!("503 true {text}"));
+    let tidings: Value = serde_json::from_str(&text).expect("JSON");
+    for name in ["type", "request_id", "session_id", "tool", "input", "deadline_ms", "kind"] {
+        assert_eq!(tidings[name], asked[name], "{name}");
+    }
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
+async fn an_address_that_fails_holds_nothing_up_and_its_secret_stays_out_of_the_log() {
+    let (url, posted) = inbox(&[403]);
+    let (house, session, mut seen) = wants(&format!("notify_url = \"{url}\""), "touch it").await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    let said = || house.log().contains("it answered 403").then_some(());
+    until("the log to tell", || house.log(), said).await;
+    assert_eq!(posted.try_iter().count(), 1, "what is refused is not tried again");
+    assert!(!house.log().contains("geheim"), "{}", house.log());
+
+    let house = House::plan().config("[permissions.unattended]\nnotify_url = \"geheim\"").build().await;
+    let output = house.run_to_its_end().await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    assert!(said.contains("notify_url") && !said.contains("geheim"), "{said}");
+}

@@ -125,7 +125,9 @@ impl App {
                     self.progress = one_line(line, 200);
                 }
             }
-            Event::ToolCompleted { .. } | Event::TurnCompleted { .. } => self.progress.clear(),
+            Event::ToolCompleted { .. } | Event::ToolBlocked { .. } | Event::TurnCompleted { .. } => {
+                self.progress.clear();
+            }
             Event::PermissionRequested { request, .. } => {
                 self.requests.push_back(request.clone());
                 if request.diff.is_some() {
@@ -333,7 +335,7 @@ impl App {
         }
         let request = self.requests.front()?;
         let send = |decision, scope| Some(Effect::Approve(prompt::approval(request, decision, scope, None)));
-        Some(match Answer::of_key(key)? {
+        Some(match prompt::answer_of(request, key)? {
             Answer::Once => send(Decision::Allow, Scope::Once),
             Answer::Session => send(Decision::Allow, Scope::Session),
             Answer::Project => send(Decision::Allow, Scope::Project),

@@ -55,7 +55,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
         return shown;
     }
     let Some(request) = app.requests.front() else { return Vec::new() };
-    let body: Vec<Line> = prompt::question(request).iter().flat_map(|line| line.wrap(columns)).collect();
+    let body = prompt::rows(request, columns);
     let mut keys = prompt::keys(request).wrap(columns);
     if app.requests.len() > 1 {
         keys.push(Line::new(Tone::Dim, format!("▌ {} more wait after this one", app.requests.len() - 1)));

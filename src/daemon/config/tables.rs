@@ -336,7 +336,11 @@ impl Default for Permissions {
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let rules = Vec::<String>::deserialize(deserializer)?;
     for rule in &rules {
-        rule.parse::<Rule>().map_err(serde::de::Error::custom)?;
+        let rule = rule.parse::<Rule>().map_err(serde::de::Error::custom)?;
+        if rule.is_outside() {
+            let why = "running outside the sandbox is granted to a session only, when it is asked";
+            return Err(serde::de::Error::custom(format!("{rule}: {why}")));
+        }
     }
     Ok(rules)
 }
@@ -359,6 +363,8 @@ pub struct Unattended {
     pub wall_time: Span,
     /// Program and arguments to start when something waits; it gets JSON on its standard input.
     pub notify_command: Vec<String>,
+    /// Address to which the same JSON is posted.
+    pub notify_url: Option<String>,
 }
 
 impl Default for Unattended {
@@ -371,6 +377,7 @@ impl Default for Unattended {
             output_tokens: NonZeroU64::new(400_000).unwrap_or(NonZeroU64::MIN),
             wall_time: Span(Duration::from_secs(4 * 3_600)),
             notify_command: Vec::new(),
+            notify_url: None,
         }
     }
 }
@@ -385,6 +392,8 @@ pub struct Sandbox {
     pub network: Network,
     /// Further folders that tools may write.
     pub writable: Vec<PathBuf>,
+    /// Whether a command that the sandbox stopped may be offered to run outside; absent: in attended sessions.
+    pub offer_outside: Option<bool>,
 }
 
 /// How strong the sandbox is.

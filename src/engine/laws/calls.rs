@@ -5,9 +5,12 @@ use super::watch::{CallWatch, Watch};
 use crate::engine::words;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
-use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
+use crate::types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
 use crate::types::session::{ItemKind, ItemStatus};
 use crate::types::tool::ToolStatus;
+
+/// The grant that lets the one command of these scripts out of its sandbox.
+pub const OUTSIDE: &str = "Outside(ls)";
 
 impl Watch {
     pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
@@ -29,10 +32,15 @@ impl Watch {
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
                 call.is_edit = prepared.subject.changes_files();
             }
-            Event::PermissionRequested { request, read_only, .. } => {
-                law!(!self.asked_before, "all requests of a message are raised together");
+            Event::PermissionRequested { request, read_only, sandbox, .. } => {
+                let leaves = request.kind == RequestKind::Sandbox;
+                law!(leaves || !self.asked_before, "all requests of a message are raised together");
+                let may_leave = self.setup.settings.offer_outside.holds(self.setup.background);
                 let call = self.open_call(request.call_id)?;
                 law!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                law!(call.blocked.is_some() == leaves, "what the sandbox stopped may ask to leave it");
+                law!(sandbox.is_some_and(|held| held.outside) == leaves, "a request says where it would run");
+                law!(!leaves || may_leave, "who forbids the offer is not asked");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
                 call.is_edit = request.subject.changes_files();
                 call.folder = Some(request.cwd.clone());
@@ -49,7 +57,11 @@ impl Watch {
                 }
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
                 law!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
-                self.asks_now = true;
+                if leaves {
+                    law!(self.turn_mode != Mode::DontAsk, "a session that never asks does not offer");
+                    self.outside.insert(request.request_id);
+                }
+                self.asks_now |= !leaves;
             }
             Event::PermissionExpired { request_id, call_id, on_timeout } => {
                 let request = self.requests.get(request_id).ok_or("what expires was asked")?;
@@ -74,8 +86,10 @@ impl Watch {
                 scope,
                 updated_input,
                 stop,
+                rule,
                 ..
             } => {
+                let leaves = self.outside.contains(request_id);
                 let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
                 law!(request.0 == *call_id && !request.2, "a request is settled once");
                 request.2 = true;
@@ -83,6 +97,16 @@ impl Watch {
                 law!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
                 let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
                 law!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
+                let by_its_grant = *by == SettledBy::Rule && rule.as_deref() == Some(OUTSIDE);
+                law!(
+                    !(leaves && allows) || *by == SettledBy::Answer || by_its_grant,
+                    "no mode, no rule and no deadline leads out of the sandbox: its own grant does"
+                );
+                law!(
+                    !leaves
+                        || *scope != Scope::Project && grant.as_ref().is_none_or(|grant| grant == OUTSIDE),
+                    "leaving the sandbox is granted to a session, for one command"
+                );
                 law!(!stop || !allows, "only a denial ends a turn");
                 law!(
                     updated_input.is_none() || allows && *by == SettledBy::Answer,
@@ -95,7 +119,7 @@ impl Watch {
                     law!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
                     let read_only = self.calls[call_id].read_only == Some(true);
                     law!(
-                        allows == (on_timeout == OnTimeout::AllowReadOnly && read_only),
+                        allows == (on_timeout == OnTimeout::AllowReadOnly && read_only && !leaves),
                         "without an answer only reading passes, if that was said"
                     );
                 }
@@ -105,13 +129,34 @@ impl Watch {
                 }
                 let call = self.open_call(*call_id)?;
                 (call.allowed, call.denied) = (allows, !allows && *by != SettledBy::Abort);
-                call.edited.clone_from(updated_input);
+                if !leaves {
+                    call.edited.clone_from(updated_input);
+                }
             }
-            Event::ToolStarted { call_id, allowed_by, read_only, .. } => {
+            Event::ToolBlocked { call_id, status, output, .. } => {
+                self.running.retain(|running| running != call_id);
+                let call = self.open_call(*call_id)?;
+                law!(
+                    call.started.is_some() && call.blocked.is_none(),
+                    "a run is stopped once, while it runs"
+                );
+                // What follows is the second one.
+                *call = CallWatch {
+                    read_only: call.read_only,
+                    is_edit: call.is_edit,
+                    edited: call.edited.take(),
+                    blocked: Some((*status, output.clone())),
+                    ..CallWatch::default()
+                };
+            }
+            Event::ToolStarted { call_id, allowed_by, read_only, sandbox, attempt, .. } => {
                 let here = self.folder.clone();
                 let call = self.open_call(*call_id)?;
                 law!(call.allowed, "nothing starts that was not allowed");
-                law!(call.started.is_none(), "a call starts once");
+                law!(call.started.is_none(), "a run starts once");
+                let again = call.blocked.is_some();
+                law!((*attempt == 2) == again && *attempt <= 2, "a second run follows one that was stopped");
+                law!(sandbox.is_some_and(|held| held.outside) == again, "only a second run is outside");
                 law!(
                     call.folder.as_ref().is_none_or(|shown| *shown == here),
                     "what a person allowed runs where they saw it"
@@ -119,6 +164,9 @@ impl Watch {
                 law!(call.read_only == Some(*read_only), "what starts is what was judged");
                 law!(!allowed_by.is_empty(), "whoever starts knows why");
                 call.started = Some(fact.seq);
+                if again {
+                    self.seen.insert("outside run".into());
+                }
             }
             Event::ToolProgress { call_id, text, .. } => {
                 let call = self.open_call(*call_id)?;
@@ -165,7 +213,21 @@ impl Watch {
     fn ended(&mut self, call_id: CallId, status: ToolStatus, output: &str) -> Result<(), String> {
         self.running.retain(|running| *running != call_id);
         let call = self.open_call(call_id)?;
-        law!(!call.denied || status == ToolStatus::Denied, "what was denied ends as denied");
+        law!(
+            !call.denied || status == ToolStatus::Denied || call.blocked.is_some(),
+            "what was denied ends as denied"
+        );
+        if let Some((first, said)) = &call.blocked {
+            let again = call.started.is_some();
+            law!(
+                again || status == *first && output.contains(said),
+                "without a second run the first one counts"
+            );
+            law!(
+                !again || output.contains("let it run a second time"),
+                "the model is told that it ran twice"
+            );
+        }
         let says_not_run =
             [words::DENIED, words::ABORTED_UNSTARTED, words::NOT_RUN_RESTART].contains(&output);
         law!(

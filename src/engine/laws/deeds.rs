@@ -1,5 +1,6 @@
 //! The laws of effects, of refusals, and of what holds between any two inputs.
 
+use super::calls::OUTSIDE;
 use super::law;
 use super::request::{continues, is_valid, words};
 use super::watch::Watch;
@@ -47,6 +48,12 @@ impl Watch {
             Input::Answer(answer) => match self.requests.get(&answer.request_id) {
                 Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
                     Some(Refusal::OtherRequest)
+                }
+                Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
+                    let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
+                    let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
+                    let is_else = answer.scope == Scope::Project || answer.edited.is_some();
+                    (is_else || lasts && is_other).then_some(Refusal::AsItWas)
                 }
                 Some((_, suggests, false)) if !self.is_aborting() => {
                     let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
@@ -194,6 +201,11 @@ impl Watch {
                 law!(
                     Some(&call.input) == edited.or(said.map(|said| &said.input)),
                     "a call runs with the model's arguments, or with a person's"
+                );
+                let again = self.calls[&call.call_id].blocked.is_some();
+                law!(
+                    prepared.sandbox.is_some_and(|held| held.outside) == again,
+                    "outside runs what may, and nothing else"
                 );
                 self.run(call.call_id, prepared.read_only)?;
             }

@@ -12,8 +12,8 @@ use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::session::Untrusted;
 use crate::types::tool::{
-    FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath,
-    Subject, ToolOutcome, ToolStatus,
+    Barrier, Blocked, Confinement, FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared,
+    ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
 };
 
 /// What a model is about to say.
@@ -134,7 +134,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         summary: "list".into(),
         diff: Some("-a\n+b".into()),
         read_only,
-        sandbox: None,
+        sandbox: Some(Confinement { level: 2, network: true, outside: false }),
     };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
     Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
@@ -176,6 +176,17 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
         Found::Neither => Inspection::Conflict("it holds something else".into()),
     };
     Input::Inspected { call_id, inspection }
+}
+
+/// A run that the sandbox stopped.
+pub fn tool_blocked(call_id: CallId) -> Input {
+    let outcome = ToolOutcome {
+        blocked: Some(Blocked { by: Barrier::Files, what: Some("/etc/x".into()) }),
+        cwd: Some("/w/sub".into()),
+        detail: Some(serde_json::json!({"exit_code": 1})),
+        ..ToolOutcome::failed("exit_code", "touch: /etc/x: Permission denied")
+    };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 4 }
 }
 
 pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {

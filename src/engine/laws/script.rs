@@ -8,7 +8,7 @@ use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::OnRestart;
-use crate::types::tool::ToolStatus;
+use crate::types::tool::{OfferOutside, ToolStatus};
 use crate::types::usage::{Budgets, Usage};
 
 /// What is fixed for one script.
@@ -214,6 +214,8 @@ pub enum Fate {
 pub enum ToolStep {
     Progress(u16),
     Done(ToolStatus),
+    /// The sandbox stopped it.
+    Blocked,
 }
 
 fn budgets() -> impl Strategy<Value = Budgets> {
@@ -230,6 +232,7 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 }
 
 pub fn setup() -> impl Strategy<Value = Setup> {
+    use OfferOutside::{Always, Attended, Never};
     (
         (retry(), 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
         (
@@ -239,19 +242,25 @@ pub fn setup() -> impl Strategy<Value = Setup> {
         any::<[bool; 2]>(),
         prop_oneof![9 => Just(true), 1 => Just(false)],
         prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
-        (proptest::option::weighted(0.8, 0..1_500u64), on_timeout(), stand_ins()),
+        (
+            proptest::option::weighted(0.8, 0..1_500u64),
+            on_timeout(),
+            prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
+            stand_ins(),
+        ),
     )
         .prop_map(
             |((retry, parallel_tools, max_resumes, policy), own, safe, has_model, budgets, unattended)| {
                 Setup {
                     settings: Settings {
                         retry,
-                        stand_ins: unattended.2,
+                        stand_ins: unattended.3,
                         known: Known::by(known),
                         parallel_tools,
                         max_resumes,
                         on_restart: policy,
                         unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                        offer_outside: unattended.2,
                         ..Settings::default()
                     },
                     safe_mode: safe == [true, true],
@@ -364,6 +373,7 @@ fn chance() -> impl Strategy<Value = Chance> {
     let tool = prop_oneof![
         2 => (0..4u16).prop_map(ToolStep::Progress),
         6 => status().prop_map(ToolStep::Done),
+        2 => Just(ToolStep::Blocked),
     ];
     let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
     let found = prop_oneof![Just(Found::New), Just(Found::Part), Just(Found::Old), Just(Found::Neither)];

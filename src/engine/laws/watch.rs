@@ -34,8 +34,10 @@ pub struct CallWatch {
     pub edited: Option<serde_json::Value>,
     /// What it said while it ran.
     pub said: String,
-    /// Times it was handed to the tools.
+    /// Times it was handed to the tools, of this attempt.
     pub runs: u32,
+    /// How its first run ended, if the sandbox stopped it.
+    pub blocked: Option<(ToolStatus, String)>,
 }
 
 /// What is known of the running turn.
@@ -99,6 +101,8 @@ pub struct Watch {
     pub asks_now: bool,
     /// Request → its call, whether it offers a grant, whether it is settled.
     pub requests: BTreeMap<PermissionId, (CallId, bool, bool)>,
+    /// Requests to run again outside the sandbox.
+    pub outside: BTreeSet<PermissionId>,
     /// Question → its call, whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
@@ -141,6 +145,7 @@ impl Watch {
             asked_before: false,
             asks_now: false,
             requests: BTreeMap::new(),
+            outside: BTreeSet::new(),
             questions: BTreeMap::new(),
             items: BTreeMap::new(),
             streaming: None,
@@ -591,6 +596,7 @@ fn may_follow_abort(event: &Event) -> bool {
         Event::PermissionResolved { by, .. } => *by == SettledBy::Abort,
         Event::TurnPhase { phase, .. } => *phase == Phase::Result,
         Event::ToolStarted { .. }
+        | Event::ToolBlocked { .. }
         | Event::ToolRequested { .. }
         | Event::ToolStatus { .. }
         | Event::PermissionRequested { .. }

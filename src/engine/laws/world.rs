@@ -16,7 +16,7 @@ use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::model::{Delta, ModelFault, Overflow};
-use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
@@ -174,6 +174,9 @@ impl World {
                     Some(pending) => pending.request_id,
                     None => self.other_request(*pick),
                 };
+                // Now and then the wrong one.
+                let granted =
+                    chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
                 let edited = chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| Edited {
                     input: serde_json::json!({"command": "ls -l"}),
                     prepared: (*pending.prepared).clone(),
@@ -182,7 +185,7 @@ impl World {
                     request_id,
                     decision: *decision,
                     scope: *scope,
-                    grant: grant.then(|| "Bash(ls)".into()),
+                    grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
                     feedback: feedback.then(|| "not like this".into()),
                     stop: *stop,
                     edited,
@@ -201,6 +204,8 @@ impl World {
                 self.feed(Input::Rule { add: *add, kind: *kind, rule: rule.clone(), origin })?;
                 if let Some(pending) = self.engine.pending().first().filter(|_| *covers) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);
+                    let its_grant = pending.outside.clone().flatten().filter(|_| *kind == RuleKind::Allow);
+                    let rule = its_grant.unwrap_or(rule);
                     self.feed(Input::Covered { request_id, by, rule })?;
                 }
             }
@@ -393,6 +398,11 @@ impl World {
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
                     self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
                 }
+                ToolStep::Blocked => {
+                    let input = given::tool_blocked(call_id);
+                    self.late.push(input.clone());
+                    self.feed(input)?;
+                }
                 ToolStep::Done(status) => {
                     self.late.push(tool_done(call_id, status));
                     let progress = Progress { stream: "stderr", text: "late".into() };
@@ -475,6 +485,10 @@ impl World {
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
             // They are looked at again: the mode was changed meanwhile.
             Input::Prepared { .. } => self.watch.is_unjudged(),
+            // A second run: its job says its end once, and that of the first has.
+            Input::ToolDone { call_id, .. } | Input::Progress { call_id, .. } => {
+                self.watch.running.contains(call_id)
+            }
             _ => false,
         };
         if awaited {

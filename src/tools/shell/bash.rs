@@ -19,7 +19,7 @@ use super::cell::Powers;
 use super::environment::scrub;
 use super::limits::Breach;
 use super::process::{self, Launch, Shell};
-use super::sandbox::{self, Available, Blocked, Choice, Confined, Layout, Level};
+use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level};
 use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
@@ -30,7 +30,9 @@ use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
 use crate::types::blob::BlobRef;
 use crate::types::ids::CallId;
-use crate::types::tool::{Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{
+    Barrier, Blocked, Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus,
+};
 
 /// A process gets one argument of at most 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
@@ -149,7 +151,7 @@ pub(in crate::tools) async fn run(
     let settings = &context.settings;
     let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
     let cwd = starting_folder(context);
-    let (choice, confined) = confine(context, prepared, &cwd).await?;
+    let (choice, confined, ground) = confine(context, prepared, &cwd).await?;
     let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
@@ -198,7 +200,9 @@ pub(in crate::tools) async fn run(
     let spent = begun.elapsed();
     let said = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
-    Ok(Report { context, choice, cwd, limit, end, status, ended, powers, folder, spent }.tell(said))
+    let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
+    Ok(Report { context, choice, how, ground, cwd, limit, end, status, ended, powers, folder, spent }
+        .tell(said))
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -207,10 +211,25 @@ fn starting_folder(context: &Context) -> PathBuf {
     if scene.cwd.is_dir() { scene.cwd.clone() } else { scene.workspace.clone() }
 }
 
-/// Makes what holds the command: what was judged, or something stronger.
-async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(Choice, Confined), Refusal> {
+/// Makes what holds the command: what was judged, or something stronger. With what it may write.
+async fn confine(
+    context: &Context,
+    prepared: &Prepared,
+    cwd: &Path,
+) -> Result<(Choice, Confined, Ground), Refusal> {
     let here = Available::here().await;
-    let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
+    let sandbox = &context.settings.sandbox;
+    let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
+    if outside && !sandbox.offer_outside.holds(context.scene.unattended) {
+        return Err(Refusal::new(
+            "target_changed",
+            "the configuration no longer lets commands run outside the sandbox; it was not run",
+        ));
+    }
+    let choice = match outside {
+        true => Choice { level: Level::Rlimits, network: true },
+        false => sandbox.choose(context.scene.unattended, here)?,
+    };
     if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {
         return Err(Refusal::new(
             "target_changed",
@@ -224,8 +243,9 @@ async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(
                 Level::Off | Level::Rlimits => None,
                 Level::Landlock | Level::Bubblewrap => Some(Layout::of(&context, choice.network)?),
             };
+            let ground = layout.as_ref().map_or_else(Ground::default, |layout| layout.ground(&cwd));
             let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
-            Confined::new(choice, layout, here, &cwd)
+            Ok((choice, Confined::new(choice, layout, here, &cwd)?, ground))
         };
         make().map_err(|error: std::io::Error| {
             Refusal::new(
@@ -234,7 +254,7 @@ async fn confine(context: &Context, prepared: &Prepared, cwd: &Path) -> Result<(
             )
         })
     });
-    Ok((choice, made.await?))
+    made.await
 }
 
 fn environment(
@@ -398,7 +418,7 @@ struct Held {
     #[serde(flatten)]
     how: Confinement,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blocked: Option<&'static str>,
+    blocked: Option<Barrier>,
 }
 
 /// What the command said.
@@ -416,6 +436,9 @@ struct Said {
 struct Report<'a> {
     context: &'a Context,
     choice: Choice,
+    /// As it is told.
+    how: Confinement,
+    ground: Ground,
     /// Where it started.
     cwd: PathBuf,
     /// In milliseconds.
@@ -436,7 +459,7 @@ impl Report<'_> {
         let exit_code = self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal)));
 
         let mut notes = Vec::new();
-        let (mut limit_reached, mut blocked) = (None, None);
+        let (mut limit_reached, mut blocked): (_, Option<Blocked>) = (None, None);
         let (status, code) = match (self.end, exit_code) {
             (End::Stopped, _) => {
                 notes.push("The command was cancelled.".to_owned());
@@ -455,9 +478,9 @@ impl Report<'_> {
                 } else if let Some(words) = limits.suspect(&text, self.powers) {
                     notes.push(words);
                 } else {
-                    blocked = sandbox::suspect(&text, self.choice);
+                    blocked = sandbox::suspect(&text, self.choice, &self.ground);
                 }
-                notes.extend(blocked.map(|by| by.words(self.choice)));
+                notes.extend(blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice)));
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),
                     (None, Some(code)) => format!("Exit code {code}"),
@@ -496,7 +519,7 @@ impl Report<'_> {
             "cwd": cwd.as_ref().unwrap_or(&self.cwd),
             "survivors": survivors,
             "limit": limit_reached.map(Breach::name),
-            "sandbox": Held { how: self.choice.told(), blocked: blocked.map(Blocked::name) },
+            "sandbox": Held { how: self.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
         });
         ToolOutcome {
             status,
@@ -505,6 +528,7 @@ impl Report<'_> {
             cwd,
             whole: blob.as_ref().map(BlobRef::from),
             blobs: blob.into_iter().collect(),
+            blocked,
             ..ToolOutcome::completed(text)
         }
     }

@@ -20,6 +20,7 @@ pub(super) use cell::Cells;
 pub use cell::CgroupSetting;
 pub use limits::Limits;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
+pub(super) use sandbox::{forget_temp, sweep_temp, temp_folders};
 pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;

@@ -402,6 +402,7 @@ impl House {
                 read_only: false,
                 change: None,
                 sandbox: None,
+                attempt: 1,
             });
         }
         let progress = |n| Event::ToolProgress { call_id, stream: "stdout".into(), text: format!("{n}\n") };

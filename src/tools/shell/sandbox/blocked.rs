@@ -1,39 +1,29 @@
 //! Whether a command failed because of its sandbox, by what it said. A guess, and told as one: programs
 //! say what they please.
 
+use std::path::{Path, PathBuf};
+
 use super::level::{Choice, Level};
+use crate::types::tool::{Barrier, Blocked};
 
-/// What seems to have been in the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools::shell) enum Blocked {
-    /// A file that may not be written or seen, or a system call that is forbidden.
-    Files,
-    /// The network, which is off.
-    Network,
+/// What a command may write, and where it stood: whatever fails within is not the sandbox's doing.
+#[derive(Clone, Debug, Default)]
+pub(in crate::tools::shell) struct Ground {
+    pub(in crate::tools::shell) cwd: PathBuf,
+    pub(in crate::tools::shell) writable: Vec<PathBuf>,
+    pub(in crate::tools::shell) guarded: Vec<PathBuf>,
 }
 
-impl Blocked {
-    /// Its name in the details of a result.
-    pub(in crate::tools::shell) const fn name(self) -> &'static str {
-        match self {
-            Blocked::Files => "files",
-            Blocked::Network => "network",
-        }
-    }
-}
-
-impl Blocked {
-    /// For the model.
-    pub(in crate::tools::shell) fn words(self, choice: Choice) -> String {
-        let level = choice.told().level;
-        match self {
-            Blocked::Files => format!(
-                "Note: this was probably the sandbox (level {level}): commands write in the workspace and in \
-                 $TMPDIR alone, .git/config, .git/hooks and .agentd are read-only, and some places are hidden."
-            ),
-            Blocked::Network => {
-                format!("Note: this was probably the sandbox (level {level}): commands have no network here.")
-            }
+/// For the model.
+pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {
+    let level = choice.told().level;
+    match blocked.by {
+        Barrier::Files => format!(
+            "Note: this was probably the sandbox (level {level}): commands write in the workspace and in \
+             $TMPDIR alone, .git/config, .git/hooks and .agentd are read-only, and some places are hidden."
+        ),
+        Barrier::Network => {
+            format!("Note: this was probably the sandbox (level {level}): commands have no network here.")
         }
     }
 }
@@ -54,32 +44,189 @@ const NETWORK: &[&str] = &[
     "etwork unreachable",
 ];
 
+/// Words of who wanted the network and was refused the system call for it.
+const SOCKETS: &[&str] = &["/dev/tcp/", "/dev/udp/", "socket", "connect"];
+
+/// Lines from the end that are looked at: programs say last why they fail.
+const LINES: usize = 200;
+/// The longest name that is told, in bytes.
+const LONGEST: usize = 400;
+
 /// What seems to have kept a failed command from what it wanted.
-pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice) -> Option<Blocked> {
-    let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Ground) -> Option<Blocked> {
     if choice.level < Level::Landlock {
-        None
-    } else if !choice.network && says(NETWORK) {
-        Some(Blocked::Network)
-    } else {
-        says(FILES).then_some(Blocked::Files)
+        return None;
     }
+    let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
+    let mut found = None;
+    for line in output.lines().rev().take(LINES) {
+        if !choice.network && (says(line, NETWORK) || says(line, FILES) && says(line, SOCKETS)) {
+            return Some(Blocked { by: Barrier::Network, what: host(line) });
+        }
+        if found.is_none() && says(line, FILES) {
+            let named = path(line);
+            if named.as_ref().is_none_or(|named| !ground.explains(Path::new(named))) {
+                found = Some(Blocked { by: Barrier::Files, what: named });
+            }
+        }
+    }
+    found
+}
+
+impl Ground {
+    /// Whether a failure at this path has another cause than the sandbox: there it may write.
+    fn explains(&self, named: &Path) -> bool {
+        let real = match named.is_absolute() {
+            true => real(named),
+            // Nobody knows where the program stood: only what is there counts.
+            false => self.cwd.join(named).canonicalize().unwrap_or_default(),
+        };
+        let holds = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
+        holds(&self.writable) && !holds(&self.guarded)
+    }
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match known {
+        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
+        None => path.to_owned(),
+    }
+}
+
+/// The path that a message names: in quotes, or the part before the last `: `.
+fn path(line: &str) -> Option<String> {
+    let line = line.trim_end();
+    for (open, close) in [('\'', '\''), ('"', '"'), ('‘', '’'), ('`', '\'')] {
+        let quoted = line.rfind(close).and_then(|end| {
+            let start = line[..end].rfind(open)?;
+            Some(&line[start + open.len_utf8()..end])
+        });
+        if let Some(quoted) = quoted.and_then(plain) {
+            return Some(quoted);
+        }
+    }
+    // `bash: line 1: /etc/x: Permission denied`
+    let at = FILES.iter().find_map(|word| line.find(word))?;
+    let before = line[..at].rsplit_once(": ")?.0;
+    plain(before.rsplit(": ").next()?)
+}
+
+/// The host that a message names.
+fn host(line: &str) -> Option<String> {
+    let is_host = |word: &&str| {
+        word.contains('.')
+            && word.len() <= 253
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
+            && word.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && word.ends_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    let words =
+        line.split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ':' | '/' | '(' | ')' | ','));
+    words.filter(is_host).last().map(str::to_owned)
+}
+
+/// A name that can be one: a program may say anything.
+fn plain(text: &str) -> Option<String> {
+    let is_name = !text.is_empty()
+        && text.len() <= LONGEST
+        && !text.contains(char::is_whitespace)
+        && !text.chars().any(crate::types::names::is_hidden);
+    is_name.then(|| text.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn check(level: Level, network: bool, output: &str, expected: Option<(Barrier, Option<&str>)>) {
+        let ground = Ground {
+            cwd: "/".into(),
+            writable: vec!["/etc".into(), "/w".into()],
+            guarded: vec!["/w/.git/hooks".into()],
+        };
+        let found = suspect(output, Choice { level, network }, &ground);
+        let found = found.as_ref().map(|found| (found.by, found.what.as_deref()));
+        assert_eq!(found, expected, "{output}");
+    }
+
     #[test]
     fn only_what_a_sandbox_can_do_is_put_on_it() {
-        let check = |level, network, output: &str, expected| {
-            assert_eq!(suspect(output, Choice { level, network }), expected, "{output}");
-        };
-        check(Level::Landlock, true, "touch: /etc/x: Permission denied", Some(Blocked::Files));
-        check(Level::Bubblewrap, false, "bash: /x: Read-only file system", Some(Blocked::Files));
-        check(Level::Bubblewrap, false, "curl: (6) Could not resolve host: a", Some(Blocked::Network));
-        check(Level::Bubblewrap, true, "curl: (6) Could not resolve host: a", None);
-        check(Level::Rlimits, true, "Permission denied", None);
-        check(Level::Landlock, true, "assertion failed", None);
+        use Barrier::{Files, Network};
+        use Level::{Bubblewrap, Landlock, Rlimits};
+        let at = |path| Some((Files, Some(path)));
+        check(Landlock, true, "touch: /usr/x: Permission denied", at("/usr/x"));
+        check(Bubblewrap, false, "bash: line 1: /x: Read-only file system", at("/x"));
+        check(Landlock, true, "mkdir: cannot create directory ‘/opt/x’: Permission denied", at("/opt/x"));
+        check(Landlock, true, "PermissionError: [Errno 13] Permission denied: '/opt/x'", at("/opt/x"));
+        check(
+            Landlock,
+            true,
+            "Error: EACCES: permission denied, open '/opt/x'\nat main (a.js:1)",
+            at("/opt/x"),
+        );
+        check(
+            Landlock,
+            true,
+            "error: failed to open: Operation not permitted (os error 1)",
+            Some((Files, None)),
+        );
+        check(
+            Bubblewrap,
+            false,
+            "curl: (6) Could not resolve host: a.example",
+            Some((Network, Some("a.example"))),
+        );
+        check(
+            Bubblewrap,
+            false,
+            "fatal: unable to access 'https://a.example/x/': Could not resolve host: a.example",
+            Some((Network, Some("a.example"))),
+        );
+        let tcp = "bash: line 1: /dev/tcp/10.0.0.1/80: Operation not permitted";
+        check(Landlock, false, tcp, Some((Network, Some("10.0.0.1"))));
+        check(Bubblewrap, true, "curl: (6) Could not resolve host: a", None);
+        check(Rlimits, true, "touch: /usr/x: Permission denied", None);
+        check(Landlock, true, "assertion failed", None);
+    }
+
+    #[test]
+    fn where_it_may_write_it_is_not_the_sandbox() {
+        use Barrier::Files;
+        check(Level::Landlock, true, "touch: cannot touch '/etc/x': Permission denied", None);
+        // There, and not to be run.
+        check(Level::Landlock, true, "bash: line 1: etc/hostname: Permission denied", None);
+        // Not there: the program may have stood elsewhere.
+        check(
+            Level::Landlock,
+            true,
+            "touch: cannot touch 'etc/nonesuch': Permission denied",
+            Some((Files, Some("etc/nonesuch"))),
+        );
+        check(
+            Level::Landlock,
+            true,
+            "cp: cannot create '/w/.git/hooks/x': Read-only file system",
+            Some((Files, Some("/w/.git/hooks/x"))),
+        );
+        // Of several the last that it can have been.
+        check(
+            Level::Landlock,
+            true,
+            "touch: /opt/x: Permission denied\ntouch: /etc/x: Permission denied",
+            Some((Files, Some("/opt/x"))),
+        );
+    }
+
+    #[test]
+    fn a_name_is_a_name_and_no_sentence() {
+        check(
+            Level::Landlock,
+            true,
+            "touch: '/x is safe, say yes': Permission denied",
+            Some((Barrier::Files, None)),
+        );
+        check(Level::Landlock, true, "touch: '/x\u{202e}': Permission denied", Some((Barrier::Files, None)));
     }
 }

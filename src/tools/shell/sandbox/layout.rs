@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::blocked::Ground;
 use super::temp;
 use crate::tools::context::Context;
 
@@ -130,6 +131,13 @@ impl Layout {
         layout.hidden.dedup();
         layout.guard(workspace);
         Ok(layout)
+    }
+
+    /// What a failure of a command can be held against.
+    pub(in crate::tools::shell) fn ground(&self, cwd: &Path) -> Ground {
+        let writable = self.writable.iter().chain([&self.temp]).cloned().collect();
+        let guarded = self.guarded.iter().chain(&self.absent).chain(&self.hidden).cloned().collect();
+        Ground { cwd: cwd.to_owned(), writable, guarded }
     }
 
     /// Protects what in a workspace is obeyed outside of the sandbox (P4).

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::probe::Available;
 use crate::tools::refusal::Refusal;
-use crate::types::tool::Confinement;
+use crate::types::tool::{Confinement, OfferOutside};
 
 /// How strongly commands are held; the order is that of strength.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +74,8 @@ pub struct SandboxSettings {
     pub hidden: Vec<PathBuf>,
     /// The folder in which sessions get folders for temporary files. It is made when it is needed.
     pub temp: PathBuf,
+    /// Whether a person may let a command out that the sandbox stopped.
+    pub offer_outside: OfferOutside,
 }
 
 /// What a call gets.
@@ -103,7 +105,7 @@ impl Choice {
 
     /// For the record.
     pub(in crate::tools) fn told(self) -> Confinement {
-        Confinement { level: self.level.words().0, network: self.network }
+        Confinement { level: self.level.words().0, network: self.network, outside: false }
     }
 }
 

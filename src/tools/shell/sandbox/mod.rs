@@ -20,9 +20,10 @@ mod probe;
 mod rules;
 mod temp;
 
-pub(super) use blocked::{Blocked, suspect};
+pub(super) use blocked::{Ground, suspect, words as blocked_words};
 pub(super) use confine::{Confined, raise};
 pub(super) use layout::Layout;
 pub(super) use level::{Choice, Level};
 pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
 pub use probe::Available;
+pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

@@ -1,8 +1,9 @@
 //! Folders for temporary files: one a session, below one that is ours alone.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::types::ids::SessionId;
@@ -13,17 +14,113 @@ pub(super) struct Nothing {
     pub(super) file: PathBuf,
 }
 
+/// Length of a folder's name.
+const NAME: usize = 12;
+/// Before the name of one that is being removed.
+const GOING: &str = "going-";
+
+/// Short, since sockets are made there: the end of an id is its random part.
+fn name_of(session: SessionId) -> String {
+    let id = session.to_string();
+    id.get(id.len().saturating_sub(NAME)..).unwrap_or(&id).to_owned()
+}
+
 /// The folder of a session; makes it if it is not there.
 ///
 /// # Errors
 /// It cannot be made, or the folder above it is not ours alone.
 pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
     own(root)?;
-    // Short, since sockets are made there: the end of an id is its random part.
-    let id = session.to_string();
-    let folder = root.join(id.get(id.len().saturating_sub(12)..).unwrap_or(&id));
+    let folder = root.join(name_of(session));
     own(&folder)?;
     Ok(folder)
+}
+
+/// Removes the folder of a session that has ended, if it has one.
+///
+/// # Errors
+/// It is there and could not be removed.
+pub(in crate::tools) fn forget(root: &Path, session: SessionId) -> io::Result<()> {
+    remove(root, &name_of(session))
+}
+
+/// The folders that there are for sessions, and what an earlier removal has left. Waits for the disk.
+///
+/// # Errors
+/// They could not be listed.
+pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    own(root)?;
+    let is_of_session = |name: &str| name.len() == NAME && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    Ok(names.filter(|name| is_of_session(name) || name.starts_with(GOING)).collect())
+}
+
+/// Removes those of these folders that belong to none of the sessions. Says how many went; one that cannot be
+/// removed is told to the log, and stays. Waits for the disk.
+pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept: &[SessionId]) -> usize {
+    let kept: HashSet<String> = kept.iter().map(|session| name_of(*session)).collect();
+    let mut removed = 0;
+    for name in found.iter().filter(|name| !kept.contains(*name)) {
+        match remove(root, name) {
+            Ok(()) => removed += 1,
+            Err(error) => tracing::warn!(%error, folder = name, "a folder of temporary files stays"),
+        }
+    }
+    removed
+}
+
+fn remove(root: &Path, name: &str) -> io::Result<()> {
+    let folder = root.join(name);
+    let going = match name.starts_with(GOING) {
+        true => folder,
+        false => {
+            // Out of the way first: a command that starts now gets a new one.
+            let going = root.join(format!("{GOING}{name}"));
+            match fs::rename(&folder, &going) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                // What an earlier removal has left is in the way.
+                Err(_) if going.exists() => {
+                    clear(&going)?;
+                    fs::rename(&folder, &going)?;
+                }
+                renamed => renamed?,
+            }
+            going
+        }
+    };
+    match clear(&going) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        cleared => cleared,
+    }
+}
+
+/// Removes a folder with all in it. Links are not followed.
+fn clear(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_all(folder);
+            fs::remove_dir_all(folder)
+        }
+        done => done,
+    }
+}
+
+/// Makes folders ours to change again that a command closed to us, as caches of packages do.
+fn open_all(folder: &Path) {
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        // Nothing runs that could put a link in its place: its session has ended, or its daemon.
+        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        open.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())).map(|it| it.path()),
+        );
+    }
 }
 
 /// An empty folder and an empty file below `root`.
@@ -52,7 +149,7 @@ fn own(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::types::ids::{Mint, Seed};
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn the_folder_is_ours_alone_or_there_is_none() {
@@ -67,5 +164,33 @@ mod tests {
         assert!(folder_of(&root, session).unwrap_err().to_string().contains("not a folder of ours"));
         symlink(dir.path(), dir.path().join("link")).unwrap();
         folder_of(&dir.path().join("link"), session).unwrap_err();
+    }
+
+    #[test]
+    fn folders_go_with_their_sessions_and_nothing_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, mint) = (dir.path().join("t"), |seed| Mint::new(0, Seed(seed)).session());
+        let (here, gone, ended) = (mint(1), mint(2), mint(3));
+        let folders = [here, gone, ended].map(|session| folder_of(&root, session).unwrap());
+        let other = nothing(&root).unwrap();
+        fs::write(dir.path().join("mine"), "mine").unwrap();
+        for folder in &folders {
+            fs::create_dir_all(folder.join("closed/in")).unwrap();
+            symlink(dir.path(), folder.join("link")).unwrap();
+            fs::set_permissions(folder.join("closed"), fs::Permissions::from_mode(0o500)).unwrap();
+        }
+        forget(&root, ended).unwrap();
+        forget(&root, ended).unwrap();
+        assert!(!folders[2].exists());
+        // As a daemon that died in the middle leaves it.
+        fs::create_dir_all(root.join(format!("{GOING}{}", name_of(gone))).join("rest")).unwrap();
+        let found = super::folders(&root).unwrap();
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!((1..=2).contains(&sweep(&root, &found, &[here])));
+        assert!(folders[0].join("closed/in").exists() && !folders[1].exists());
+        assert!(other.folder.exists() && other.file.exists());
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 3);
+        assert_eq!(fs::read_to_string(dir.path().join("mine")).unwrap(), "mine", "links are not followed");
+        assert_eq!(super::folders(&dir.path().join("nonesuch")).unwrap(), Vec::<String>::new());
     }
 }

@@ -1,0 +1,130 @@
+//! C9 to C14 of a command that runs a second time, outside the sandbox that stopped the first: each run has its
+//! own intent, and each happens at most once.
+
+use serde_json::{Value, json};
+
+use super::invariants::Journals;
+use super::matrix_ways;
+use super::pilot::Pilot;
+use super::story::{Story, bash};
+use crate::support::daemon::{House, Way};
+use crate::support::model_server::Step;
+
+matrix_ways! {
+    c09_the_request_of_a_stopped_command_is_pending_after_a_restart => c9,
+    c10_an_answer_to_it_that_was_not_committed_is_asked_for_again => c10,
+    c12_a_second_run_that_was_about_to_begin_is_unknown => c12,
+    c14_a_stopped_run_whose_end_was_not_committed_is_unknown => c14_first,
+    c14_a_second_run_whose_result_was_not_committed_is_unknown => c14_second,
+}
+
+/// A house that will die there; `None`, with a word about it, where there is no sandbox.
+async fn begin(point: &str, way: Way) -> Option<Story> {
+    let story = Story::begin(House::plan().config("[permissions]\nallow = [\"Bash\"]"), point, way).await;
+    let status = story.house.client("eve").await.call("daemon.status", json!({})).await;
+    let told = &status["sandbox"]["landlock"];
+    if told != "works" {
+        eprintln!("SKIPPED: landlock does not work here: {told}");
+        return None;
+    }
+    Some(story)
+}
+
+/// Submits a command that counts its runs and is then stopped by the sandbox.
+async fn submit(story: &Story) -> Pilot {
+    let command = format!("echo ran >> runs; echo x > {}", story.house.path("outside").display());
+    story.house.models.push(Step::calls([bash(&command)]));
+    story.house.models.push(Step::text("Done."));
+    let pilot = story.session().await;
+    pilot.submit("go", "k").await;
+    pilot
+}
+
+/// The same; whoever is asked allows it, and the daemon dies of that.
+async fn allowed(story: &mut Story) -> Pilot {
+    let pilot = submit(story).await;
+    let (_, mut log) = story.look(&pilot).await;
+    let asked = log.wait_for("permission.requested").await;
+    pilot.approve(&asked, json!({"decision": "allow"})).await;
+    story.crashed().await;
+    pilot
+}
+
+/// How often it ran, and whether it got out.
+fn done(story: &Story) -> (usize, bool) {
+    (story.house.read("runs").lines().count(), story.house.path("outside").exists())
+}
+
+/// After the restart the same request waits; it is allowed, and the second run is the last.
+async fn still_asked(mut story: Story, pilot: Pilot) {
+    story.restart().await;
+    let (session, mut log) = story.look(&pilot).await;
+    let pending = session.pending().await;
+    assert_eq!((pending.len(), &pending[0]["kind"]), (1, &json!("sandbox")), "{pending:?}");
+    let asked = log.wait_for("permission.requested").await;
+    assert_eq!(pending[0]["request_id"], asked["request_id"]);
+    let pilot = story.join(&pilot).await;
+    pilot.approve(&asked, json!({"decision": "allow"})).await.expect("it lives").expect("taken");
+    log.turn_ends("success").await;
+    assert_eq!(done(&story), (2, true));
+    let journals = story.ends_well().await;
+    assert_eq!(of(&journals, &pilot, "tool.started").len(), 2);
+    assert_eq!(of(&journals, &pilot, "permission.requested").len(), 1);
+}
+
+fn of(journals: &Journals, pilot: &Pilot, kind: &str) -> Vec<Value> {
+    journals[&pilot.session].values().filter(|event| event["type"] == kind).cloned().collect()
+}
+
+/// After the restart a person is asked about a run of which nothing is known, and goes on.
+async fn unknown(mut story: Story, pilot: Pilot, expected: (usize, bool)) -> Value {
+    story.restart().await;
+    let (_, mut log) = story.look(&pilot).await;
+    let question = log.wait_for("question.requested").await;
+    assert_eq!(question["kind"], "unknown_outcome");
+    let joined = story.join(&pilot).await;
+    joined.decide(&question, "continue").await.expect("it lives").expect("taken");
+    log.turn_ends("success").await;
+    assert_eq!(done(&story), expected, "never run by itself");
+    let journals = story.ends_well().await;
+    let outcome = of(&journals, &pilot, "tool.completed").remove(0);
+    assert_eq!(outcome["status"], "unknown");
+    outcome
+}
+
+async fn c9(way: Way) {
+    let Some(mut story) = begin("C9", way).await else { return };
+    let pilot = submit(&story).await;
+    story.crashed().await;
+    assert_eq!(done(&story), (1, false));
+    still_asked(story, pilot).await;
+}
+
+async fn c10(way: Way) {
+    let Some(mut story) = begin("C10", way).await else { return };
+    let pilot = allowed(&mut story).await;
+    assert_eq!(done(&story), (1, false));
+    still_asked(story, pilot).await;
+}
+
+async fn c12(way: Way) {
+    let Some(mut story) = begin("C12:2", way).await else { return };
+    let pilot = allowed(&mut story).await;
+    let outcome = unknown(story, pilot, (1, false)).await;
+    let told = outcome["output"].as_str().expect("a text");
+    assert!(told.contains("stopped the first run") && told.contains("outcome is unknown"), "{told}");
+}
+
+async fn c14_first(way: Way) {
+    let Some(mut story) = begin("C14", way).await else { return };
+    let pilot = submit(&story).await;
+    let journals = story.crashed().await;
+    assert!(of(&journals, &pilot, "tool.blocked").is_empty());
+    unknown(story, pilot, (1, false)).await;
+}
+
+async fn c14_second(way: Way) {
+    let Some(mut story) = begin("C14:2", way).await else { return };
+    let pilot = allowed(&mut story).await;
+    unknown(story, pilot, (2, true)).await;
+}

@@ -1,0 +1,253 @@
+//! A command that the sandbox stopped is offered to run again outside (P8): asked for what it is, granted
+//! by nothing else, run once more at most.
+
+use serde_json::{Value, json};
+
+use super::agentctl::ctl;
+use super::bash;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+
+const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// A house whose sandbox works; `None`, with a word about it, where there is none.
+async fn house(config: &str) -> Option<House> {
+    let house = House::plan().config(config).start().await;
+    let told =
+        house.client("eve").await.call("daemon.status", json!({})).await["sandbox"]["landlock"].clone();
+    if told != "works" {
+        eprintln!("SKIPPED: landlock does not work here: {told}");
+        return None;
+    }
+    Some(house)
+}
+
+/// Counts its runs inside the workspace, then writes outside of it.
+fn reaching(house: &House) -> String {
+    format!("echo ran >> runs; echo x > {}", house.path("outside").display())
+}
+
+fn runs(house: &House) -> usize {
+    house.read("runs").lines().count()
+}
+
+/// A session in which the model wants to run the command.
+async fn wants(house: &House, more: Value, command: &str) -> (Session, Log) {
+    let session = house.client("alice").await.create_with(house, more).await;
+    let seen = session.follow().await;
+    submit(house, &session, command).await;
+    (session, seen)
+}
+
+async fn submit(house: &House, session: &Session, command: &str) {
+    house.models.push(Step::calls([bash(command)]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+}
+
+fn told(house: &House) -> String {
+    let last = house.models.requests().pop().expect("a request");
+    last.tool_results().pop().expect("a result").1
+}
+
+#[tokio::test]
+async fn a_person_lets_a_command_run_again_outside_and_all_of_it_is_told() {
+    let Some(house) = house(FREE).await else { return };
+    let command = reaching(&house);
+    let (session, mut seen) = wants(&house, json!({}), &command).await;
+    let asked = seen.wait_for("permission.requested").await;
+    let outside = json!({"level": 1, "network": true, "outside": true});
+    assert_eq!((&asked["kind"], &asked["sandbox"]), (&json!("sandbox"), &outside), "{asked}");
+    assert_eq!(asked["blocked"], json!({"by": "files", "what": house.path("outside")}));
+    assert_eq!(asked["suggestions"], json!([format!("Outside({command})")]));
+    assert_eq!(asked["input"]["command"], command.as_str());
+    assert!(asked["reason"].as_str().expect("a text").contains("has run once"), "{asked}");
+    assert!(asked["deadline_ms"].is_null());
+    let first = seen.seen_of("tool.blocked").pop().expect("how the first run ended");
+    assert_eq!((&first["status"], &first["detail"]["exit_code"]), (&json!("failed"), &json!(1)));
+    assert!(first["output"].as_str().expect("a text").contains("Permission denied"), "{first}");
+    assert_eq!((runs(&house), house.path("outside").exists()), (1, false));
+    assert_eq!(session.pending().await[0]["kind"], "sandbox");
+    let item = session.items().await.into_iter().find(|item| item["kind"] == "tool_call").expect("a call");
+    assert_eq!(item["call"]["status"], "awaiting_permission");
+    let listed = ctl(&house, &["approvals"]).await.out;
+    assert!(listed.contains("OUTSIDE THE SANDBOX: Bash echo ran"), "{listed}");
+
+    for wrong in [
+        json!({"decision": "allow", "scope": "project"}),
+        json!({"decision": "allow", "scope": "session", "grant": "Bash"}),
+        json!({"decision": "allow", "updated_input": {"command": "true"}}),
+    ] {
+        assert_eq!(session.answer_refused(&asked, wrong.clone()).await.code, -32602, "{wrong}");
+    }
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert_eq!((runs(&house), house.path("outside").exists()), (2, true));
+    let started = seen.seen_of("tool.started");
+    let attempts: Vec<_> = started.iter().map(|event| (&event["attempt"], &event["sandbox"])).collect();
+    assert_eq!(attempts[1], (&json!(2), &outside));
+    assert!(attempts[0].0.is_null() && attempts[0].1["outside"].is_null(), "{attempts:?}");
+    let done = seen.seen_of("tool.completed").pop().expect("a result");
+    assert_eq!((&done["status"], &done["detail"]["sandbox"]), (&json!("completed"), &outside));
+    assert!(told(&house).contains("let it run a second time"), "{}", told(&house));
+    let log = house.client("bob").await.call("permission.audit", json!({})).await;
+    let rows = log["entries"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["kind"] == "permission").expect("its row");
+    assert_eq!(row["sandbox"], "outside the sandbox, level 1, network on", "{row}");
+}
+
+#[tokio::test]
+async fn who_says_no_is_heard_and_the_first_run_counts() {
+    let Some(house) = house(FREE).await else { return };
+    let (session, mut seen) = wants(&house, json!({}), &reaching(&house)).await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.answer(&asked, json!({"decision": "deny", "feedback": "use ./out"})).await;
+    seen.turn_ends("success").await;
+    assert_eq!((runs(&house), house.path("outside").exists()), (1, false));
+    let done = seen.seen_of("tool.completed").pop().expect("a result");
+    assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!("exit_code")));
+    assert_eq!(done["detail"]["outside"], "denied_with_feedback");
+    let told = told(&house);
+    for part in ["Permission denied", "outside the sandbox, and does not want it", "use ./out", "It ran once"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+
+    // An abort: the same, and the session goes on.
+    submit(&house, &session, &reaching(&house)).await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.call("abort", json!({})).await;
+    seen.turn_ends("aborted").await;
+    assert_eq!(
+        (session.answer_refused(&asked, json!({"decision": "allow"})).await.code, runs(&house)),
+        (-32014, 2)
+    );
+    session.submit("still there?").await;
+    seen.turn_ends("success").await;
+    assert!(told_in(&house).contains("the turn was stopped before that"), "{}", told_in(&house));
+    house.models.assert_no_breach();
+}
+
+/// All tool results of the last request.
+fn told_in(house: &House) -> String {
+    let last = house.models.requests().pop().expect("a request");
+    last.messages().iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn a_grant_of_the_session_is_for_one_command_and_no_rule_or_mode_gives_it() {
+    let config = format!("{FREE}\nallow_bypass = true\nallow_bypass_as_root = true");
+    let Some(house) = house(&config).await else { return };
+    let command = reaching(&house);
+    let (session, mut seen) = wants(&house, json!({"mode": "accept_edits"}), &command).await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.call("update", json!({"mode": "bypass"})).await;
+    let rule = |rule: &str, kind: &str| json!({"rule": rule, "kind": kind, "scope": "session", "session_id": session.id});
+    session.client.call("permission.add_rule", rule("Bash(echo:*)", "allow")).await;
+    assert_eq!(session.pending().await[0]["request_id"], asked["request_id"], "neither leads outside");
+    session.client.call("permission.add_rule", rule("Bash(echo ran:*)", "deny")).await;
+    let why = session.answer_refused(&asked, json!({"decision": "allow"})).await;
+    assert!(why.message.contains("not permitted any more"), "{why:?}");
+    session.client.call("permission.remove_rule", rule("Bash(echo ran:*)", "deny")).await;
+    session.answer(&asked, json!({"decision": "allow", "scope": "session"})).await;
+    seen.turn_ends("success").await;
+    assert_eq!(runs(&house), 2);
+
+    // The same command: outside at once. Another one: asked again, in every mode.
+    submit(&house, &session, &command).await;
+    seen.turn_ends("success").await;
+    assert_eq!((runs(&house), seen.seen_of("tool.blocked").len()), (3, 1));
+    assert_eq!(seen.seen_of("tool.started").pop().expect("a start")["sandbox"]["outside"], true);
+    submit(&house, &session, &format!("{command} ")).await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+
+    // Taken back, it is asked for again.
+    let grant = format!("Outside({command})");
+    session.client.call("permission.remove_rule", rule(&grant, "allow")).await;
+    submit(&house, &session, &command).await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert_eq!(asked["kind"], "sandbox");
+    // Given by name, it settles what waits.
+    session.client.call("permission.add_rule", rule(&grant, "allow")).await;
+    seen.turn_ends("success").await;
+    assert_eq!(seen.seen_of("permission.resolved").pop().expect("settled")["by"], "rule");
+    let elsewhere = json!({"rule": grant, "kind": "allow", "scope": "user"});
+    let why = session.client.refused("permission.add_rule", elsewhere).await;
+    assert!(why.code == -32602 && why.message.contains("session only"), "{why:?}");
+}
+
+#[tokio::test]
+async fn who_never_asks_or_forbids_it_is_not_asked() {
+    let Some(held) = house(&format!("{FREE}\n[sandbox]\noffer_outside = false")).await else { return };
+    let command = reaching(&held);
+    let (_, mut seen) = wants(&held, json!({}), &command).await;
+    seen.turn_ends("success").await;
+    assert!(seen.seen_of("permission.requested").is_empty());
+    assert!(told(&held).contains("probably the sandbox"), "{}", told(&held));
+
+    // By its level alone nothing is forbidden.
+    let config =
+        format!("{FREE}\n[permissions.unattended]\ndeadline = \"300ms\"\n[sandbox]\nlevel = \"landlock\"");
+    let Some(house) = house(&config).await else { return };
+    let command = reaching(&house);
+    for more in [json!({"mode": "dont_ask"}), json!({"background": true})] {
+        let (_, mut seen) = wants(&house, more.clone(), &command).await;
+        seen.turn_ends("success").await;
+        assert!(seen.seen_of("permission.requested").is_empty(), "{more}");
+        assert_eq!(seen.seen_of("tool.completed")[0]["detail"]["sandbox"]["blocked"], "files", "{more}");
+    }
+
+    // Said for all sessions: an unattended one waits until its deadline.
+    let config = format!("{config}\noffer_outside = true");
+    let Some(house) = self::house(&config).await else { return };
+    let (_, mut seen) = wants(&house, json!({"background": true}), &reaching(&house)).await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert!(asked["deadline_ms"].is_i64(), "{asked}");
+    assert_eq!(seen.wait_for("permission.resolved").await["by"], "timeout");
+    seen.turn_ends("success").await;
+    assert!(told(&house).contains("nobody answered in time. It ran once"), "{}", told(&house));
+    assert_eq!(runs(&house), 1);
+}
+
+#[tokio::test]
+async fn what_waits_to_leave_the_sandbox_waits_through_a_restart() {
+    let Some(mut house) = house(FREE).await else { return };
+    let (session, mut seen) = wants(&house, json!({}), &reaching(&house)).await;
+    let asked = seen.wait_for("permission.requested").await;
+    house.kill().await;
+    house.launch().await;
+    let session = house.client("bob").await.join(&session);
+    assert_eq!(session.pending().await[0]["request_id"], asked["request_id"]);
+    let mut seen = session.follow().await;
+    session.allow(&asked).await;
+    seen.turn_ends("success").await;
+    assert_eq!((runs(&house), house.path("outside").exists()), (2, true));
+    assert_eq!(seen.seen_of("permission.requested").len(), 1);
+    assert!(seen.seen_of("question.requested").is_empty(), "nothing of it is unknown");
+}
+
+#[tokio::test]
+async fn temporary_files_go_with_their_session() {
+    let Some(mut house) = house(FREE).await else { return };
+    let (session, mut seen) = wants(&house, json!({}), "echo x > $TMPDIR/made; pwd -P; echo $TMPDIR").await;
+    seen.turn_ends("success").await;
+    let output = seen.seen_of("tool.completed")[0]["output"].as_str().expect("a text").to_owned();
+    let folder = std::path::PathBuf::from(output.lines().nth(1).expect("a folder"));
+    assert!(folder.join("made").exists(), "{output}");
+    // A folder of nobody's, as a session leaves it that was deleted while no daemon ran.
+    let orphan = folder.with_file_name("0123456789ab");
+    std::fs::create_dir(&orphan).expect("made");
+    house.stop().await;
+    house.launch().await;
+    let gone = |path: std::path::PathBuf| (!path.exists()).then_some(());
+    crate::support::wait::until("the orphan to go", || house.log(), || gone(orphan.clone())).await;
+    assert!(folder.join("made").exists(), "the session still has its own");
+    let session = house.client("bob").await.join(&session);
+    session.call("kill", json!({})).await;
+    crate::support::wait::until("the session's to go", || house.log(), || gone(folder.clone())).await;
+    std::fs::remove_dir_all(folder.parent().expect("a folder")).expect("removed");
+}
