@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
-use crate::types::message::InputBlock;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::usage::Budgets;
 
+mod input;
 mod permission;
 
+pub use input::*;
 pub use permission::*;
 
 /// A method without parameters.
@@ -294,40 +295,6 @@ pub struct ListReply {
     /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-}
-
-/// The input of a submit: a text, or blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum SubmitInput {
-    /// Plain text.
-    Text(String),
-    /// Blocks; text blocks only so far.
-    Blocks(Vec<InputBlock>),
-}
-
-/// By hand, since an untagged enum's errors name neither the block nor what is wrong with it.
-impl<'de> Deserialize<'de> for SubmitInput {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = SubmitInput;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a text or a list of blocks")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SubmitInput, E> {
-                Ok(SubmitInput::Text(text.into()))
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<SubmitInput, A::Error> {
-                let mut blocks = Vec::new();
-                while let Some(block) = list.next_element()? {
-                    blocks.push(block);
-                }
-                Ok(SubmitInput::Blocks(blocks))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
 }
 
 /// What a submit does while a turn runs (Q6).

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::given::GivenArgs;
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
 
@@ -54,6 +55,9 @@ pub enum Command {
         /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
         #[arg(long)]
         model: Option<String>,
+        /// What goes along.
+        #[command(flatten)]
+        given: GivenArgs,
     },
     /// Stop the running turn of a session, or one tool call
     Abort {
@@ -276,6 +280,9 @@ pub struct RuleArgs {
 pub struct RunArgs {
     /// What to do; without it, or with `-`, standard input is read
     pub prompt: Option<String>,
+    /// What goes along.
+    #[command(flatten)]
+    pub given: GivenArgs,
     /// default, accept_edits, plan, dont_ask or bypass
     #[arg(short, long, value_name = "MODE", value_parser = mode)]
     pub approval_mode: Option<Mode>,

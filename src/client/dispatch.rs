@@ -74,7 +74,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Ps(args) => list::ps(&reach, &args, out).await,
         Command::Attach { session } => attach::attach(&reach, &session, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
-        Command::Submit { session, text, model } => submit::submit(&reach, &session, text, model, out).await,
+        Command::Submit { session, text, model, given } => {
+            submit::submit(&reach, &session, text, model, &given, out).await
+        }
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,

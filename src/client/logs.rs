@@ -20,7 +20,7 @@ use super::wire::Received;
 use crate::api::params::EventsParams;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{Seq, SessionId};
-use crate::types::message::input_text;
+use crate::types::message::input_line;
 use crate::types::time::Timestamp;
 
 /// A page of events whose texts are kept as they came.
@@ -160,7 +160,7 @@ fn what(event: &Event) -> String {
                 if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
             format!("{} bytes of system prompt{from}", system.len())
         }
-        Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_text(input),
+        Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_line(input),
         Event::TurnStarted { model, mode, .. } => format!("{model}, mode {}", mode.name()),
         Event::TurnCompleted { result } => format!("{}: {}", result.subtype.name(), result.text),
         Event::TurnPhase { phase, step } => {

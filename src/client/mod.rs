@@ -29,6 +29,7 @@ mod follow;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod given;
 mod holder;
 mod keys;
 mod list;

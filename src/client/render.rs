@@ -9,7 +9,7 @@ use super::paint::{Line, Tone, cut};
 use super::summary::{call_summary, cut_diff, one_line};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
-use crate::types::message::input_text;
+use crate::types::message::{Block, input_line};
 use crate::types::permission::{Decision, RequestKind, Scope};
 use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
@@ -159,7 +159,7 @@ impl Transcript {
     fn message(&mut self, item: &Item, superseded: bool) -> Vec<Piece> {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
-            ItemKind::UserMessage if self.echo => lines(said_by_user(text)),
+            ItemKind::UserMessage if self.echo => lines(said_by_user(text, &item.content)),
             ItemKind::Notice => {
                 let text = "  (cut at the output limit: the model is asked to go on)";
                 lines(vec![Line::new(Tone::Dim, text)])
@@ -230,7 +230,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             escape::line(&parts.join(", "))
         )),
         Event::TurnSteered { input } if echo => {
-            dim(format!("  for the running turn: {}", one_line(&input_text(input), 80)))
+            dim(format!("  for the running turn: {}", one_line(&input_line(input), 80)))
         }
         Event::TurnParked {} => dim("  the daemon stops; the turn goes on with the next".into()),
         Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
@@ -303,10 +303,19 @@ fn turn_completed(result: &TurnResult, said: &HashSet<String>) -> Vec<Line> {
     shown
 }
 
-fn said_by_user(text: &str) -> Vec<Line> {
+fn said_by_user(text: &str, content: &[Block]) -> Vec<Line> {
     let shown = escape::text(text);
     let mark = |n: usize| if n == 0 { "› " } else { "  " };
-    shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n)))).collect()
+    let said = shown.lines().enumerate().map(|(n, line)| Line::new(Tone::User, format!("{}{line}", mark(n))));
+    let given = content.iter().filter_map(|block| match block {
+        Block::Image(picture) => Some(("image", picture.name.as_deref())),
+        Block::Document(document) => Some(("file", document.name.as_deref())),
+        _ => None,
+    });
+    let given = given.map(|(what, name)| {
+        Line::new(Tone::Dim, format!("  [{what} {}]", escape::line(name.unwrap_or("without a name"))))
+    });
+    said.chain(given).collect()
 }
 
 fn completed(what: &str, status: ToolStatus, said: &str, ms: u64) -> Line {

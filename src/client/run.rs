@@ -24,7 +24,7 @@ const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
-    let prompt = prompt(args.prompt.clone())?;
+    let input = args.given.input(prompt(args.prompt.clone())?)?;
     let params = create_params(&args)?;
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
@@ -36,12 +36,12 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
     }
     if args.background {
         let session = create(&client, &params).await?;
-        submit(&client, session, prompt, None).await?;
+        submit(&client, session, input, None).await?;
         return Ok(out.say(&session.to_string())?);
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
     let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
-    let ended = task(reach, client, &params, prompt, asking, args.output, out).await?;
+    let ended = task(reach, client, &params, input, asking, args.output, out).await?;
     finish(&ended, args.output, out)
 }
 
@@ -50,14 +50,14 @@ pub(super) async fn task(
     reach: &Reach,
     client: Client,
     params: &CreateParams,
-    prompt: String,
+    input: SubmitInput,
     asking: Asking,
     output: Output,
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let session = create(&client, params).await?;
     let follow = Follow::start(reach, &client, session, 0).await?;
-    let turn = submit(&client, session, prompt, None).await?.turn_id;
+    let turn = submit(&client, session, input, None).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", super::measure::short_id(session)))?;
     }
@@ -148,23 +148,23 @@ async fn create(client: &Client, params: &CreateParams) -> Result<SessionId, Fai
 pub(super) async fn submit(
     client: &Client,
     session_id: SessionId,
-    text: String,
+    input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
-    submit_to(client, session_id, text, when_busy, None).await
+    submit_to(client, session_id, input, when_busy, None).await
 }
 
 /// The same, with a model for this turn alone.
 pub(super) async fn submit_to(
     client: &Client,
     session_id: SessionId,
-    text: String,
+    input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
     model: Option<String>,
 ) -> Result<SubmitReply, Failure> {
     let params = SubmitParams {
         session_id,
-        input: SubmitInput::Text(text),
+        input: input.into(),
         when_busy,
         expected_turn_id: None,
         idempotency_key: Some(key()),

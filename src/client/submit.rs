@@ -1,6 +1,7 @@
 //! `agentctl submit`: give a session something to do and return.
 
 use super::failure::Failure;
+use super::given::GivenArgs;
 use super::names;
 use super::out::Out;
 use super::reach::Reach;
@@ -12,15 +13,17 @@ pub(super) async fn submit(
     name: &str,
     text: String,
     model: Option<String>,
+    given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let text = if text == "-" { run::read_stdin()? } else { text };
     if text.trim().is_empty() {
         return Err(Failure::usage("the text is empty"));
     }
+    let input = given.input(text)?;
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, name).await?.session_id;
-    let reply = run::submit_to(&client, session, text, None, model).await?;
+    let reply = run::submit_to(&client, session, input, None, model).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

@@ -194,6 +194,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 price: given.price,
                 thinking: given.thinking,
                 vision: given.vision,
+                documents: given.documents,
                 as_of: None,
             };
             (name.clone(), made)

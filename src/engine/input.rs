@@ -1,5 +1,6 @@
 //! Everything that can happen to a session.
 
+use crate::types::blob::Blob;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
 use crate::types::message::InputBlock;
@@ -31,6 +32,8 @@ impl Now {
 pub struct Submit {
     /// What to do.
     pub input: Vec<InputBlock>,
+    /// Contents of the pictures and documents of `input`.
+    pub blobs: Vec<Blob>,
     /// What to do with it while a turn runs.
     pub when_busy: Busy,
     /// Refuse unless this is the current turn.

@@ -5,6 +5,7 @@ use super::limit::drop_cut_call;
 use super::plan::{Draft, Entry, Plan};
 use super::retry::{CONTEXT_OVERFLOW, Reaction};
 use super::state::{Activity, Engine, Partial};
+use crate::types::blob::AttachmentKind;
 use crate::types::event::{Envelope, Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
@@ -144,9 +145,20 @@ fn estimate(request: &ModelRequest, partial: Option<&Partial>) -> Usage {
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
     let _ = serde_json::to_writer(&mut sent, &request.tools);
+    let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
+    let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
     let received = partial.map_or(0, |partial| partial.bytes).max(1);
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    Usage { input_tokens: tokens(sent.0), output_tokens: tokens(received), ..Usage::default() }
+    Usage { input_tokens: tokens(sent.0) + shown, output_tokens: tokens(received), ..Usage::default() }
+}
+
+/// More tokens than a picture or a document can cost: vendors count at most about 1,600 for a picture of
+/// the size that is sent, and about 3,000 for a page, of which they take a hundred.
+fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
+    match kind {
+        AttachmentKind::Image => 3_000,
+        AttachmentKind::Document => (bytes / 2).min(300_000),
+    }
 }
 
 /// Counts what is written.

@@ -70,7 +70,11 @@ fn repair(message: &Arc<Message>) -> Arc<Message> {
     let faulty = |block: &Block| match block {
         Block::Text { text } => text.trim().is_empty(),
         Block::ToolResult { content, .. } => content.trim().is_empty(),
-        Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolCall(_) => false,
+        Block::Image(_)
+        | Block::Document(_)
+        | Block::Thinking { .. }
+        | Block::RedactedThinking { .. }
+        | Block::ToolCall(_) => false,
     };
     // Thinking is never last (a provider's rule): without something after it, it is left out.
     let ends_in_thinking = message.role == Role::Assistant

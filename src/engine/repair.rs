@@ -94,7 +94,7 @@ fn calls_of(message: &Message) -> impl Iterator<Item = &ToolCall> {
 fn fits(role: Role, block: &Block) -> bool {
     match block {
         Block::Text { .. } => true,
-        Block::ToolResult { .. } => role == Role::User,
+        Block::ToolResult { .. } | Block::Image(_) | Block::Document(_) => role == Role::User,
         Block::ToolCall(_) | Block::Thinking { .. } | Block::RedactedThinking { .. } => {
             role == Role::Assistant
         }

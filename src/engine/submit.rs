@@ -7,7 +7,7 @@ use super::plan::{Draft, Effect};
 use super::state::{Activity, Queued};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::Seq;
-use crate::types::message::{Block, Role, input_text};
+use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
 use crate::types::usage::Budgets;
 
@@ -19,7 +19,9 @@ impl Draft<'_> {
         if self.state.status == crate::types::session::SessionState::Ended {
             return Err(Refusal::Ended);
         }
-        if input_text(&submit.input).trim().is_empty() {
+        let is_blank =
+            |block: &InputBlock| matches!(block, InputBlock::Text { text } if text.trim().is_empty());
+        if submit.input.iter().all(is_blank) {
             return Err(Refusal::EmptyInput);
         }
         let current = self.state.turn.as_ref().map(|turn| turn.id);
@@ -38,6 +40,7 @@ impl Draft<'_> {
             return Err(Refusal::ModelOfSteer);
         }
         self.origin = submit.origin;
+        self.plan.blobs.extend(submit.blobs);
         let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
         let (input, mode, model) = (submit.input, submit.mode, submit.model);
         let Some(running) = current else {
@@ -77,9 +80,11 @@ impl Draft<'_> {
             Event::TurnStarted { model: model.unwrap_or_else(|| spec.model.clone()), mode, budgets };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
-        let text = input_text(&input);
         if untitled {
-            let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let text = input_text(&input);
+            let line = text.lines().find(|line| !line.trim().is_empty());
+            // Nothing but a picture or a document.
+            let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(TITLE).collect();
             self.push_session(Event::SessionUpdated {
                 title: Some(title),
@@ -88,7 +93,7 @@ impl Draft<'_> {
                 budgets: None,
             });
         }
-        self.user_message(text);
+        self.user_message(input);
         if self.state.system.is_some() {
             self.call_model();
         } else {
@@ -98,10 +103,11 @@ impl Draft<'_> {
     }
 
     /// The item of what a person said; it enters the transcript here.
-    fn user_message(&mut self, text: String) {
+    fn user_message(&mut self, input: Vec<InputBlock>) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
         let item_id = self.mint.item();
-        let mut content = vec![Block::Text { text: text.clone() }];
+        let text = input_text(&input);
+        let mut content = input_content(input);
         if let Some(reminder) = self.reminder() {
             content.push(Block::Text { text: reminder.into() });
         }
@@ -113,7 +119,7 @@ impl Draft<'_> {
             status: ItemStatus::Completed,
             first_seq: seq,
             last_seq: seq,
-            text: Some(text.clone()),
+            text: Some(text),
             role: Some(Role::User),
             content,
             call: None,
@@ -166,9 +172,7 @@ impl Draft<'_> {
     /// Hands steered inputs over to the model with the next call.
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
-        while let Some(input) =
-            self.state.turn.as_ref().and_then(|turn| turn.steered.front()).map(|i| input_text(i))
-        {
+        while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
             self.user_message(input);
             delivered = true;
         }

@@ -3,9 +3,8 @@
 use super::known::StandIns;
 use super::plan::Draft;
 use super::retry::{Past, Reaction};
-use crate::types::blob::AttachmentKind;
+use super::sight::needs_sight;
 use crate::types::event::{Event, SwitchReason, TombstoneReason};
-use crate::types::message::Block;
 use crate::types::model::{ModelFault, Overflow};
 use crate::types::session::TurnError;
 use crate::types::usage::Budgets;
@@ -46,7 +45,7 @@ impl Draft<'_> {
         let model = self.turn_model();
         let can = self.engine.settings.known.of(&model);
         if !can.sees
-            && self.has_pictures()
+            && needs_sight(&self.state.transcript)
             && let Some(to) = self.stand_ins(None).vision
         {
             let detail = format!("the conversation holds pictures, which {model} cannot see");
@@ -62,16 +61,6 @@ impl Draft<'_> {
                 format!("the conversation has {tokens} tokens, and {window} fit into the window of {model}");
             self.switch(to, SwitchReason::LargeContext, &detail);
         }
-    }
-
-    fn has_pictures(&self) -> bool {
-        let blocks = self.state.transcript.iter().flat_map(|message| &message.content);
-        blocks.into_iter().any(|block| match block {
-            Block::ToolResult { attachments, .. } => {
-                attachments.iter().any(|it| it.kind == AttachmentKind::Image)
-            }
-            _ => false,
-        })
     }
 
     /// Those that may stand in now.

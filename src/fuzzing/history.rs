@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::engine::{normalized, repair};
+use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 
@@ -68,6 +69,10 @@ fn transcript(data: &[u8]) -> Vec<Arc<Message>> {
                 is_error: inside & 32 > 0,
                 attachments: Vec::new(),
             }),
+            _ if inside & 1 > 0 => {
+                let blob = BlobRef::from(&Blob::new("image/png", [inside]));
+                Some(Block::Image(Picture { blob, name: None }))
+            }
             _ => None,
         };
         let role = if what & 8 == 0 { Role::User } else { Role::Assistant };
@@ -92,6 +97,7 @@ fn shape(history: &[Arc<Message>]) -> Result<(), String> {
             let is_filled = match block {
                 Block::Text { text } => !text.trim().is_empty(),
                 Block::ToolResult { content, .. } => !content.trim().is_empty(),
+                Block::Image(_) | Block::Document(_) => true,
                 Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolCall(_) => true,
             };
             rule(is_filled, "a block is empty")?;
@@ -118,6 +124,9 @@ fn paired(history: &[Arc<Message>]) -> Result<(), String> {
             match block {
                 Block::Text { .. } => {}
                 Block::ToolResult { .. } => rule(message.role == Role::User, "a result of the model")?,
+                Block::Image(_) | Block::Document(_) => {
+                    rule(message.role == Role::User, "a picture of the model")?;
+                }
                 Block::ToolCall(call) => {
                     rule(!call.provider_id.trim().is_empty(), "a call without a name")?;
                     calls.push((call.call_id, call.provider_id.clone()));

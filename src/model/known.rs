@@ -28,6 +28,8 @@ pub struct ModelFacts {
     pub thinking: Option<bool>,
     /// It can see images.
     pub vision: Option<bool>,
+    /// It takes PDFs as they are.
+    pub documents: Option<bool>,
     /// What it costs.
     pub price: Option<Price>,
     /// When the price was looked up, for people.
@@ -45,6 +47,7 @@ impl ModelFacts {
             system_role: self.system_role.or(other.system_role),
             thinking: self.thinking.or(other.thinking),
             vision: self.vision.or(other.vision),
+            documents: self.documents.or(other.documents),
             price: self.price.or(other.price),
             as_of: self.as_of.clone().or_else(|| other.as_of.clone()),
         }
@@ -62,6 +65,7 @@ impl ModelFacts {
             price: self.price,
             thinking: self.thinking.unwrap_or(default.thinking),
             vision: self.vision.or(default.vision),
+            documents: self.documents.or(default.documents),
         }
     }
 }

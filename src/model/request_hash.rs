@@ -29,6 +29,8 @@ pub(super) fn request_hash(request: &ModelRequest) -> String {
         for block in &message.content {
             blocks.push(match block {
                 Block::Text { text } => json!(["text", text]),
+                Block::Image(picture) => json!(["image", picture]),
+                Block::Document(document) => json!(["document", document]),
                 Block::Thinking { text, .. } => json!(["thinking", text]),
                 Block::RedactedThinking { data } => json!(["redacted", data]),
                 Block::ToolCall(call) => {

@@ -135,6 +135,9 @@ pub struct ModelSettings {
     pub thinking: bool,
     /// It can see images. What is not told is hoped of the vendors' own models.
     pub vision: Option<bool>,
+    /// It takes PDFs as they are. What is not told is hoped of models that see; with Chat Completions, of
+    /// the vendor's own alone.
+    pub documents: Option<bool>,
 }
 
 impl Default for ModelSettings {
@@ -149,6 +152,7 @@ impl Default for ModelSettings {
             price: None,
             thinking: false,
             vision: None,
+            documents: None,
         }
     }
 }

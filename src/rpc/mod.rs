@@ -11,6 +11,7 @@ mod create;
 mod daemon;
 mod diff;
 mod events;
+mod given;
 mod items;
 mod list;
 mod office;

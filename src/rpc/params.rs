@@ -92,7 +92,7 @@ async fn refuse(office: &Office, caller: &Caller, method: &methods::Method) -> F
 }
 
 /// Blocks of an input that are known and not built yet (Q7).
-const UNBUILT_BLOCKS: [&str; 4] = ["image", "file", "document", "resource_link"];
+const UNBUILT_BLOCKS: [&str; 2] = ["document", "resource_link"];
 
 fn parse<P: DeserializeOwned>(method: &methods::Method, raw: Option<&str>) -> Result<P, Fault> {
     let raw = raw.map(str::trim).filter(|raw| !raw.is_empty()).unwrap_or("{}");
@@ -115,7 +115,7 @@ fn parse<P: DeserializeOwned>(method: &methods::Method, raw: Option<&str>) -> Re
                 let path = format!("input[{index}].type");
                 return Err(unsupported(
                     &path,
-                    &format!("{path}: {kind} blocks are not built yet; send text"),
+                    &format!("{path}: {kind} blocks are not built yet; send a text, image or file block"),
                 ));
             }
         }

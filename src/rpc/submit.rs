@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::convert;
 use super::office::Office;
 use super::params::Caller;
+use super::{convert, given};
 use crate::api::Fault;
-use crate::api::params::{SubmitInput, SubmitParams, SubmitReply, SubmitState, WhenBusy};
-use crate::session::{Busy, Submission, SubmittedAs};
-use crate::types::message::InputBlock;
+use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
+use crate::session::{Busy, Submission, Submitted, SubmittedAs};
 
 pub(super) async fn submit(
     office: Arc<Office>,
@@ -27,11 +26,16 @@ pub(super) async fn submit(
     if let Some(mode) = p.mode {
         office.registry.check_mode(mode).map_err(convert::fault)?;
     }
+    if let (Some(keyed), false) = (&keyed, given::is_plain(&p.input))
+        && let Some(known) = office.registry.submitted(p.session_id, keyed).await.map_err(convert::fault)?
+    {
+        // Files may have changed since: what was taken in then stands.
+        return Ok(reply(&known));
+    }
+    let given = given::take_in(&office, p.session_id, p.input).await?;
     let submission = Submission {
-        input: match p.input {
-            SubmitInput::Text(text) => vec![InputBlock::Text { text }],
-            SubmitInput::Blocks(blocks) => blocks,
-        },
+        input: given.blocks,
+        blobs: given.blobs,
         when_busy: match p.when_busy {
             None => Busy::Unsaid,
             Some(WhenBusy::Queue) => Busy::Queue,
@@ -48,7 +52,11 @@ pub(super) async fn submit(
     };
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
     let submitted = session.submit(submission).await.map_err(convert::fault)?;
-    Ok(SubmitReply {
+    Ok(reply(&submitted))
+}
+
+fn reply(submitted: &Submitted) -> SubmitReply {
+    SubmitReply {
         turn_id: submitted.turn_id,
         state: match submitted.state {
             SubmittedAs::Running => SubmitState::Running,
@@ -56,5 +64,5 @@ pub(super) async fn submit(
             SubmittedAs::Steered => SubmitState::Steered,
         },
         seq: submitted.seq,
-    })
+    }
 }

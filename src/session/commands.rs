@@ -18,10 +18,13 @@ use super::law::Law;
 use super::registry::check_money;
 use crate::crash;
 use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
-use crate::store::Idempotency;
+use crate::store::{Idempotency, Store};
 use crate::types::event::{Event, Origin, SettledBy};
-use crate::types::ids::{CallId, PermissionId, Seq};
+use crate::types::ids::{CallId, PermissionId, Seq, SessionId};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
+
+/// Under this name replies to submits are remembered.
+pub(super) const SUBMIT: &str = "session.submit";
 
 impl Actor {
     pub(super) async fn obey(&mut self, command: Command) {
@@ -113,9 +116,8 @@ impl Actor {
     }
 
     async fn submit(&mut self, submission: Submission) -> Result<Submitted, SessionError> {
-        const METHOD: &str = "session.submit";
         crash::point("C1.received");
-        if let Some(known) = self.remembered(METHOD, submission.keyed.as_ref()).await? {
+        if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
         if let Some(model) = &submission.model {
@@ -125,6 +127,7 @@ impl Actor {
         let running = self.engine.turn_id();
         let input = Input::Submit(Submit {
             input: submission.input,
+            blobs: submission.blobs,
             when_busy: submission.when_busy,
             expected_turn: submission.expected_turn,
             budgets: submission.budgets,
@@ -144,7 +147,7 @@ impl Actor {
             Some(Submitted { turn_id, state, seq: entry.envelope.seq })
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
-        let idempotency = self.row(METHOD, submission.keyed, &submitted);
+        let idempotency = self.row(SUBMIT, submission.keyed, &submitted);
         crash::point("C1.decided");
         self.perform(&mut plan, idempotency).await?;
         self.look_around();
@@ -407,12 +410,7 @@ impl Actor {
         keyed: Option<&Keyed>,
     ) -> Result<Option<T>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let key = self.scoped(&keyed.key);
-        let Some(known) = self.house.store.remembered(method, &key).await? else { return Ok(None) };
-        if known.digest != keyed.digest {
-            return Err(SessionError::Conflict("idempotency_key"));
-        }
-        Ok(serde_json::from_str(&known.reply).ok())
+        remembered(&self.house.store, method, self.id, keyed).await
     }
 
     fn row<T: serde::Serialize>(
@@ -423,13 +421,27 @@ impl Actor {
     ) -> Option<Idempotency> {
         let keyed = keyed?;
         let reply = serde_json::to_string(reply).ok()?;
-        Some(Idempotency { method, key: self.scoped(&keyed.key), digest: keyed.digest, reply })
+        Some(Idempotency { method, key: scoped(self.id, &keyed.key), digest: keyed.digest, reply })
     }
+}
 
-    /// Two sessions may use the same key.
-    fn scoped(&self, key: &str) -> String {
-        format!("{}:{key}", self.id)
+/// The reply to an earlier call with this key.
+pub(super) async fn remembered<T: serde::de::DeserializeOwned>(
+    store: &Store,
+    method: &'static str,
+    id: SessionId,
+    keyed: &Keyed,
+) -> Result<Option<T>, SessionError> {
+    let Some(known) = store.remembered(method, &scoped(id, &keyed.key)).await? else { return Ok(None) };
+    if known.digest != keyed.digest {
+        return Err(SessionError::Conflict("idempotency_key"));
     }
+    Ok(serde_json::from_str(&known.reply).ok())
+}
+
+/// Two sessions may use the same key.
+fn scoped(id: SessionId, key: &str) -> String {
+    format!("{id}:{key}")
 }
 
 fn refuse(command: Command) {

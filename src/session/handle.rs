@@ -16,6 +16,7 @@ use super::registry::Slot;
 use crate::engine::{Busy, Edited, SessionRules};
 use crate::store::{SessionKey, Store};
 use crate::tools::Scene;
+use crate::types::blob::Blob;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -41,6 +42,8 @@ pub struct Keyed {
 pub struct Submission {
     /// What to do.
     pub input: Vec<InputBlock>,
+    /// Contents of the pictures and documents of `input`, stored in the transaction that takes it in.
+    pub blobs: Vec<Blob>,
     /// While a turn runs.
     pub when_busy: Busy,
     /// Refuse unless this is the current turn.

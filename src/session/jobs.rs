@@ -16,14 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::blobs::Own;
 use super::house::House;
 use super::law::Law;
-use super::trust;
+use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
-use crate::store::{SessionKey, Store, StoreError};
+use crate::store::SessionKey;
 use crate::tools::{Birth, Blobs, Scene, Unreadable};
-use crate::types::blob::{Attachment, BlobRef};
-use crate::types::ids::{BlobId, CallId, Seq, SessionId, TurnId};
-use crate::types::message::{Block, ToolCall};
+use crate::types::ids::{CallId, Seq, SessionId, TurnId};
+use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::tool::{Confinement, Inspection, Prepared, ToolOutcome};
 use crate::workspace;
@@ -269,7 +268,9 @@ impl Jobs {
         self.start(async move {
             crash::point("C3");
             let started = house.clock.now();
-            request.media = media(&house.store, key, &request).await;
+            if setup.models.model(&request.model).vision != Some(false) {
+                request.media = media::of(&house.store, key, &request).await;
+            }
             let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
             let result = result.unwrap_or_else(|_| {
@@ -370,35 +371,6 @@ impl Jobs {
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
         });
     }
-}
-
-/// The contents of a request's attachments. What cannot be read is left out, and the model is told so.
-async fn media(store: &Store, key: SessionKey, request: &ModelRequest) -> HashMap<BlobId, Arc<[u8]>> {
-    let mut media = HashMap::new();
-    for message in &request.messages {
-        for block in &message.content {
-            let Block::ToolResult { attachments, .. } = block else { continue };
-            for Attachment { blob: BlobRef { blob_id, .. }, .. } in attachments {
-                if media.contains_key(blob_id) {
-                    continue;
-                }
-                let read = async {
-                    let Some(blob) = store.blob(key, *blob_id).await? else { return Ok(None) };
-                    store.read_blob(&blob, 0, usize::MAX).await.map(Some)
-                };
-                match read.await {
-                    Ok(Some(bytes)) => {
-                        media.insert(*blob_id, Arc::from(bytes));
-                    }
-                    Ok(None) => tracing::warn!(%blob_id, "an attachment is not there"),
-                    Err::<_, StoreError>(error) => {
-                        tracing::warn!(%blob_id, %error, "an attachment is left out")
-                    }
-                }
-            }
-        }
-    }
-    media
 }
 
 fn panicked() -> ToolOutcome {

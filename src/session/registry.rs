@@ -11,8 +11,9 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::audit;
+use super::commands::{self, SUBMIT};
 use super::error::SessionError;
-use super::handle::{Answer, Answered, Asked, Changes, Chosen, Keyed, Resident};
+use super::handle::{Answer, Answered, Asked, Changes, Chosen, Keyed, Resident, Submitted};
 use super::house::{House, Setup};
 use super::journal;
 use super::request::NewSessionRequest;
@@ -293,6 +294,14 @@ impl Registry {
         let budgets = if view.background { self.unattended(&view.model, asked) } else { asked };
         self.check_budgets(&view.model, budgets)?;
         Ok(budgets)
+    }
+
+    /// What became of an earlier submit with this key, if there was one.
+    ///
+    /// # Errors
+    /// The key was used with other parameters, or the store failed.
+    pub async fn submitted(&self, id: SessionId, keyed: &Keyed) -> Result<Option<Submitted>, SessionError> {
+        commands::remembered(&self.inner.house.store, SUBMIT, id, keyed).await
     }
 
     /// Changes title, mode or limits of a session; a mode counts at once, also for a running turn.

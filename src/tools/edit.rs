@@ -98,15 +98,15 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize)
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
     // 5 and 6
-    let (charset, original) = guard::decode(context, path, &before)?;
+    let held = before.clone();
+    let (charset, original) = guard::decode(context, path, &held)?;
     // 7 and 8
     let (new, replaced) = wanted(input).apply(&shown, &path.path, &original)?;
     // 9
     guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
 
-    let after = guard::encode(context, path, charset, &new, "new_string")?;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = Change::new(context, path.clone(), Some(before), (Some(&original), &new), charset, after);
+    let change = Change::within(context, path.clone(), before, (&*original, new), charset, "new_string")?;
     Ok((Change { known_whole, ..change }, replaced))
 }
 

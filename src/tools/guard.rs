@@ -1,6 +1,7 @@
 //! The guard against changing what the model does not know (T2, T3), and the last step of every
 //! change to a file.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -62,11 +63,11 @@ pub(super) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
 
 /// Checks 5 and 6 of a change inside a file: it is text, and its text comes back byte for byte. A
 /// notebook is changed by its cells.
-pub(super) fn decode(
+pub(super) fn decode<'b>(
     context: &Context,
     path: &ResolvedPath,
-    before: &Content,
-) -> Result<(Charset, String), Refusal> {
+    before: &'b Content,
+) -> Result<(Charset, Cow<'b, str>), Refusal> {
     if notebook::is_notebook(&path.path) {
         let shown = context.show(&path.path);
         let text = format!("{shown} is a Jupyter notebook; change its cells with NotebookEdit");
@@ -76,14 +77,14 @@ pub(super) fn decode(
 }
 
 /// As [`decode`], notebooks included.
-pub(super) fn decode_any(
+pub(super) fn decode_any<'b>(
     context: &Context,
     path: &ResolvedPath,
-    before: &Content,
-) -> Result<(Charset, String), Refusal> {
+    before: &'b Content,
+) -> Result<(Charset, Cow<'b, str>), Refusal> {
     refuse_binary(&path.path, &before.bytes)?;
     let charset = text::detect(&before.bytes, true);
-    match charset.decode(&before.bytes) {
+    match charset.view(&before.bytes) {
         Some(text) => Ok((charset, text)),
         None => Err(Refusal::new(
             "encoding_not_safe",
@@ -154,6 +155,25 @@ impl Change {
         Self { path, before, after, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
+    /// A change inside a file: `old` and `new` are its texts in their original line endings, `what` names
+    /// the argument that may hold a character too many. Nothing is copied that need not be.
+    pub(super) fn within(
+        context: &Context,
+        path: Held,
+        before: Content,
+        (old, new): (&str, String),
+        charset: Charset,
+        what: &str,
+    ) -> Result<Self, Refusal> {
+        let shown = context.show(&path.path);
+        let diff = diff::unified(&shown, Some(&Shown::new(old).text), Some(&Shown::new(&new).text));
+        let endings = Endings::of(&new);
+        let is_itself = charset == Charset::UTF8;
+        let after = if is_itself { new.into_bytes() } else { encode(context, &path, charset, &new, what)? };
+        let before = Some(before);
+        Ok(Self { path, before, after, charset, endings, diff, known_whole: true, mode_of: None })
+    }
+
     pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
         Prepared {
             subject: Subject::Edit { path: self.path.resolved.clone() },
@@ -179,11 +199,11 @@ impl Change {
     /// Writes the file. `done` is the beginning of what the model is told.
     pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
         let path = &self.path.path;
-        let stamp = match &self.mode_of {
-            Some(like) => self.path.create_like(call_id, like, &self.after)?,
-            None => self.path.replace(call_id, self.before.as_ref(), &self.after)?,
-        };
-        let sha256 = disk::sha256(&self.after);
+        let (sha256, stamp) = disk::sha256_beside(&self.after, || match &self.mode_of {
+            Some(like) => self.path.create_like(call_id, like, &self.after),
+            None => self.path.replace(call_id, self.before.as_ref(), &self.after),
+        });
+        let stamp = stamp?;
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
             self.diff.added,

@@ -18,6 +18,7 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, UnlinkatFlags};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::disk::{self, Identity, Stamp};
 use super::refusal::Refusal;
@@ -27,6 +28,9 @@ use crate::types::tool::ResolvedPath;
 
 /// Files above this size are not held in memory: they can be read in parts, not edited.
 pub(super) const LARGEST_EDIT: u64 = 32 << 20;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 256 << 10;
 
 /// Beginning of the names of temporary files; the call follows.
 const TEMP_PREFIX: &str = ".agentd-tmp-";
@@ -74,7 +78,7 @@ impl Found {
 /// The whole content of a file, as it was at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Arc<Vec<u8>>,
     pub(super) sha256: String,
     /// Permission bits.
     mode: u32,
@@ -152,19 +156,65 @@ impl Held {
         if meta.len() > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
-        let bytes = self.read(file, &meta)?;
-        let sha256 = disk::sha256(&bytes);
-        Ok(Some(Content { bytes, sha256, mode: meta.mode() & 0o7777, owner: (meta.uid(), meta.gid()) }))
+        let (bytes, sha256) = self.read(file, &meta)?;
+        Ok(Some(Content {
+            bytes: Arc::new(bytes),
+            sha256,
+            mode: meta.mode() & 0o7777,
+            owner: (meta.uid(), meta.gid()),
+        }))
     }
 
-    fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, Refusal> {
+    /// The bytes and their SHA-256. Of a large file the digest is made while it is read.
+    fn read(&self, mut file: File, meta: &Metadata) -> Result<(Vec<u8>, String), Refusal> {
         let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
+        let io = |e: io::Error| Refusal::io(&self.path, &e);
+        let mut digest = Sha256::new();
         let mut bytes = Vec::with_capacity(expected + 1);
-        file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| Refusal::io(&self.path, &e))?;
+        if expected >= disk::LARGE {
+            bytes.resize(expected, 0);
+            let (pieces, arrived) = std::sync::mpsc::channel::<&[u8]>();
+            let (source, room) = (&mut file, bytes.as_mut_slice());
+            let (read, made) = std::thread::scope(move |scope| {
+                let hashing = scope.spawn(move || {
+                    let mut digest = Sha256::new();
+                    arrived.iter().for_each(|piece| digest.update(piece));
+                    digest
+                });
+                let mut read = 0;
+                let mut ended = Ok(());
+                for chunk in room.chunks_mut(CHUNK) {
+                    let n = match read_full(source, chunk) {
+                        Ok(n) => n,
+                        Err(error) => {
+                            ended = Err(error);
+                            break;
+                        }
+                    };
+                    let is_full = n == chunk.len();
+                    let chunk: &[u8] = chunk;
+                    // Heard to the end by a thread that does nothing else.
+                    let _ = pieces.send(&chunk[..n]);
+                    read += n;
+                    if !is_full {
+                        break;
+                    }
+                }
+                drop(pieces);
+                (ended.map(|()| read), hashing.join())
+            });
+            bytes.truncate(read.map_err(io)?);
+            digest = made.map_err(|_| io(io::Error::other("its digest could not be made")))?;
+        }
+        // What has come to it meanwhile, or all of a small one.
+        let begun = bytes.len();
+        let rest = (LARGEST_EDIT + 1).saturating_sub(begun as u64);
+        file.take(rest).read_to_end(&mut bytes).map_err(io)?;
         if bytes.len() as u64 > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
-        Ok(bytes)
+        digest.update(&bytes[begun..]);
+        Ok((bytes, disk::hex(&digest.finalize())))
     }
 
     fn too_large(&self, size: u64) -> Refusal {
@@ -312,9 +362,11 @@ impl Held {
     /// The object must be the one that was judged, with the content that was looked at.
     fn require_unchanged(&self, before: &Content) -> Result<(), Refusal> {
         let found = self.require_found()?;
-        let Some((file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
+        let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
         let is_same_object = Identity::of(&meta) == Identity::of(&found.meta);
-        if meta.len() != before.bytes.len() as u64 || self.read(file, &meta)? != before.bytes {
+        let is_same_content = meta.len() == before.bytes.len() as u64
+            && holds(&mut file, &before.bytes).map_err(|e| Refusal::io(&self.path, &e))?;
+        if !is_same_content {
             return Err(disk::changed_content(&self.path));
         }
         // An editor that saved the same content put another object there; what was judged is gone.
@@ -358,6 +410,32 @@ impl Held {
             tracing::info!(beside = %self.path.display(), name, "a temporary file of a killed call was removed");
         }
     }
+}
+
+/// As much as there is, up to the length of the buffer.
+fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Whether a file holds these bytes and no more.
+fn holds(file: &mut File, bytes: &[u8]) -> io::Result<bool> {
+    let mut buffer = vec![0; CHUNK.min(bytes.len() + 1)];
+    for expected in bytes.chunks(buffer.len()) {
+        let n = read_full(file, &mut buffer[..expected.len()])?;
+        if buffer[..n] != *expected {
+            return Ok(false);
+        }
+    }
+    Ok(read_full(file, &mut buffer[..1])? == 0)
 }
 
 /// A handle that can be synced.

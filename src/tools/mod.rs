@@ -8,7 +8,8 @@
 //!   `exact`, `diff`, `near`, `walk` are shared by some of them.
 //! - `search`: the engine of Grep.
 //! - `inspect`: what became of a change that a crash interrupted.
-//! - `media`: PDFs in Read; `shell`: Bash; `web`: WebFetch; `convert`: documents made text, in a process of their own.
+//! - `media`: PDFs and pictures in Read; `given`: what a person hands over; `shell`: Bash; `web`: WebFetch; `convert`: documents and pictures of others, in a
+//!   process of their own.
 
 mod aliases;
 mod care;
@@ -21,6 +22,7 @@ mod exact;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod given;
 mod glob;
 mod grep;
 mod guard;
@@ -53,6 +55,7 @@ mod tests;
 pub use care::Access;
 pub use context::{Blobs, Scene, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
+pub use given::{Gift, Source, Taken};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;

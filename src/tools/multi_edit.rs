@@ -124,6 +124,7 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize)
                 guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
             }
             let (charset, original) = guard::decode(context, path, &before)?;
+            let original = original.into_owned();
             (Some(before), charset, original)
         }
     };

@@ -19,7 +19,7 @@ use super::held::Held;
 use super::near::similar_path;
 use super::refusal::{Refusal, cancelled};
 use super::text::{self, Charset};
-use super::{input, media, notebook, toolbox};
+use super::{convert, input, media, notebook, toolbox};
 use crate::types::ids::BlobId;
 use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
 
@@ -53,10 +53,11 @@ pub(super) struct Input {
     limit: Option<u64>,
 }
 
-pub(super) const DESCRIPTION: &str = "Reads a text file and shows it with line numbers (number, tab, text). \
+pub(super) const DESCRIPTION: &str = "Reads a file and shows it: text with line numbers (number, tab, text), \
+    images (PNG, JPEG, GIF, WebP) as they are. \
     Shows up to 2000 lines from the beginning unless offset and limit say otherwise; the total number of lines \
     is always told. A Jupyter notebook is shown by its cells, which offset and limit then count; of a PDF \
-    the text is shown, by pages (20 unless limit says otherwise). \
+    the text is shown, by pages (20 unless limit says otherwise), or the document itself. \
     Read a file before you edit or overwrite it.";
 
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
@@ -128,6 +129,10 @@ fn read(
     }
     let mut head = Vec::new();
     (&mut file).take(DETECT as u64).read_to_end(&mut head).map_err(io)?;
+    if convert::media_type(&head).is_some() && text::binary_kind(&head).is_some() {
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        return media::read_picture(context, path, (file, stamp), stop);
+    }
     if media::is_pdf(&head) {
         file.seek(SeekFrom::Start(0)).map_err(io)?;
         return media::read_pdf(context, (input.offset, input.limit), path, (file, stamp), stop);

@@ -61,16 +61,21 @@ impl Charset {
 
     /// The text of a whole file. `None` if it would not come back byte for byte.
     pub(super) fn decode(self, bytes: &[u8]) -> Option<String> {
+        self.view(bytes).map(Cow::into_owned)
+    }
+
+    /// The same, not copied where the bytes are the text.
+    pub(super) fn view(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         if self.encoding == UTF_8 {
             // What is valid comes back as it was.
-            return std::str::from_utf8(&bytes[self.bom..]).ok().map(str::to_owned);
+            return std::str::from_utf8(&bytes[self.bom..]).ok().map(Cow::Borrowed);
         }
         let (text, malformed) = self.encoding.decode_without_bom_handling(&bytes[self.bom..]);
         if malformed {
             return None;
         }
         let text = text.into_owned();
-        (self.encode(&text)? == bytes).then_some(text)
+        (self.encode(&text)? == bytes).then_some(Cow::Owned(text))
     }
 }
 
@@ -227,7 +232,7 @@ impl<'t> Shown<'t> {
         &self,
         parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
     ) -> String {
-        let mut out = String::with_capacity(self.original.len());
+        let mut out = String::with_capacity(self.original.len() + 1024);
         let mut done = 0;
         for (range, new) in parts {
             out.push_str(&self.original[done..self.origin(range.start)]);

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::Places;
 use super::context::{Context, Scene, Settings};
+use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
@@ -203,6 +204,15 @@ impl Toolbox {
         let (context, prepared) = (self.context(scene), prepared.clone());
         let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
+    }
+
+    /// Takes in what a person hands to a session: reads it, looks at it in a process of its own, and makes
+    /// it fit for models. Cancel-safe.
+    ///
+    /// # Errors
+    /// It is not there, too large, broken, or of a kind that no model takes.
+    pub async fn take_in(&self, gift: Gift) -> Result<Taken, Refusal> {
+        given::take_in(&self.settings, gift).await
     }
 
     async fn run_inner(

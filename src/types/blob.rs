@@ -7,6 +7,8 @@
 //!   puts a [`Blob`] into `ToolOutcome::blobs` and its [`Attachment`] into `ToolOutcome::attachments`; the
 //!   session stores the bytes in the transaction that writes `tool.completed`; the transcript refers to
 //!   them (`Block::ToolResult`), and a model request brings them along (`ModelRequest::media`).
+//! - A [`Picture`] or a [`Document`] that a person hands over is a block of the input and of the message
+//!   that comes of it; the session stores the bytes in the transaction that takes the input in.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use super::ids::BlobId;
 
 /// The media type of text.
 pub const TEXT: &str = "text/plain";
+/// The media type of a PDF.
+pub const PDF: &str = "application/pdf";
 /// The media type of a list or an object that was cut out of an event.
 pub const JSON: &str = "application/json";
 
@@ -158,6 +162,33 @@ pub struct Attachment {
     /// Its name for people and models, for example the file's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
+    /// The result's text says what it says: a model that is shown it is not shown the text as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub in_text: bool,
+}
+
+/// A picture that a person gave: PNG, JPEG, GIF or WebP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Picture {
+    /// Its content, as models are shown it.
+    #[serde(flatten)]
+    pub blob: BlobRef,
+    /// Its file, or what the person called it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+}
+
+/// A PDF or a text file that a person gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Document {
+    /// Its content.
+    #[serde(flatten)]
+    pub blob: BlobRef,
+    /// Its file, or what the person called it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+    /// Its text: of a PDF, for models that take no documents.
+    pub text: String,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::blob::Attachment;
+use super::blob::{self, Attachment, AttachmentKind, BlobRef, Document, Picture};
 use super::ids::CallId;
 
 /// Who speaks.
@@ -26,6 +26,10 @@ pub enum Block {
         /// The text.
         text: String,
     },
+    /// A picture that a person gave.
+    Image(Picture),
+    /// A PDF or a text file that a person gave.
+    Document(Document),
     /// Reasoning that the provider wants back unchanged inside a tool loop.
     Thinking {
         /// The reasoning, possibly empty.
@@ -55,6 +59,25 @@ pub enum Block {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         attachments: Vec<Attachment>,
     },
+}
+
+impl Block {
+    /// The pictures and PDFs in it, in order: what a model has to be shown, since words do not hold it.
+    pub fn shown(&self) -> impl Iterator<Item = (AttachmentKind, &BlobRef)> {
+        let (own, attached): (_, &[Attachment]) = match self {
+            Block::Image(picture) => (Some((AttachmentKind::Image, &picture.blob)), &[]),
+            Block::Document(document) if document.blob.media_type == blob::PDF => {
+                (Some((AttachmentKind::Document, &document.blob)), &[])
+            }
+            Block::ToolResult { attachments, .. } => (None, attachments),
+            Block::Document(_)
+            | Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolCall(_) => (None, &[]),
+        };
+        own.into_iter().chain(attached.iter().map(|attachment| (attachment.kind, &attachment.blob)))
+    }
 }
 
 /// A tool call as the model made it.
@@ -90,7 +113,7 @@ impl Message {
     }
 }
 
-/// One part of a submitted input (Q5; text only so far).
+/// One part of an input that was taken in (Q5, Q7).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputBlock {
@@ -99,11 +122,56 @@ pub enum InputBlock {
         /// The text.
         text: String,
     },
+    /// A picture.
+    Image(Picture),
+    /// A PDF or a text file.
+    Document(Document),
 }
 
-/// The text of an input.
+impl InputBlock {
+    /// What it is called, if it is a picture or a document and has a name.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            InputBlock::Text { .. } => None,
+            InputBlock::Image(Picture { name, .. }) | InputBlock::Document(Document { name, .. }) => {
+                name.as_deref()
+            }
+        }
+    }
+}
+
+/// The words of an input, without what is shown beside them.
 #[must_use]
 pub fn input_text(input: &[InputBlock]) -> String {
-    let parts: Vec<&str> = input.iter().map(|InputBlock::Text { text }| text.as_str()).collect();
-    parts.join("\n")
+    let words = input.iter().filter_map(|block| match block {
+        InputBlock::Text { text } => Some(text.as_str()),
+        InputBlock::Image(_) | InputBlock::Document(_) => None,
+    });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+/// An input for people to look at: its words, and what stands for pictures and documents.
+#[must_use]
+pub fn input_line(input: &[InputBlock]) -> String {
+    let parts = input.iter().map(|block| match block {
+        InputBlock::Text { text } => text.clone(),
+        InputBlock::Image(picture) => format!("[image {}]", picture.name.as_deref().unwrap_or("inline")),
+        InputBlock::Document(document) => format!("[file {}]", document.name.as_deref().unwrap_or("inline")),
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// The content of the message that an input becomes.
+#[must_use]
+pub fn input_content(input: Vec<InputBlock>) -> Vec<Block> {
+    if input.iter().all(|block| matches!(block, InputBlock::Text { .. })) {
+        return vec![Block::Text { text: input_text(&input) }];
+    }
+    let content = input.into_iter().map(|block| match block {
+        InputBlock::Text { text } => Block::Text { text },
+        InputBlock::Image(picture) => Block::Image(picture),
+        InputBlock::Document(document) => Block::Document(document),
+    });
+    content.collect()
 }

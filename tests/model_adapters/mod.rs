@@ -4,6 +4,7 @@
 mod cassettes;
 mod conversation;
 mod failures;
+mod media;
 mod streaming;
 
 use std::os::unix::fs::PermissionsExt;

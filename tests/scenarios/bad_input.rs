@@ -122,7 +122,7 @@ async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
         ("session.submit", json!({"session_id": id, "input": "x", "model": "scripted/other"}), "model"),
         (
             "session.submit",
-            json!({"session_id": id, "input": [{"type": "image", "path": "a.png"}]}),
+            json!({"session_id": id, "input": [{"type": "resource_link", "uri": "file:///a"}]}),
             "input[0].type",
         ),
         ("session.subscribe", json!({"session_id": id, "include": ["message.*"]}), "include"),

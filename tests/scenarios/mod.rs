@@ -23,6 +23,7 @@ mod isolation;
 mod lifecycle;
 mod limits;
 mod list;
+mod media;
 mod model_errors;
 mod modes;
 mod one_daemon;

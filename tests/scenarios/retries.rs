@@ -320,3 +320,30 @@ async fn a_turn_can_have_a_model_of_its_own() {
         assert!(refused.code == -32602 && refused.message.contains(word), "{refused:?}");
     }
 }
+
+#[tokio::test]
+async fn pictures_go_to_a_model_that_can_see() {
+    const DOT: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let house = House::plan()
+        .config("vision = \"scripted/eyes\"\n[model.\"scripted/model\"]\nvision = false")
+        .start()
+        .await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    for _ in 0..2 {
+        house.models.push(Step::text("A dot."));
+    }
+    let dot = json!({"type": "image", "data": DOT, "media_type": "image/png"});
+    session.submit_with(json!({"input": [{"type": "text", "text": "What is it?"}, dot]})).await;
+    let switched = seen.wait_for("model.switched").await;
+    assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/eyes"), &json!("vision")));
+    seen.turn_ends("success").await;
+    // The picture is still there in the next turn, which begins with the session's model.
+    session.submit("And its colour?").await;
+    assert_eq!(seen.wait_for("turn.started").await["model"], "scripted/model");
+    assert_eq!(seen.wait_for("model.switched").await["reason"], "vision");
+    seen.turn_ends("success").await;
+    assert_eq!([0, 1].map(|n| model_of(&house, n)), ["eyes", "eyes"]);
+    assert!(house.models.requests()[0].body.to_string().contains(DOT));
+    house.models.assert_no_breach();
+}

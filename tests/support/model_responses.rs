@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::model_media;
 use super::model_rules::{Verdict, filled, list, object, only, rule};
 use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
@@ -89,8 +90,15 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                             only(part, &place, &["type", "text"])?;
                             filled(part, "text", &place)?;
                         }
-                        ("user", "input_image") => only(part, &place, &["type", "image_url", "detail"])?,
-                        ("user", "input_file") => only(part, &place, &["type", "filename", "file_data"])?,
+                        ("user", "input_image") => {
+                            only(part, &place, &["type", "image_url", "detail"])?;
+                            model_media::data_url(true, filled(part, "image_url", &place)?, &place)?;
+                        }
+                        ("user", "input_file") => {
+                            only(part, &place, &["type", "filename", "file_data"])?;
+                            filled(part, "filename", &place)?;
+                            model_media::data_url(false, filled(part, "file_data", &place)?, &place)?;
+                        }
                         _ => return Err(format!("{place}: {kind} has no place in a message of the {role}")),
                     }
                 }

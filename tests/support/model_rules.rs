@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use super::model_media;
+
 pub type Verdict = Result<(), String>;
 
 /// Rules of Anthropic Messages.
@@ -88,10 +90,14 @@ pub fn check_anthropic(body: &Value) -> Verdict {
                     all_ids.push(id);
                     asked.push(id);
                 }
+                ("image" | "document", "user") => model_media::anthropic(block, &place)?,
                 ("tool_result", "user") => {
                     only(block, &place, &["type", "tool_use_id", "content", "is_error", "cache_control"])?;
                     rule(paid.len() == n, format!("{place}: results come before anything else"))?;
-                    filled(block, "content", &place)?;
+                    match block.get("content") {
+                        Some(Value::Array(parts)) => tool_result(parts, &place)?,
+                        _ => _ = filled(block, "content", &place)?,
+                    }
                     paid.push(filled(block, "tool_use_id", &place)?);
                 }
                 _ => {
@@ -109,6 +115,55 @@ pub fn check_anthropic(body: &Value) -> Verdict {
     }
     rule(messages.len() % 2 == 1, "the last message must be the user's")?;
     rule(all_ids.is_empty() || fields.contains_key("tools"), "calls in the history need tools in the request")
+}
+
+fn tool_result(parts: &[Value], place: &str) -> Verdict {
+    rule(!parts.is_empty(), format!("{place}: content must not be empty"))?;
+    for (n, part) in parts.iter().enumerate() {
+        let place = format!("{place}.content[{n}]");
+        let part = object(part, &place)?;
+        match filled(part, "type", &place)? {
+            "text" => {
+                only(part, &place, &["type", "text"])?;
+                filled(part, "text", &place)?;
+            }
+            "image" | "document" => model_media::anthropic(part, &place)?,
+            other => return Err(format!("{place}: {other} has no place in a result")),
+        }
+    }
+    Ok(())
+}
+
+fn said_by_user(message: &Map<String, Value>, place: &str) -> Verdict {
+    let Some(Value::Array(parts)) = message.get("content") else {
+        return filled(message, "content", place).map(|_| ());
+    };
+    rule(!parts.is_empty(), format!("{place}: content must not be empty"))?;
+    for (n, part) in parts.iter().enumerate() {
+        let place = format!("{place}.content[{n}]");
+        let part = object(part, &place)?;
+        match filled(part, "type", &place)? {
+            "text" => {
+                only(part, &place, &["type", "text"])?;
+                filled(part, "text", &place)?;
+            }
+            "image_url" => {
+                only(part, &place, &["type", "image_url"])?;
+                let image = object(part.get("image_url").unwrap_or(&Value::Null), &place)?;
+                only(image, &place, &["url", "detail"])?;
+                model_media::data_url(true, filled(image, "url", &place)?, &place)?;
+            }
+            "file" => {
+                only(part, &place, &["type", "file"])?;
+                let file = object(part.get("file").unwrap_or(&Value::Null), &place)?;
+                only(file, &place, &["filename", "file_data"])?;
+                filled(file, "filename", &place)?;
+                model_media::data_url(false, filled(file, "file_data", &place)?, &place)?;
+            }
+            other => return Err(format!("{place}: {other} has no place in a message of the user")),
+        }
+    }
+    Ok(())
 }
 
 /// Rules of OpenAI Chat Completions.
@@ -152,9 +207,13 @@ pub fn check_openai(body: &Value) -> Verdict {
             rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
         }
         match (role, before) {
-            ("system", "nothing") | ("user", "nothing" | "system" | "assistant" | "tool") => {
+            ("system", "nothing") => {
                 only(message, &place, &["role", "content"])?;
                 filled(message, "content", &place)?;
+            }
+            ("user", "nothing" | "system" | "assistant" | "tool") => {
+                only(message, &place, &["role", "content"])?;
+                said_by_user(message, &place)?;
             }
             ("assistant", "user" | "tool") => {
                 only(message, &place, &["role", "content", "tool_calls"])?;

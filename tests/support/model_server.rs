@@ -50,7 +50,9 @@ impl Request {
     /// The results of tools at the end of the conversation, in either API: id and text.
     pub fn tool_results(&self) -> Vec<(String, String)> {
         let pair = |id: &Value, text: &Value| {
-            (id.as_str().unwrap_or("?").to_owned(), text.as_str().unwrap_or("?").to_owned())
+            // With something to look at it is a list that begins with the text.
+            let text = text.as_str().or_else(|| text[0]["text"].as_str());
+            (id.as_str().unwrap_or("?").to_owned(), text.unwrap_or("?").to_owned())
         };
         if self.is_anthropic() {
             let last = self.messages().last().and_then(|message| message["content"].as_array());

@@ -15,7 +15,7 @@ use crate::client::summary::one_line;
 use crate::client::wire::Received;
 use crate::types::event::Event;
 use crate::types::ids::PermissionId;
-use crate::types::message::input_text;
+use crate::types::message::input_line;
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::question::Question;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
@@ -117,7 +117,7 @@ impl App {
             }
             // Not a line of the history: it would stand inside what the model is saying.
             Event::TurnQueued { input, .. } => {
-                self.notice = format!("queued: {}", one_line(&input_text(input), 80));
+                self.notice = format!("queued: {}", one_line(&input_line(input), 80));
             }
             Event::SessionEnded { .. } => self.session.state = SessionState::Ended,
             Event::ToolProgress { text, .. } => {

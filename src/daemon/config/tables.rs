@@ -232,6 +232,8 @@ pub struct Model {
     pub tools: Option<bool>,
     /// Whether it sees images.
     pub vision: Option<bool>,
+    /// Whether it takes PDFs as they are.
+    pub documents: Option<bool>,
     /// Whether it thinks.
     pub thinking: Option<bool>,
     /// Whether it streams.

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
-use crate::types::message::input_text;
+use crate::types::message::input_line;
 use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
@@ -32,7 +32,7 @@ impl Watch {
         let current = self.turn.as_ref().map(|turn| turn.id);
         match input {
             Input::Submit(_) if self.status.0 == SessionState::Ended => Some(Refusal::Ended),
-            Input::Submit(submit) if input_text(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
+            Input::Submit(submit) if input_line(&submit.input).trim().is_empty() => Some(Refusal::EmptyInput),
             Input::Submit(submit) if submit.expected_turn.is_some() && submit.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }

@@ -18,6 +18,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
             let (fits, text) = match (message.role, block) {
                 (_, Block::Text { text }) => (true, text.as_str()),
                 (Role::User, Block::ToolResult { content, .. }) => (true, content.as_str()),
+                (Role::User, Block::Image(_) | Block::Document(_)) => (true, "-"),
                 (Role::Assistant, Block::ToolCall(call)) => (true, call.provider_id.as_str()),
                 (Role::Assistant, Block::Thinking { .. } | Block::RedactedThinking { .. }) => (true, "-"),
                 _ => (false, "-"),
@@ -89,7 +90,7 @@ pub fn words(message: &Message) -> String {
             Block::Text { text } | Block::Thinking { text, .. } => text.as_str(),
             Block::ToolResult { content, .. } => content,
             Block::RedactedThinking { data } => data,
-            Block::ToolCall(_) => "",
+            Block::ToolCall(_) | Block::Image(_) | Block::Document(_) => "",
         })
         .collect();
     parts.join("\n")

@@ -12,6 +12,7 @@ use super::watch::Watch;
 use crate::engine::{
     Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
 };
+use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
@@ -144,10 +145,18 @@ impl World {
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Submit { busy, named, blank, budgets, mode, model } => {
-                let word = format!("u{}.", self.next());
+                let number = self.next();
+                let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
+                let (mut input, mut blobs) = (vec![InputBlock::Text { text }], Vec::new());
+                if number % 3 == 0 && !*blank {
+                    let blob = Blob::new("image/png", word.as_bytes());
+                    input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
+                    blobs.push(blob);
+                }
                 let input = Input::Submit(Submit {
-                    input: vec![InputBlock::Text { text }],
+                    input,
+                    blobs,
                     when_busy: *busy,
                     expected_turn: self.name(*named),
                     budgets: *budgets,

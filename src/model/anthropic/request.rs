@@ -12,7 +12,7 @@ use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
-use super::super::media::Media;
+use super::super::media::{Media, Shown};
 use super::super::settings::ModelSettings;
 use super::super::signature::is_sealed;
 
@@ -81,6 +81,19 @@ enum Content<'a> {
         name: &'a str,
         input: Cow<'a, Value>,
     },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+    },
+    /// Words of ours, in the place of something.
+    #[serde(rename = "text")]
+    Words {
+        text: String,
+    },
     ToolResult {
         tool_use_id: Cow<'a, str>,
         content: Told<'a>,
@@ -93,16 +106,8 @@ enum Content<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Told<'a> {
-    Text(&'a str),
-    Parts(Vec<Seen<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Seen<'a> {
-    Text { text: Cow<'a, str> },
-    Image { source: Source<'a> },
-    Document { source: Source<'a> },
+    Text(Cow<'a, str>),
+    Parts(Vec<Content<'a>>),
 }
 
 /// Content in the request itself.
@@ -138,7 +143,8 @@ pub(in super::super) fn body(
         last.cache_control = Some(BREAKPOINT);
     }
     let mut messages: Vec<Turn> = {
-        let media = Media::of(request, settings.vision.unwrap_or(true));
+        let sees = settings.vision.unwrap_or(true);
+        let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
         request.messages.iter().map(|message| turn(message, &media)).collect()
     };
     if let Some(last) = messages.last_mut().and_then(|turn| turn.content.last_mut())
@@ -173,9 +179,9 @@ fn turn<'a>(message: &'a Message, media: &Media<'_>) -> Turn<'a> {
     let mut content: Vec<Part> = Vec::with_capacity(message.content.len());
     // The provider wants results before anything else in a message.
     let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
-    content.extend(message.content.iter().filter(is_result).filter_map(|block| part(block, media)));
+    content.extend(message.content.iter().filter(is_result).flat_map(|block| parts(block, media)));
     let others = message.content.iter().filter(|block| !is_result(block));
-    content.extend(others.filter_map(|block| part(block, media)));
+    content.extend(others.flat_map(|block| parts(block, media)));
     if content.is_empty() {
         // Unsigned reasoning alone: the roles must go on alternating.
         content.push(Content::Text { text: "(no content)" }.into());
@@ -187,7 +193,16 @@ fn turn<'a>(message: &'a Message, media: &Media<'_>) -> Turn<'a> {
     Turn { role, content }
 }
 
-/// A block, unless the provider would refuse it.
+/// A block: one part of the message, or several for what has a name, or none where the provider would
+/// refuse it.
+fn parts<'a>(block: &'a Block, media: &Media<'_>) -> Vec<Part<'a>> {
+    match block {
+        Block::Image(picture) => media.picture(picture).into_iter().map(|shown| seen(shown).into()).collect(),
+        Block::Document(document) => vec![seen(media.document(document)).into()],
+        block => part(block, media).into_iter().collect(),
+    }
+}
+
 fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
     let content = match block {
         Block::Text { text } if text.trim().is_empty() => return None,
@@ -197,6 +212,7 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
         }
         // Reasoning of another provider.
         Block::Thinking { .. } => return None,
+        Block::Image(_) | Block::Document(_) => return None,
         Block::RedactedThinking { data } => Content::RedactedThinking { data },
         Block::ToolCall(call) => Content::ToolUse {
             id: wire_id(&call.provider_id, &call.call_id),
@@ -213,20 +229,26 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
 }
 
 fn told<'a>(content: &'a str, attachments: &'a [Attachment], media: &Media<'_>) -> Told<'a> {
-    let text = if content.is_empty() { "(no output)" } else { content };
-    if attachments.is_empty() {
+    let text = media.told(content, attachments);
+    let shown = media.attached(attachments);
+    if shown.is_empty() {
         return Told::Text(text);
     }
-    let mut parts = vec![Seen::Text { text: text.into() }];
-    parts.extend(attachments.iter().map(|attachment| {
-        let source = |data| Source { kind: "base64", media_type: &attachment.blob.media_type, data };
-        match (media.base64(attachment), attachment.kind) {
-            (Ok(data), AttachmentKind::Image) => Seen::Image { source: source(data) },
-            (Ok(data), AttachmentKind::Document) => Seen::Document { source: source(data) },
-            (Err(note), _) => Seen::Text { text: note.into() },
+    let text = Content::Words { text: text.into_owned() };
+    Told::Parts([text].into_iter().chain(shown.into_iter().map(seen)).collect())
+}
+
+fn seen(shown: Shown<'_>) -> Content<'_> {
+    match shown {
+        Shown::Words(text) => Content::Words { text },
+        Shown::Whole { kind, media_type, name, data } => {
+            let source = Source { kind: "base64", media_type, data };
+            match kind {
+                AttachmentKind::Image => Content::Image { source },
+                AttachmentKind::Document => Content::Document { source, title: name },
+            }
         }
-    }));
-    Told::Parts(parts)
+    }
 }
 
 /// The id the provider knows, or ours where another provider's would be refused here.

@@ -3,14 +3,16 @@
 //! Only what every server of the family understands is sent. Reasoning is left out: the family has
 //! no agreed place for it, and most servers refuse or drop it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::types::blob::{Attachment, AttachmentKind};
+use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
-use super::super::media::Media;
+use super::super::media::{Media, Shown, file_name};
 use super::super::settings::ModelSettings;
 
 #[derive(Serialize)]
@@ -65,11 +67,11 @@ enum Turn<'a> {
     },
     Tool {
         tool_call_id: &'a str,
-        content: &'a str,
+        content: Cow<'a, str>,
     },
 }
 
-/// What a person says: text alone, or with what a tool had to show.
+/// What a person says: text alone, or with what is shown, by a tool or by that person.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Said<'a> {
@@ -125,10 +127,11 @@ pub(in super::super) fn body(
             preface = Some(&*request.system);
         }
     }
-    let media = Media::of(request, settings.vision.unwrap_or(vendor));
+    // Documents are understood by the vendor's own models alone.
+    let media = Media::of(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
     for message in &request.messages {
         match message.role {
-            Role::User => user(message, &mut preface, &media, vendor, &mut messages),
+            Role::User => user(message, &mut preface, &media, &mut messages),
             Role::Assistant => messages.push(assistant(message)?),
         }
     }
@@ -156,60 +159,63 @@ pub(in super::super) fn body(
 }
 
 /// One message becomes a message per result, then one of what the results show (results themselves are
-/// text here) and of the text. `preface` opens the first text.
+/// text here) and of what the person says and shows. `preface` opens the first of these.
 fn user<'a>(
     message: &'a Message,
     preface: &mut Option<&'a str>,
     media: &Media<'_>,
-    vendor: bool,
     turns: &mut Vec<Turn<'a>>,
 ) {
-    let mut texts = Vec::new();
-    let mut parts = Vec::new();
+    let mut shown = Vec::new();
+    let mut said = Vec::new();
     for block in &message.content {
         match block {
             Block::ToolResult { provider_id, content, attachments, .. } => {
-                turns.push(Turn::Tool {
-                    tool_call_id: provider_id,
-                    content: if content.is_empty() { "(no output)" } else { content },
-                });
-                parts.extend(attachments.iter().map(|attachment| seen(attachment, media, vendor)));
+                let content = media.told(content, attachments);
+                turns.push(Turn::Tool { tool_call_id: provider_id, content });
+                shown.extend(media.attached(attachments).into_iter().map(seen));
             }
-            Block::Text { text } if !text.is_empty() => texts.push(text.as_str()),
+            Block::Text { text } if !text.is_empty() => said.push(Part::Text { text: text.clone() }),
+            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(seen)),
+            Block::Document(document) => said.push(seen(media.document(document))),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
             | Block::ToolCall(_) => {}
         }
     }
-    if !texts.is_empty() {
-        texts.splice(0..0, preface.take());
+    if !said.is_empty() {
+        shown.extend(preface.take().map(|text| Part::Text { text: text.into() }));
     }
-    if parts.is_empty() && !texts.is_empty() {
-        turns.push(Turn::User { content: Said::Text(texts.join("\n\n")) });
-    } else if !parts.is_empty() {
-        if !texts.is_empty() {
-            parts.push(Part::Text { text: texts.join("\n\n") });
+    let mut parts: Vec<Part> = Vec::with_capacity(shown.len() + said.len());
+    for part in shown.into_iter().chain(said) {
+        match (parts.last_mut(), part) {
+            (Some(Part::Text { text: before }), Part::Text { text }) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            (_, part) => parts.push(part),
         }
-        turns.push(Turn::User { content: Said::Parts(parts) });
+    }
+    match parts.as_mut_slice() {
+        [] => {}
+        [Part::Text { text }] => turns.push(Turn::User { content: Said::Text(std::mem::take(text)) }),
+        _ => turns.push(Turn::User { content: Said::Parts(parts) }),
     }
 }
 
-/// What belongs to a result. Documents are understood by the vendor's own models alone.
-fn seen<'a>(attachment: &'a Attachment, media: &Media<'_>, vendor: bool) -> Part<'a> {
-    let media_type = &attachment.blob.media_type;
-    match (media.base64(attachment), attachment.kind) {
-        (Ok(data), AttachmentKind::Image) => {
-            Part::ImageUrl { image_url: ImageUrl { url: format!("data:{media_type};base64,{data}") } }
+fn seen(shown: Shown<'_>) -> Part<'_> {
+    match shown {
+        Shown::Words(text) => Part::Text { text },
+        Shown::Whole { kind, media_type, name, data } => {
+            let url = format!("data:{media_type};base64,{data}");
+            match kind {
+                AttachmentKind::Image => Part::ImageUrl { image_url: ImageUrl { url } },
+                AttachmentKind::Document => {
+                    Part::File { file: File { filename: file_name(name, "document.pdf"), file_data: url } }
+                }
+            }
         }
-        (Ok(data), AttachmentKind::Document) if vendor => Part::File {
-            file: File {
-                filename: attachment.name.as_deref().unwrap_or("document"),
-                file_data: format!("data:{media_type};base64,{data}"),
-            },
-        },
-        (Ok(_), AttachmentKind::Document) => Part::Text { text: Media::note(attachment) },
-        (Err(note), _) => Part::Text { text: note },
     }
 }
 
@@ -224,7 +230,11 @@ fn assistant(message: &Message) -> Result<Turn<'_>, serde_json::Error> {
                 kind: "function",
                 function: Called { name: &call.tool, arguments: arguments(call)? },
             }),
-            Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolResult { .. } => {}
+            Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Image(_)
+            | Block::Document(_)
+            | Block::ToolResult { .. } => {}
         }
     }
     let content = match (text.is_empty(), tool_calls.is_empty()) {

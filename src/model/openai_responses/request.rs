@@ -1,13 +1,15 @@
 //! A request in the words of Responses.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::types::blob::{Attachment, AttachmentKind};
+use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
-use super::super::media::Media;
+use super::super::media::{Media, Shown, file_name};
 use super::super::settings::ModelSettings;
 use super::super::signature::{self, Sealed};
 
@@ -48,7 +50,7 @@ enum Item<'a> {
     Message { role: &'static str, content: Vec<Part<'a>> },
     Reasoning { id: String, summary: Vec<Part<'a>>, encrypted_content: String },
     FunctionCall { call_id: &'a str, name: &'a str, arguments: String },
-    FunctionCallOutput { call_id: &'a str, output: &'a str },
+    FunctionCallOutput { call_id: &'a str, output: Cow<'a, str> },
 }
 
 #[derive(Serialize)]
@@ -64,9 +66,9 @@ enum Part<'a> {
     Image { image_url: String },
     #[serde(rename = "input_file")]
     File { filename: &'a str, file_data: String },
-    /// What is told instead of a picture.
+    /// Words of ours, in the place of something.
     #[serde(rename = "input_text")]
-    Note { text: String },
+    Words { text: String },
 }
 
 /// The body of a request as JSON. `store`: the server keeps the conversation; what it has said then is
@@ -83,7 +85,8 @@ pub(in super::super) fn body(
         None => 0,
     };
     let mut input = Vec::with_capacity(request.messages.len() - known);
-    let media = Media::of(request, settings.vision.unwrap_or(true));
+    let sees = settings.vision.unwrap_or(true);
+    let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
     for message in &request.messages[known..] {
         match message.role {
             Role::User => user(message, &media, &mut input),
@@ -123,39 +126,40 @@ pub(in super::super) fn body(
 /// Pictures and documents of results follow them as what a person shows.
 fn user<'a>(message: &'a Message, media: &Media<'_>, input: &mut Vec<Item<'a>>) {
     let mut shown = Vec::new();
-    let mut texts = Vec::new();
+    let mut said = Vec::new();
     for block in &message.content {
         match block {
             Block::ToolResult { provider_id, content, attachments, .. } => {
-                input.push(Item::FunctionCallOutput {
-                    call_id: provider_id,
-                    output: if content.is_empty() { "(no output)" } else { content },
-                });
-                shown.extend(attachments.iter().map(|attachment| seen(attachment, media)));
+                let output = media.told(content, attachments);
+                input.push(Item::FunctionCallOutput { call_id: provider_id, output });
+                shown.extend(media.attached(attachments).into_iter().map(seen));
             }
-            Block::Text { text } if !text.is_empty() => texts.push(Part::Input { text }),
+            Block::Text { text } if !text.is_empty() => said.push(Part::Input { text }),
+            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(seen)),
+            Block::Document(document) => said.push(seen(media.document(document))),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
             | Block::ToolCall(_) => {}
         }
     }
-    shown.append(&mut texts);
+    shown.append(&mut said);
     if !shown.is_empty() {
         input.push(Item::Message { role: "user", content: shown });
     }
 }
 
-fn seen<'a>(attachment: &'a Attachment, media: &Media<'_>) -> Part<'a> {
-    let media_type = &attachment.blob.media_type;
-    let url = match media.base64(attachment) {
-        Ok(data) => format!("data:{media_type};base64,{data}"),
-        Err(text) => return Part::Note { text },
-    };
-    match attachment.kind {
-        AttachmentKind::Image => Part::Image { image_url: url },
-        AttachmentKind::Document => {
-            Part::File { filename: attachment.name.as_deref().unwrap_or("document"), file_data: url }
+fn seen(shown: Shown<'_>) -> Part<'_> {
+    match shown {
+        Shown::Words(text) => Part::Words { text },
+        Shown::Whole { kind, media_type, name, data } => {
+            let url = format!("data:{media_type};base64,{data}");
+            match kind {
+                AttachmentKind::Image => Part::Image { image_url: url },
+                AttachmentKind::Document => {
+                    Part::File { filename: file_name(name, "document.pdf"), file_data: url }
+                }
+            }
         }
     }
 }
@@ -186,6 +190,8 @@ fn assistant<'a>(
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
+            | Block::Image(_)
+            | Block::Document(_)
             | Block::ToolResult { .. } => {}
         }
     }

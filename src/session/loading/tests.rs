@@ -84,6 +84,7 @@ impl Place {
     async fn submit(&self, id: SessionId) -> Result<Seq, SessionError> {
         let submission = Submission {
             input: vec![InputBlock::Text { text: "go".into() }],
+            blobs: Vec::new(),
             when_busy: Busy::Queue,
             expected_turn: None,
             budgets: None,

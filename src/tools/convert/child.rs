@@ -1,13 +1,14 @@
-//! The process that converts one document: reads it from its input, writes the text to its output.
+//! The process that converts one document: reads it from its input, writes what it makes of it to its
+//! output.
 
 use std::io::{self, Read as _, Write as _};
 
 use nix::sys::resource::{Resource, setrlimit};
 
-use super::{html, pdf};
+use super::{html, image, pdf};
 
-/// The argument of `agentd` that makes it this process; what to do follows as its value: `html`, or
-/// `pdf:FIRST:LAST` with pages from 1.
+/// The argument of `agentd` that makes it this process; what to do follows as its value: `html`,
+/// `image`, or `pdf:FIRST:LAST` with pages from 1.
 pub const DOCUMENT_ARGUMENT: &str = "--convert-document";
 
 /// Memory, in bytes of address space.
@@ -46,6 +47,9 @@ pub fn convert_document(what: &str) -> Result<(), String> {
 pub(super) fn make(what: &str, bytes: Vec<u8>, out: &mut dyn io::Write) -> Result<(), String> {
     if what == "html" {
         return html::write(&bytes, out);
+    }
+    if what == "image" {
+        return image::write(&bytes, out);
     }
     let pages = what.strip_prefix("pdf:").and_then(|pages| pages.split_once(':'));
     let pages = pages.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));

@@ -1,36 +1,50 @@
 //! Starting a conversion, feeding it, and taking at most so much from it, within a time.
 
+use std::borrow::Cow;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::child::{self, DOCUMENT_ARGUMENT, LARGEST};
 use crate::proc;
 use crate::tools::context::Settings;
 
+/// Conversions at once: each may take a lot of memory.
+static ROOM: Semaphore = Semaphore::const_new(4);
+
 /// Wall time of a conversion.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of text that are taken.
-const LARGEST_TEXT: u64 = 8 << 20;
+/// Bytes that are taken.
+const LARGEST_MADE: u64 = 8 << 20;
 
 /// What is converted.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tools) enum Document {
     /// Text in UTF-8.
     Html,
+    /// A picture: looked at, and made smaller if it is too large.
+    Image,
     /// Pages from 1.
     Pdf { first: u32, last: u32 },
 }
 
-/// The text of a document. If its end did not come in time, in memory or in one piece, what came
+/// What was made of a document. If its end did not come in time, in memory or in one piece, what came
 /// before is given, with `Some` reason why it is not all.
 #[derive(Debug)]
 pub(in crate::tools) struct Converted {
-    pub(in crate::tools) text: String,
+    pub(in crate::tools) bytes: Vec<u8>,
     pub(in crate::tools) broken: Option<String>,
+}
+
+impl Converted {
+    /// As text: what is none is replaced.
+    pub(in crate::tools) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
 }
 
 /// Converts a document. `None` if it was stopped. If the future is dropped, the process is killed.
@@ -40,13 +54,18 @@ pub(in crate::tools) async fn convert(
     bytes: Vec<u8>,
     stop: &CancellationToken,
 ) -> Option<Converted> {
-    let broken = |why: String| Some(Converted { text: String::new(), broken: Some(why) });
+    let broken = |why: String| Some(Converted { bytes: Vec::new(), broken: Some(why) });
     if bytes.len() as u64 > LARGEST {
         return broken(format!("it is larger than {} MiB", LARGEST >> 20));
     }
     let what = match document {
         Document::Html => "html".to_owned(),
+        Document::Image => "image".to_owned(),
         Document::Pdf { first, last } => format!("pdf:{first}:{last}"),
+    };
+    let _room = tokio::select! {
+        () = stop.cancelled() => return None,
+        room = ROOM.acquire() => room,
     };
     let Some(program) = &settings.converter else {
         let here = tokio::task::spawn_blocking(move || {
@@ -55,9 +74,7 @@ pub(in crate::tools) async fn convert(
             (made, out)
         });
         return match here.await {
-            Ok((made, out)) => {
-                Some(Converted { text: String::from_utf8_lossy(&out).into_owned(), broken: made.err() })
-            }
+            Ok((made, out)) => Some(Converted { bytes: out, broken: made.err() }),
             Err(_) => broken("the document is too strange to be read".into()),
         };
     };
@@ -84,13 +101,13 @@ pub(in crate::tools) async fn convert(
         let _ = stdin.write_all(&bytes).await;
         drop(stdin);
     };
-    let (mut text, mut said) = (Vec::new(), Vec::new());
+    let (mut bytes, mut said) = (Vec::new(), Vec::new());
     let why = {
-        let mut stdout = stdout.take(LARGEST_TEXT + 1);
+        let mut stdout = stdout.take(LARGEST_MADE + 1);
         let mut stderr = stderr.take(4096);
         let work = async {
             let (_, read, _) =
-                tokio::join!(feed, stdout.read_to_end(&mut text), stderr.read_to_end(&mut said));
+                tokio::join!(feed, stdout.read_to_end(&mut bytes), stderr.read_to_end(&mut said));
             read
         };
         tokio::select! {
@@ -102,8 +119,8 @@ pub(in crate::tools) async fn convert(
             },
         }
     };
-    let is_too_much = text.len() as u64 > LARGEST_TEXT;
-    text.truncate(LARGEST_TEXT as usize);
+    let is_too_much = bytes.len() as u64 > LARGEST_MADE;
+    bytes.truncate(LARGEST_MADE as usize);
     let why = match why {
         Some(why) => Some(why),
         None if is_too_much => Some("it holds too much text".into()),
@@ -121,7 +138,7 @@ pub(in crate::tools) async fn convert(
         },
     };
     let _ = child.start_kill();
-    Some(Converted { text: String::from_utf8_lossy(&text).into_owned(), broken: why })
+    Some(Converted { bytes, broken: why })
 }
 
 /// The last line of what the converter said.

@@ -115,7 +115,8 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change,
     if !guard::may_show_content(context, path) {
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
-    let (charset, text) = guard::decode_any(context, path, &before)?;
+    let held = before.clone();
+    let (charset, text) = guard::decode_any(context, path, &held)?;
     let notebook = read(&text).map_err(|why| {
         Refusal::new("bad_notebook", format!("{shown} cannot be read as a notebook: {why}"))
             .with(json!({ "path": path.path, "problem": why }))
@@ -134,9 +135,8 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change,
         return Err(Refusal::new("same_strings", format!("cell {at} of {shown} is like that already"))
             .with(json!({ "cell_number": at })));
     }
-    let after = guard::encode(context, path, charset, &new, "new_source")?;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = guard::Change::new(context, path.clone(), Some(before), (Some(&text), &new), charset, after);
+    let change = guard::Change::within(context, path.clone(), before, (&*text, new), charset, "new_source")?;
     Ok((guard::Change { known_whole, ..change }, at))
 }
 

@@ -334,14 +334,14 @@ fn update(context: &Context, path: Held, hunks: &[Hunk<'_>]) -> Result<Change, R
     if !guard::may_show_content(context, &path) {
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     }
-    let (charset, original) = guard::decode(context, &path, &before)?;
+    let held = before.clone();
+    let (charset, original) = guard::decode(context, &path, &held)?;
     let view = Shown::new(&original);
     let edits = place(&view.text, hunks).map_err(|lost| lost.refusal(context, &path, &view.text))?;
     guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     let new = view.replace_each(edits.iter().map(|(range, text)| (range.clone(), text.as_str())));
-    let after = guard::encode(context, &path, charset, &new, "the patch")?;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = Change::new(context, path, Some(before), (Some(&original), &new), charset, after);
+    let change = Change::within(context, path, before, (&*original, new), charset, "the patch")?;
     Ok(Change { known_whole, ..change })
 }
 

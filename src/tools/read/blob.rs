@@ -1,5 +1,6 @@
 //! Read of a blob (Q14): a window of the whole result that a model was shown a part of. Only the
-//! session's own; nothing on the disk is named, so it passes without asking.
+//! session's own; nothing on the disk is named, so it passes without asking. A picture or a PDF that the
+//! session has is shown again.
 
 use encoding_rs::UTF_8;
 use serde_json::json;
@@ -8,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{DEFAULT_LINES, Input, Window, decode};
 use crate::tools::context::{Blobs, Context};
 use crate::tools::refusal::{Refusal, cancelled};
+use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
 use crate::types::ids::BlobId;
 use crate::types::tool::{Prepared, Subject, ToolOutcome};
 
@@ -26,16 +28,19 @@ pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Re
     })
 }
 
-fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, u64), Refusal> {
+fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), Refusal> {
     let unreadable = |why: String| Refusal::new("io_error", format!("{blob_id} could not be read: {why}"));
     let Some(blobs) = context.scene.blobs.as_deref() else {
         return Err(unreadable("this session keeps no blobs".into()));
     };
     match blobs.find(blob_id).map_err(unreadable)? {
-        Some((bytes, media_type)) if is_text(&media_type) => Ok((blobs, bytes)),
-        Some((_, media_type)) => {
-            Err(Refusal::new("binary_file", format!("{blob_id} is {media_type}; only text can be read")))
+        Some((bytes, media_type)) if is_text(&media_type) || sight(&media_type).is_some() => {
+            Ok((blobs, BlobRef { blob_id, bytes, media_type }))
         }
+        Some((_, media_type)) => Err(Refusal::new(
+            "binary_file",
+            format!("{blob_id} is {media_type}; only text, images and PDFs can be read"),
+        )),
         None => Err(Refusal::new(
             "blob_not_found",
             format!("this session has no {blob_id}; give the id as the result of a tool named it"),
@@ -48,13 +53,29 @@ fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || media_type == crate::types::blob::JSON
 }
 
+/// What it is for a model that is shown it.
+fn sight(media_type: &str) -> Option<AttachmentKind> {
+    match media_type {
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Some(AttachmentKind::Image),
+        PDF => Some(AttachmentKind::Document),
+        _ => None,
+    }
+}
+
 pub(super) fn run(
     context: &Context,
     input: &Input,
     blob_id: BlobId,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
-    let (blobs, bytes) = find(context, blob_id)?;
+    let (blobs, blob) = find(context, blob_id)?;
+    if let Some(kind) = sight(&blob.media_type) {
+        let text = format!("{blob_id}: {}, {} bytes", blob.media_type, blob.bytes);
+        let name = Some(blob_id.to_string());
+        let attachments = vec![Attachment { kind, blob, name, in_text: false }];
+        return Ok(ToolOutcome { attachments, ..ToolOutcome::completed(text) });
+    }
+    let bytes = blob.bytes;
     let first = input.offset.unwrap_or(1).max(1);
     let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
     let mut window = Window::new(first, limit, '\n');

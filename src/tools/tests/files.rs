@@ -3,6 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
+use crate::types::blob::{AttachmentKind, Blob, PDF};
 use crate::types::tool::PathCare;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
@@ -70,11 +71,13 @@ async fn read_refuses_what_is_no_text_file() {
     room.put("src/main.rs", "x");
     room.put("b.bin", b"a\0b");
     room.put("i.png", b"\x89PNG\r\n\x1a\n");
+    room.put("i.tiff", b"II\x2A\0\x08\0\0\0");
     room.put("n.ipynb", "{}");
     nix::unistd::mkfifo(&room.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     for (path, code, words) in [
         ("b.bin", "binary_file", "binary data"),
-        ("i.png", "binary_file", "an image (PNG)"),
+        ("i.png", "not_convertible", "i.png could not be read: it cannot be decoded"),
+        ("i.tiff", "binary_file", "binary data"),
         ("n.ipynb", "bad_notebook", "it has no cells"),
         ("pipe", "not_a_regular_file", "named pipe"),
         ("/dev/zero", "not_a_regular_file", "device"),
@@ -90,6 +93,34 @@ async fn read_refuses_what_is_no_text_file() {
 }
 
 #[tokio::test]
+async fn read_shows_pictures_by_what_they_are() {
+    let mut room = Room::new();
+    for (format, kind) in crate::tools::convert::FORMATS {
+        let bytes = crate::tools::convert::sample_image(format, 30, 20);
+        room.put("picture.txt", &bytes);
+        let outcome = room.run("Read", json!({"file_path": "picture.txt"})).await;
+        let text = completed(&outcome);
+        let told = text.contains("30×20 pixels") && text.contains(&format!("{} bytes", bytes.len()));
+        assert!(told && text.starts_with("picture.txt: "), "{text}");
+        assert_eq!(outcome.blobs, [Blob::new(kind, bytes)]);
+        let [attachment] = outcome.attachments.as_slice() else { panic!("{:?}", outcome.attachments) };
+        assert_eq!(
+            (attachment.kind, attachment.blob.blob_id),
+            (AttachmentKind::Image, outcome.blobs[0].blob_id)
+        );
+        assert!(outcome.reads[0].whole, "it is known as a whole");
+    }
+    let wide = crate::tools::convert::sample_image(image::ImageFormat::Png, 2_050, 20);
+    room.put("wide.png", wide);
+    let outcome = room.run("Read", json!({"file_path": "wide.png"})).await;
+    assert!(completed(&outcome).contains("2050×20 pixels") && outcome.output.ends_with("shown at 1568×15"));
+    assert_eq!(outcome.detail.unwrap()["scaled"]["width"], 1_568);
+    // A text that begins like a picture is a text.
+    room.put("letters", "GIF89a is the name of a format\n");
+    assert!(completed(&room.run("Read", json!({"file_path": "letters"})).await).contains("a format"));
+}
+
+#[tokio::test]
 async fn read_shows_the_text_of_a_pdf_by_its_pages() {
     let mut room = Room::new();
     room.put("a.pdf", crate::tools::convert::sample_pdf(&["Hello World", "", "Third"]));
@@ -100,7 +131,12 @@ async fn read_shows_the_text_of_a_pdf_by_its_pages() {
         text.contains("<page number=2>\n[no text on this page]") && text.ends_with("(pages 1 to 3 of 3)"),
         "{text}"
     );
+    // The whole document goes along, whoever takes it; a part does not.
+    let [attachment] = outcome.attachments.as_slice() else { panic!("{:?}", outcome.attachments) };
+    assert_eq!((attachment.kind, attachment.in_text), (AttachmentKind::Document, true));
+    assert_eq!(outcome.blobs[0], Blob::new(PDF, room.bytes("a.pdf")));
     let part = room.run("Read", json!({"file_path": "a.pdf", "offset": 2, "limit": 1})).await;
+    assert!(part.attachments.is_empty() && part.blobs.is_empty());
     assert!(completed(&part).ends_with("(pages 2 to 2 of 3) Go on with offset 3."), "{}", part.output);
     failed(&room.run("Read", json!({"file_path": "a.pdf", "offset": 4})).await, "offset_past_end");
     room.put("b.pdf", "%PDF-1.7\nnonsense");
@@ -361,4 +397,32 @@ async fn a_stopped_call_changes_nothing() {
     let outcome = within(room.tools.run(&call, &prepared, &room.scene, progress, registrar(), stop)).await;
     assert_eq!(outcome.status, ToolStatus::Cancelled);
     assert!(!room.path("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_large_file_is_edited_like_a_small_one() {
+    let mut room = Room::new();
+    let lines = |changed: &str| -> String {
+        (0..90_000)
+            .map(|n| if n == 45_000 { format!("{changed}\n") } else { format!("the line {n} of it\n") })
+            .collect()
+    };
+    room.put("large", lines("old"));
+    room.run("Read", json!({"file_path": "large"})).await;
+    let outcome = room.run("Edit", edit("large", "old", "new")).await;
+    completed(&outcome);
+    assert_eq!(room.bytes("large"), lines("new").as_bytes());
+    let sha256 = crate::tools::disk::sha256(lines("new").as_bytes());
+    assert_eq!(outcome.detail.unwrap()["sha256_after"], sha256.as_str());
+    assert_eq!(outcome.reads[0].sha256, sha256, "it is known as it is now");
+
+    // One letter, far behind, of the same length: it is not the file that was read.
+    let call = room.call("Edit", edit("large", "new", "newer"));
+    let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+    let mut other = lines("new").into_bytes();
+    let last = other.len() - 2;
+    other[last] = b'?';
+    room.put("large", &other);
+    failed(&room.run_prepared(&call, &prepared).await, "file_changed");
+    assert!(room.bytes("large") == other, "it is left alone");
 }

@@ -144,7 +144,7 @@ async fn page(
         let Some(made) = convert(&context.settings, Document::Html, text.into_bytes(), stop).await else {
             return Ok(cancelled());
         };
-        (made.text, made.broken)
+        (made.text().into_owned(), made.broken)
     } else {
         (text, None)
     };

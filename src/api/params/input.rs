@@ -1,0 +1,83 @@
+//! The input of a submit.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The input of a submit: a text, or blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SubmitInput {
+    /// Plain text.
+    Text(String),
+    /// Blocks: at most 20 images and files, of at most 20 MiB together after images were made fit.
+    Blocks(Vec<SubmitBlock>),
+}
+
+impl From<&str> for SubmitInput {
+    fn from(text: &str) -> Self {
+        SubmitInput::Text(text.into())
+    }
+}
+
+impl From<String> for SubmitInput {
+    fn from(text: String) -> Self {
+        SubmitInput::Text(text)
+    }
+}
+
+/// One block of an input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SubmitBlock {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A PNG, JPEG, GIF or WebP, of at most 20 MiB. One that is larger than models take is made smaller.
+    Image(Given),
+    /// An image, a PDF of at most 32 MiB, or a text file of at most 256 KiB.
+    File(Given),
+}
+
+/// Where an image or a file is: `path` or `data`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Given {
+    /// A file on the daemon's machine: absolute, or relative to the session's folder. It is read now; what
+    /// becomes of it later does not matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The content itself, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// What it is, for people; the content decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// What it is called; by default its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// By hand, since an untagged enum's errors name neither the block nor what is wrong with it.
+impl<'de> Deserialize<'de> for SubmitInput {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = SubmitInput;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or a list of blocks")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SubmitInput, E> {
+                Ok(SubmitInput::Text(text.into()))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<SubmitInput, A::Error> {
+                let mut blocks = Vec::new();
+                while let Some(block) = list.next_element()? {
+                    blocks.push(block);
+                }
+                Ok(SubmitInput::Blocks(blocks))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}

@@ -1,0 +1,300 @@
+//! A picture made fit for models: looked at, decoded to the end, and made smaller where it is too large.
+//!
+//! What providers take, as they said in 2026-11:
+//!
+//! | API | bytes of one picture | pixels of a side | source |
+//! | --- | --- | --- | --- |
+//! | Anthropic Messages | 5 MB in base64 | 8000; 2000 with more than 20 pictures; scaled down from 1568 | docs.anthropic.com/en/docs/build-with-claude/vision |
+//! | the same at Amazon | 3.75 MB | 8000 | docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html |
+//! | OpenAI | 50 MB a request | no limit told; scaled down to 2048 and less | platform.openai.com/docs/guides/images-vision |
+//!
+//! A conversation keeps its pictures, may hold many of them, and may go on with another model: so the
+//! strictest of these holds for every one, [`LARGEST_SIDE`] and [`LARGEST_BYTES`]. What exceeds them is
+//! scaled to [`SCALED_SIDE`], beyond which no detail gets through anyway.
+
+use std::io::{Cursor, Write};
+
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
+use serde::{Deserialize, Serialize};
+
+/// Pixels of a side, at most.
+pub(in crate::tools) const LARGEST_SIDE: u32 = 2_000;
+/// Bytes of a picture for a model, at most: base64 makes 5 MB of them.
+pub(in crate::tools) const LARGEST_BYTES: usize = 3_750_000;
+/// The longer side of a picture that is made smaller.
+pub(in crate::tools) const SCALED_SIDE: u32 = 1_568;
+/// Pixels of a picture that is decoded at all: what it may unfold to is decided before it does.
+const MOST_PIXELS: u64 = 64_000_000;
+/// Bytes that a decoder may take, so that there is room for scaling in the memory of the process.
+const DECODER_MEMORY: u64 = 560 << 20;
+
+/// What a picture is: the first line of the answer, as JSON. Its bytes follow if it was made smaller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::tools) struct Seen {
+    /// Its media type.
+    pub media_type: String,
+    /// Its size in pixels.
+    pub width: u32,
+    pub height: u32,
+    /// What it was made, if it was too large.
+    pub scaled: Option<Scaled>,
+}
+
+/// What a picture was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::tools) struct Scaled {
+    pub media_type: String,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// Whether this is the beginning of a picture that models can be shown.
+pub(in crate::tools) fn media_type(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn format(media_type: &str) -> Option<ImageFormat> {
+    Some(match media_type {
+        "image/png" => ImageFormat::Png,
+        "image/jpeg" => ImageFormat::Jpeg,
+        "image/gif" => ImageFormat::Gif,
+        "image/webp" => ImageFormat::WebP,
+        _ => return None,
+    })
+}
+
+/// Writes what the picture is, and what it was made if it was too large. It is decoded in any case: a
+/// broken picture in a conversation would be refused by the provider with every request to come. Of an
+/// animation the first picture is decoded.
+pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> Result<(), String> {
+    let kind = media_type(bytes).ok_or("it is no PNG, JPEG, GIF or WebP")?;
+    let mut reader = ImageReader::new(Cursor::new(bytes));
+    reader.set_format(format(kind).ok_or("it is of no known format")?);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(DECODER_MEMORY);
+    reader.limits(limits);
+    let broken = |error: image::ImageError| format!("it cannot be decoded: {error}");
+    let mut decoder = reader.into_decoder().map_err(broken)?;
+    let (width, height) = decoder.dimensions();
+    if width == 0 || height == 0 {
+        return Err("it has no pixels".into());
+    }
+    if u64::from(width) * u64::from(height) > MOST_PIXELS {
+        let most = MOST_PIXELS / 1_000_000;
+        return Err(format!("it has {width}×{height} pixels; at most {most} million are decoded"));
+    }
+    if kind == "image/jpeg" && !ends_as_jpeg(bytes) {
+        return Err("it cannot be decoded: it is cut off".into());
+    }
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let picture = DynamicImage::from_decoder(decoder).map_err(broken)?;
+    let fits = width <= LARGEST_SIDE && height <= LARGEST_SIDE && bytes.len() <= LARGEST_BYTES;
+    let mut made = None;
+    if !fits {
+        made = Some(scale(picture, orientation, kind)?);
+    }
+    let seen = Seen {
+        media_type: kind.into(),
+        width,
+        height,
+        scaled: made.as_ref().map(|(scaled, _)| scaled.clone()),
+    };
+    let line = serde_json::to_string(&seen).map_err(|error| error.to_string())?;
+    writeln!(out, "{line}").map_err(|error| error.to_string())?;
+    out.write_all(made.as_ref().map_or(&[], |(_, bytes)| bytes)).map_err(|error| error.to_string())
+}
+
+/// A smaller picture: as PNG what may have sharp edges or transparency, as JPEG what was one or would be
+/// too large otherwise.
+fn scale(
+    mut picture: DynamicImage,
+    orientation: Orientation,
+    kind: &str,
+) -> Result<(Scaled, Vec<u8>), String> {
+    if picture.width() > SCALED_SIDE || picture.height() > SCALED_SIDE {
+        picture = picture.resize(SCALED_SIDE, SCALED_SIDE, FilterType::Triangle);
+    }
+    // How a camera was held is told beside the pixels, and that is left behind.
+    picture.apply_orientation(orientation);
+    let (width, height) = (picture.width(), picture.height());
+    let scaled = |media_type: &str| Scaled { media_type: media_type.into(), width, height };
+    let failed = |error: image::ImageError| format!("it could not be made smaller: {error}");
+    if kind != "image/jpeg" {
+        let mut bytes = Vec::new();
+        let picture = if picture.color().has_alpha() {
+            picture.to_rgba8().into()
+        } else {
+            DynamicImage::from(picture.to_rgb8())
+        };
+        picture.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
+        if bytes.len() <= LARGEST_BYTES {
+            return Ok((scaled("image/png"), bytes));
+        }
+    }
+    let picture = on_white(picture);
+    for quality in [85, 60, 30] {
+        let mut bytes = Vec::new();
+        picture.write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, quality)).map_err(failed)?;
+        if bytes.len() <= LARGEST_BYTES {
+            return Ok((scaled("image/jpeg"), bytes));
+        }
+    }
+    Err("it could not be made small enough".into())
+}
+
+/// Without transparency, which JPEG does not know.
+fn on_white(picture: DynamicImage) -> DynamicImage {
+    if !picture.color().has_alpha() {
+        return picture.to_rgb8().into();
+    }
+    let mut pixels = picture.to_rgba8();
+    for pixel in pixels.pixels_mut() {
+        let [red, green, blue, alpha] = pixel.0.map(u32::from);
+        let over = |color: u32| u8::try_from((color * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX);
+        pixel.0 = [over(red), over(green), over(blue), u8::MAX];
+    }
+    DynamicImage::from(pixels).to_rgb8().into()
+}
+
+/// Whether the pixels of a JPEG have an end. The decoder makes up what is missing; providers refuse it.
+fn ends_as_jpeg(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    while let Some(&[0xFF, marker, high, low]) = bytes.get(at..at + 4).and_then(|head| head.first_chunk()) {
+        match marker {
+            // A byte that fills up.
+            0xFF => at += 1,
+            // The pixels begin.
+            0xDA => return memchr::memmem::find(&bytes[at..], b"\xFF\xD9").is_some(),
+            // Markers without a length.
+            0x01 | 0xD0..=0xD8 => at += 2,
+            _ => at += 2 + usize::from(u16::from_be_bytes([high, low])),
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+pub(in crate::tools) mod tests {
+    use image::{Rgba, RgbaImage};
+
+    use super::*;
+
+    /// A picture of this size in a format, with edges and transparency.
+    pub(in crate::tools) fn sample(format: ImageFormat, width: u32, height: u32) -> Vec<u8> {
+        let pixels = RgbaImage::from_fn(width, height, |x, y| {
+            Rgba([
+                (x % 256) as u8,
+                (y % 256) as u8,
+                ((x / 8 + y / 8) % 2 * 255) as u8,
+                if x > 3 { 255 } else { 9 },
+            ])
+        });
+        let picture = DynamicImage::from(pixels);
+        let picture = if format == ImageFormat::Jpeg { picture.to_rgb8().into() } else { picture };
+        let mut bytes = Vec::new();
+        picture.write_to(&mut Cursor::new(&mut bytes), format).unwrap();
+        bytes
+    }
+
+    pub(in crate::tools) const FORMATS: [(ImageFormat, &str); 4] = [
+        (ImageFormat::Png, "image/png"),
+        (ImageFormat::Jpeg, "image/jpeg"),
+        (ImageFormat::Gif, "image/gif"),
+        (ImageFormat::WebP, "image/webp"),
+    ];
+
+    fn look(bytes: &[u8]) -> Result<(Seen, Vec<u8>), String> {
+        let mut out = Vec::new();
+        write(bytes, &mut out)?;
+        let end = out.iter().position(|byte| *byte == b'\n').unwrap();
+        Ok((serde_json::from_slice(&out[..end]).unwrap(), out[end + 1..].to_vec()))
+    }
+
+    #[test]
+    fn what_fits_is_left_as_it_is() {
+        for (format, kind) in FORMATS {
+            let (seen, made) = look(&sample(format, 40, 30)).unwrap();
+            assert_eq!((seen.media_type.as_str(), seen.width, seen.height), (kind, 40, 30));
+            assert_eq!((seen.scaled, made.len()), (None, 0), "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
+        for (format, kind) in FORMATS {
+            let (seen, made) = look(&sample(format, 2_100, 21)).unwrap();
+            let scaled = seen.scaled.expect("scaled");
+            let expected = if kind == "image/jpeg" { "image/jpeg" } else { "image/png" };
+            assert_eq!((scaled.width, scaled.media_type.as_str()), (SCALED_SIDE, expected), "{kind}");
+            assert!((15..=16).contains(&scaled.height), "{scaled:?}");
+            let (again, rest) = look(&made).unwrap();
+            assert_eq!((again.width, again.height, rest.len()), (scaled.width, scaled.height, 0));
+        }
+    }
+
+    #[test]
+    fn the_way_a_camera_was_held_is_kept_when_it_is_scaled() {
+        let plain = sample(ImageFormat::Jpeg, 2_100, 21);
+        // An EXIF segment with one entry: orientation 6, a quarter turn.
+        let exif =
+            b"\xFF\xE1\0\x22Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        let turned = [&plain[..2], exif, &plain[2..]].concat();
+        let (seen, made) = look(&turned).unwrap();
+        let scaled = seen.scaled.expect("scaled");
+        assert_eq!((scaled.height, look(&made).unwrap().0.height), (SCALED_SIDE, SCALED_SIDE));
+    }
+
+    #[test]
+    fn what_would_unfold_to_too_much_is_refused_before_it_does() {
+        let mut bomb = sample(ImageFormat::Png, 4, 4);
+        // The size stands in the first chunk, behind signature, length and name; then its checksum.
+        bomb[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
+        bomb[20..24].copy_from_slice(&60_000_u32.to_be_bytes());
+        let sum = crc(&bomb[12..29]);
+        bomb[29..33].copy_from_slice(&sum.to_be_bytes());
+        let why = look(&bomb).unwrap_err();
+        assert!(why.contains("60000×60000"), "{why}");
+        let mut bomb = sample(ImageFormat::Gif, 4, 4);
+        bomb[6..10].copy_from_slice(&[0xFF; 4]);
+        let why = look(&bomb).unwrap_err();
+        assert!(why.contains("65535×65535"), "{why}");
+    }
+
+    /// The checksum of a PNG's chunk.
+    fn crc(bytes: &[u8]) -> u32 {
+        let step = |sum: u32, byte: &u8| {
+            (0..8)
+                .fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 & (sum & 1).wrapping_neg()))
+        };
+        !bytes.iter().fold(u32::MAX, step)
+    }
+
+    #[test]
+    fn what_is_broken_is_told() {
+        for (format, kind) in FORMATS {
+            let whole = sample(format, 64, 48);
+            let cut = &whole[..whole.len() * 2 / 3];
+            let why = look(cut).expect_err(kind);
+            assert!(why.contains("decoded"), "{kind}: {why}");
+            // However it ends, it ends.
+            for end in (0..whole.len()).step_by(whole.len() / 40 + 1) {
+                let _ = look(&whole[..end]);
+            }
+            for at in (0..whole.len()).step_by(whole.len() / 60 + 1) {
+                let mut bent = whole.clone();
+                bent[at] ^= 0x55;
+                let _ = look(&bent);
+            }
+        }
+        assert!(look(b"BM not ours").unwrap_err().contains("no PNG"));
+    }
+}

@@ -1,0 +1,382 @@
+//! Pictures and documents (T1, Q7): read by the model, handed over by a person, kept, and shown again with
+//! the same bytes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::ImageFormat;
+use serde_json::{Value, json};
+
+use super::agentctl;
+use crate::support::client::{Client, Session};
+use crate::support::daemon::{Api, BOTH_APIS, House, Way};
+use crate::support::model_server::Step;
+use crate::support::pictures::{noise, pdf, picture};
+
+/// What a wire event may have.
+const WIRE: usize = 64 * 1024;
+
+fn put(house: &House, name: &str, bytes: &[u8]) {
+    std::fs::write(house.workspace().join(name), bytes).expect("written");
+}
+
+async fn stored(client: &Client, session: &Session, blob_id: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let params = json!({"session_id": session.id, "blob_id": blob_id, "offset": bytes.len()});
+        let reply = client.call("session.blob", params).await;
+        let content = reply["content"].as_str().expect("a content");
+        match reply["encoding"].as_str() {
+            Some("base64") => bytes.extend(STANDARD.decode(content).expect("base64")),
+            _ => bytes.extend(content.as_bytes()),
+        }
+        if reply.get("next_offset").is_none() {
+            return bytes;
+        }
+    }
+}
+
+/// The media of a request of Anthropic Messages: media type and bytes, in order.
+fn shown(body: &Value, out: &mut Vec<(String, Vec<u8>)>) {
+    match body {
+        Value::Object(fields) if fields.get("type").is_some_and(|kind| kind == "base64") => {
+            let data = fields["data"].as_str().expect("data");
+            let media_type = fields["media_type"].as_str().expect("a media type").to_owned();
+            out.push((media_type, STANDARD.decode(data).expect("base64")));
+        }
+        Value::Object(fields) => fields.values().for_each(|field| shown(field, out)),
+        Value::Array(entries) => entries.iter().for_each(|entry| shown(entry, out)),
+        _ => {}
+    }
+}
+
+fn all_shown(body: &Value) -> Vec<(String, Vec<u8>)> {
+    let mut out = Vec::new();
+    shown(body, &mut out);
+    out
+}
+
+/// The first message, without the mark that moves on with the conversation.
+fn unmarked(body: &Value) -> String {
+    let mut message = body["messages"][0].clone();
+    for part in message["content"].as_array_mut().expect("parts") {
+        part.as_object_mut().expect("a part").remove("cache_control");
+    }
+    message.to_string()
+}
+
+/// A model that reads this file, and what its next request says.
+async fn read(house: &House, file: &str) -> (Client, Session, Value, Value) {
+    house.models.push(Step::calls([("Read", json!({"file_path": file}))]));
+    house.models.push(Step::text("I see."));
+    let alice = house.client("alice").await;
+    let session = alice.create(house).await;
+    let mut seen = session.follow().await;
+    session.submit("look at it").await;
+    let done = seen.wait_for("tool.completed").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+    let body = house.models.requests().pop().expect("a request").body;
+    (alice, session, done, body)
+}
+
+#[tokio::test]
+async fn a_picture_that_the_model_reads_is_shown_to_it() {
+    for api in BOTH_APIS {
+        // Servers that only speak like the vendor are shown pictures if the configuration says they see.
+        let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
+        let house = House::plan().speaking(api).config(sees).start().await;
+        let bytes = picture(ImageFormat::Jpeg, 64, 48, 3);
+        // By its content, whatever it is called.
+        put(&house, "photo.txt", &bytes);
+        let (alice, session, done, body) = read(&house, "photo.txt").await;
+        assert_eq!(done["status"], "completed", "{done:#}");
+        let output = done["output"].as_str().expect("a text");
+        assert!(output.contains("JPEG") && output.contains("64×48"), "{output}");
+        let attachment = &done["attachments"][0];
+        assert_eq!((&attachment["kind"], &attachment["media_type"]), (&json!("image"), &json!("image/jpeg")));
+        assert_eq!(stored(&alice, &session, &attachment["blob_id"]).await, bytes);
+        let call =
+            session.items().await.into_iter().find(|item| item["kind"] == "tool_call").expect("a call");
+        assert_eq!(call["call"]["attachments"][0], *attachment);
+        assert!(body.to_string().contains(&STANDARD.encode(&bytes)), "{api:?}: it is shown");
+        if api == Api::Anthropic {
+            let results = &body["messages"][2]["content"][0]["content"];
+            assert_eq!(results[1]["type"], "image", "{results}");
+        }
+
+        // The model may look at it again by its name.
+        house.models.push(Step::calls([("Read", json!({"file_path": attachment["blob_id"]}))]));
+        house.models.push(Step::text("Again."));
+        let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().unwrap()).await;
+        session.submit("again").await;
+        let again = seen.wait_for("tool.completed").await;
+        assert_eq!(again["attachments"][0]["blob_id"], attachment["blob_id"], "{again:#}");
+        seen.turn_ends("success").await;
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_is_too_large_is_made_smaller_and_what_is_broken_is_told() {
+    let house = House::start().await;
+    put(&house, "wide.png", &picture(ImageFormat::Png, 2_400, 30, 1));
+    put(&house, "noise.png", &noise(1_400, 1_000, 7));
+    let whole = picture(ImageFormat::Png, 64, 48, 3);
+    put(&house, "cut.png", &whole[..whole.len() / 2]);
+    let mut bomb = b"GIF89a\xFF\xFF\xFF\xFF\0\0\0".to_vec();
+    bomb.extend([0; 40]);
+    put(&house, "bomb.gif", &bomb);
+    std::fs::File::create(house.workspace().join("huge.png"))
+        .and_then(|file| {
+            use std::os::unix::fs::FileExt as _;
+            file.write_all_at(&whole, 0)?;
+            file.set_len(30 << 20)
+        })
+        .expect("a file of 30 MB");
+    for file in ["wide.png", "noise.png"] {
+        let (_, _, done, body) = read(&house, file).await;
+        let shown = all_shown(&body);
+        let [(_, bytes)] = shown.as_slice() else { panic!("{file}: {} pictures", shown.len()) };
+        let made = image::load_from_memory(bytes).expect("a picture");
+        assert!(made.width() <= 1_568 && bytes.len() <= 3_750_000, "{file}: {} bytes", bytes.len());
+        assert!(done["detail"]["scaled"]["width"] == made.width(), "{file}: {done:#}");
+    }
+    for (file, code, word) in [
+        ("cut.png", "not_convertible", "decoded"),
+        ("bomb.gif", "not_convertible", "65535×65535"),
+        ("huge.png", "file_too_large", "20 MiB"),
+    ] {
+        let (_, _, done, body) = read(&house, file).await;
+        assert_eq!((&done["status"], &done["code"]), (&json!("failed"), &json!(code)), "{done:#}");
+        assert!(done["output"].as_str().expect("a text").contains(word), "{done:#}");
+        assert!(all_shown(&body).is_empty(), "{file} is not shown");
+    }
+}
+
+#[tokio::test]
+async fn a_pdf_is_shown_as_it_is_to_models_that_take_it_and_as_text_to_others() {
+    for (config, takes) in [("", true), ("[model.\"scripted/model\"]\ndocuments = false\n", false)] {
+        let house = House::plan().config(config).start().await;
+        let bytes = pdf(&["The first page", "The second page"]);
+        put(&house, "paper.pdf", &bytes);
+        let (_, _, done, body) = read(&house, "paper.pdf").await;
+        assert!(done["output"].as_str().expect("a text").contains("The second page"), "{done:#}");
+        let text = body.to_string();
+        assert_eq!(text.contains("The second page"), !takes);
+        match all_shown(&body).as_slice() {
+            [] => assert!(!takes, "it is shown"),
+            [(media_type, content)] => {
+                assert!(takes && media_type == "application/pdf" && *content == bytes);
+            }
+            more => panic!("{} documents", more.len()),
+        }
+        // A part of it is text for everybody.
+        house.models.push(Step::calls([("Read", json!({"file_path": "paper.pdf", "limit": 1}))]));
+        house.models.push(Step::text("One page."));
+        let session = house.client("bob").await.create(&house).await;
+        let mut seen = session.follow().await;
+        session.submit("the first page").await;
+        seen.turn_ends("success").await;
+        let body = house.models.requests().pop().expect("a request").body;
+        assert!(all_shown(&body).is_empty() && body.to_string().contains("The first page"));
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_hands_over_is_kept_and_sent_again_with_the_same_bytes() {
+    let mut house = House::start().await;
+    let image = picture(ImageFormat::Png, 120, 80, 9);
+    let (paper, list) = (pdf(&["Terms of use"]), "milk\n".repeat(20_000));
+    put(&house, "shot.png", &image);
+    put(&house, "terms.pdf", &paper);
+    put(&house, "list.txt", list.as_bytes());
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let inline = picture(ImageFormat::Gif, 30, 30, 5);
+    let input = json!([
+        {"type": "image", "path": house.workspace().join("shot.png")},
+        {"type": "image", "data": STANDARD.encode(&inline), "media_type": "image/gif"},
+        {"type": "file", "path": "terms.pdf"},
+        {"type": "file", "path": house.workspace().join("list.txt")},
+        {"type": "text", "text": "what are these?"},
+    ]);
+    house.models.push(Step::text("Pictures."));
+    session.submit_with(json!({"input": input})).await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+    let first = house.models.requests().pop().expect("a request").body;
+    let shown = all_shown(&first);
+    let expected = [("image/png", &image), ("image/gif", &inline), ("application/pdf", &paper)];
+    assert_eq!(shown.len(), expected.len());
+    for ((kind, bytes), (expected_kind, expected)) in shown.iter().zip(expected) {
+        assert!(kind == expected_kind && bytes == expected, "{kind}");
+    }
+    let text = first["messages"][0]["content"].to_string();
+    assert!(text.contains("milk") && text.contains("list.txt") && text.contains("what are these?"));
+
+    // What is kept names the blobs, and every event stays small.
+    for event in seen.seen() {
+        assert!(event.to_string().len() <= WIRE, "{} is too large", event["type"]);
+    }
+    let item = session.items().await.remove(0);
+    assert_eq!(item["text"], "what are these?");
+    let kinds: Vec<&str> = item["content"]
+        .as_array()
+        .expect("blocks")
+        .iter()
+        .filter_map(|block| block["type"].as_str())
+        .collect();
+    assert_eq!(kinds, ["image", "image", "document", "document", "text"]);
+    assert_eq!(item["content"][0]["media_type"], "image/png");
+    assert_eq!(stored(&alice, &session, &item["content"][0]["blob_id"]).await, image);
+    assert_eq!(stored(&alice, &session, &item["content"][3]["blob_id"]).await, list.as_bytes());
+
+    // The files go, the daemon dies: the conversation is what it was, to the byte.
+    for file in ["shot.png", "terms.pdf", "list.txt"] {
+        std::fs::remove_file(house.workspace().join(file)).expect("removed");
+    }
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().unwrap()).await;
+    house.models.push(Step::text("The same."));
+    session.submit("and now?").await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+    let again = house.models.requests().pop().expect("a request").body;
+    assert!(unmarked(&first) == unmarked(&again), "the first message is not what it was");
+}
+
+#[tokio::test]
+async fn a_model_without_sight_gets_a_note() {
+    let house = House::plan().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
+    put(&house, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("I cannot see."));
+    // An image alone is an input too.
+    session.submit_with(json!({"input": [{"type": "image", "path": "shot.png"}]})).await;
+    seen.turn_ends("success").await;
+    let body = house.models.requests().pop().expect("a request").body;
+    let said = body["messages"][0]["content"].to_string();
+    assert!(said.contains("[image shot.png (image/png") && said.contains("cannot see"), "{said}");
+    assert!(all_shown(&body).is_empty());
+    house.models.assert_no_breach();
+    assert_eq!(session.view().await["title"], "shot.png");
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_is_refused_with_the_reason_and_leaves_no_trace() {
+    let house = House::start().await;
+    let whole = picture(ImageFormat::Png, 64, 48, 3);
+    put(&house, "ok.png", &whole);
+    put(&house, "cut.png", &whole[..whole.len() / 2]);
+    put(&house, "program", b"\x7FELF\0\0\0\0");
+    put(&house, "long.txt", &[b'a'; 300 << 10]);
+    let huge = std::fs::File::create(house.workspace().join("huge.png")).expect("a file");
+    huge.set_len(30 << 20).expect("30 MB");
+    let pipe = house.workspace().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let session = house.client("alice").await.create(&house).await;
+    let last = session.view().await["last_seq"].clone();
+    let ok = json!({"type": "image", "path": "ok.png"});
+    for (block, place, word) in [
+        (json!({"type": "image", "path": "huge.png"}), "input[1].path", "20 MiB"),
+        (json!({"type": "image", "path": "cut.png"}), "input[1].path", "decoded"),
+        (json!({"type": "image", "path": "long.txt"}), "input[1].path", "PNG, JPEG, GIF or WebP"),
+        (json!({"type": "image", "path": "gone.png"}), "input[1].path", "does not exist"),
+        (json!({"type": "image", "path": "."}), "input[1].path", "folder"),
+        (json!({"type": "file", "path": pipe}), "input[1].path", "no regular file"),
+        (json!({"type": "file", "path": "program"}), "input[1].path", "ELF"),
+        (json!({"type": "file", "path": "long.txt"}), "input[1].path", "256 KiB"),
+        (json!({"type": "file", "path": ""}), "input[1].path", "no name"),
+        (json!({"type": "image", "data": "%%%"}), "input[1].data", "base64"),
+        (json!({"type": "image", "data": STANDARD.encode(b"BM no")}), "input[1].data", "PNG"),
+        (json!({"type": "image", "path": "a", "data": "b"}), "input[1]", "not both"),
+        (json!({"type": "image"}), "input[1]", "needs path"),
+        (json!({"type": "resource_link", "uri": "x"}), "input[1].type", "not built"),
+    ] {
+        let refusal = session.refused("submit", json!({"input": [ok, block]})).await;
+        assert_eq!(refusal.code, -32602, "{block}: {}", refusal.message);
+        assert_eq!(refusal.data["path"], place, "{block}: {}", refusal.message);
+        assert!(refusal.message.contains(word), "{block}: {}", refusal.message);
+    }
+    let hundred = vec![ok.clone(); 100];
+    let refusal = session.refused("submit", json!({"input": hundred})).await;
+    assert!(refusal.message.contains("100") && refusal.message.contains("20"), "{}", refusal.message);
+    // Few, but together too much.
+    put(&house, "noise.png", &noise(1_100, 1_100, 3));
+    let much = vec![json!({"type": "image", "path": "noise.png"}); 7];
+    let refusal = session.refused("submit", json!({"input": much})).await;
+    assert!(refusal.message.contains("20 MiB"), "{}", refusal.message);
+    assert_eq!(session.view().await["last_seq"], last, "nothing was taken in");
+    assert!(house.models.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_submit_with_a_picture_is_there_wholly_or_not_at_all() {
+    for (point, is_there) in [("C1.decided", false), ("C2.committed", true)] {
+        let mut house = House::plan().build().await;
+        let image = picture(ImageFormat::Png, 50, 50, 2);
+        put(&house, "shot.png", &image);
+        house.models.otherwise(|_| Step::text("I see."));
+        house.launch().await;
+        let session = house.client("alice").await.create(&house).await;
+        house.stop().await;
+        house.crash_at(point, Way::Kill);
+        house.launch().await;
+        let dying = house.client("alice").await.join(&session);
+        let params = json!({"input": [{"type": "image", "path": "shot.png"}], "idempotency_key": "k"});
+        dying.send("submit", params.clone()).await;
+        house.crashed().await;
+        house.crash_no_more();
+        house.launch().await;
+        let alice = house.client("alice").await;
+        let session = alice.join(&session);
+        let mut seen = session.follow().await;
+        if is_there {
+            // The file is not looked at again for what was taken in already.
+            std::fs::remove_file(house.workspace().join("shot.png")).expect("removed");
+        } else {
+            let started = session.events().await.iter().any(|event| event["type"] == "turn.started");
+            assert!(!started, "{point}: there is a turn");
+        }
+        session.submit_with(params).await;
+        seen.turn_ends("success").await;
+        let bodies = house.models.requests();
+        assert!(
+            bodies.iter().all(|request| all_shown(&request.body) == [("image/png".into(), image.clone())])
+        );
+        let started = session.events().await.into_iter().filter(|event| event["type"] == "turn.started");
+        assert_eq!(started.count(), 1, "{point}: it was taken in once");
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn agentctl_hands_over_images_and_files() {
+    let house = House::start().await;
+    let image = picture(ImageFormat::WebP, 40, 40, 8);
+    put(&house, "shot.webp", &image);
+    put(&house, "notes.md", b"# Notes\nfrom a file\n");
+    house.models.push(Step::text("I see both."));
+    let args = ["run", "what is this?", "--image", "shot.webp", "--file", "notes.md"];
+    let said = agentctl::ctl(&house, &args).await.fine();
+    assert!(said.contains("I see both."), "{said}");
+    let body = house.models.requests().pop().expect("a request").body;
+    assert_eq!(all_shown(&body), [("image/webp".to_owned(), image)]);
+    let text = body["messages"][0]["content"].to_string();
+    let notes = house.workspace().join("notes.md");
+    assert!(text.contains("from a file") && text.contains(&notes.display().to_string()), "{text}");
+    house.models.assert_no_breach();
+
+    let session = house.client("alice").await;
+    let id = session.call("session.list", json!({})).await["sessions"][0]["session_id"].clone();
+    let id = id.as_str().expect("an id");
+    house.models.push(Step::text("Once more."));
+    agentctl::ctl(&house, &["submit", id, "again", "--image", "shot.webp"]).await.fine();
+    house.models.wait_for_requests(2).await;
+    let missing = agentctl::ctl(&house, &["submit", id, "again", "--image", "gone.webp"]).await;
+    assert!(missing.code != 0 && missing.err.contains("does not exist"), "{missing:?}");
+}

@@ -1,0 +1,55 @@
+//! What providers demand of pictures and documents in a request: the keys, the media types, content that is
+//! base64 and is what it says it is, and the sizes that they publish.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::model_rules::{Verdict, filled, object, only, rule};
+
+/// Characters of base64 of one picture: 5 MB (docs.anthropic.com/en/docs/build-with-claude/vision).
+const LARGEST_PICTURE: usize = 5 << 20;
+
+/// `{"type": "image" | "document", "source": {…}}` of Anthropic Messages.
+pub fn anthropic(block: &Map<String, Value>, place: &str) -> Verdict {
+    let is_image = filled(block, "type", place)? == "image";
+    let known: &[&str] = match is_image {
+        true => &["type", "source", "cache_control"],
+        false => &["type", "source", "title", "cache_control"],
+    };
+    only(block, place, known)?;
+    let place = format!("{place}.source");
+    let source = object(block.get("source").unwrap_or(&Value::Null), &place)?;
+    only(source, &place, &["type", "media_type", "data"])?;
+    rule(source.get("type").is_some_and(|kind| kind == "base64"), format!("{place}: type must be base64"))?;
+    content(is_image, filled(source, "media_type", &place)?, filled(source, "data", &place)?, &place)
+}
+
+/// `data:MEDIA_TYPE;base64,DATA`, as the APIs of OpenAI have it.
+pub fn data_url(is_image: bool, url: &str, place: &str) -> Verdict {
+    let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    let Some((media_type, data)) = parts else { return Err(format!("{place}: no data URL in base64")) };
+    content(is_image, media_type, data, place)
+}
+
+fn content(is_image: bool, media_type: &str, data: &str, place: &str) -> Verdict {
+    let bytes = STANDARD.decode(data).map_err(|error| format!("{place}: no base64: {error}"))?;
+    let is_so = match media_type {
+        "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1A\n"),
+        "image/jpeg" => bytes.starts_with(b"\xFF\xD8\xFF"),
+        "image/gif" => bytes.starts_with(b"GIF8"),
+        "image/webp" => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
+        "application/pdf" => bytes.starts_with(b"%PDF-"),
+        _ => return Err(format!("{place}: media type {media_type} is not taken")),
+    };
+    rule(is_so, format!("{place}: the content is no {media_type}"))?;
+    rule(is_image != (media_type == "application/pdf"), format!("{place}: {media_type} has no place here"))?;
+    if is_image {
+        rule(data.len() <= LARGEST_PICTURE, format!("{place}: the picture is larger than 5 MB"))?;
+        let decoded = image::load_from_memory(&bytes);
+        let picture = decoded.map_err(|error| format!("{place}: the picture is broken: {error}"))?;
+        let most = picture.width().max(picture.height());
+        rule(most <= 8000, format!("{place}: the picture has a side of {most} pixels"))?;
+    }
+    Ok(())
+}
