@@ -6,6 +6,8 @@
 
 #[path = "load/bare.rs"]
 mod bare;
+#[path = "load/calls.rs"]
+mod calls;
 #[path = "load/client.rs"]
 mod client;
 #[path = "load/cold.rs"]
@@ -50,7 +52,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 12] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -58,6 +60,7 @@ const PARTS: [(&str, Part); 11] = [
     ("b5", stream::run),
     ("b6", many::run),
     ("b7", fanout::run),
+    ("b8", calls::run),
     ("b9", replay::run),
     ("b10", resume::run),
     ("b11", restart::run),

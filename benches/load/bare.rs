@@ -18,6 +18,15 @@ pub fn spawn() -> Outcome<Duration> {
     if status.success() { Ok(took) } else { Err("`true` failed".into()) }
 }
 
+/// Starts a shell that does nothing, behind these words, and waits for its end.
+pub fn shell(behind: &[&str]) -> Outcome<Duration> {
+    let words: Vec<&str> = behind.iter().copied().chain(["bash", "-c", "true"]).collect();
+    let began = Instant::now();
+    let status = Command::new(words[0]).args(&words[1..]).status()?;
+    let took = began.elapsed();
+    if status.success() { Ok(took) } else { Err(format!("{words:?} failed").into()) }
+}
+
 /// Appends 4 KiB and waits until they are on disk.
 pub fn append(file: &mut File) -> Outcome<Duration> {
     let page = [7; 4096];

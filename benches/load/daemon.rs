@@ -40,7 +40,7 @@ impl Place {
             "[daemon]\ndata_dir = {:?}\nsocket = {:?}\n\
              [providers.load]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:{port}\"\n\
              [models]\nmain = \"load/model\"\n\
-             [permissions]\nallow = [\"Bash(yes:*)\", \"Bash(sleep:*)\"]\n",
+             [permissions]\nallow = [\"Bash(yes:*)\", \"Bash(sleep:*)\", \"Bash(true)\"]\n",
             place.path("data"),
             place.socket(),
         );
@@ -83,6 +83,13 @@ impl Place {
         Ok(())
     }
 
+    /// Holds commands at this level.
+    pub fn hold(&self, level: &str) -> Outcome<()> {
+        let config = std::fs::read_to_string(self.config())?;
+        std::fs::write(self.config(), format!("{config}[sandbox]\nlevel = {level:?}\n"))?;
+        Ok(())
+    }
+
     /// Starts the daemon; back when it has answered `daemon.hello`.
     pub fn start(&self) -> Outcome<Daemon> {
         let notify = self.sockets.path().join("notify");
@@ -102,7 +109,8 @@ impl Place {
             .stdout(Stdio::null())
             .stderr(log);
         // To see what the number of workers or another way of keeping memory does.
-        for name in ["TOKIO_WORKER_THREADS", "GLIBC_TUNABLES"] {
+        // And, where there are crash points, to have something go wrong inside (the part `s13`).
+        for name in ["TOKIO_WORKER_THREADS", "GLIBC_TUNABLES", "AGENTD_CRASH"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         let began = Instant::now();

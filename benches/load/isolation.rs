@@ -17,9 +17,12 @@ use super::compare::Pool;
 use super::daemon::{Daemon, Place};
 use super::figures::{Figure, Target};
 use super::model::{Model, Script};
-use super::wire::{Chunks, answer, bash, micros};
+use super::wire::{Chunks, answer, bash, call, micros};
 
-const CYCLES: usize = 24;
+/// Enough to tell a p99 that moved by a tenth from one that did not.
+const CYCLES: usize = 96;
+/// For what is shown, and nothing is promised of it.
+const FEW: usize = 24;
 const WINDOW: Duration = Duration::from_millis(400);
 /// Between a guest's start and its window, and behind its end.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -41,6 +44,10 @@ enum Guest {
     SilentModel,
     HangingTool,
     FloodingTool,
+    /// A call every 25 ms or so.
+    Calling,
+    /// The same, but each call's job panics.
+    PanickingJob,
     /// A model that says all at once, as fast as it is read.
     FloodingModel,
     /// A lot of text that ten clients read.
@@ -56,6 +63,8 @@ impl Guest {
             Guest::SilentModel => "silent",
             Guest::HangingTool => "hanging",
             Guest::FloodingTool => "flooding",
+            Guest::Calling => "calling",
+            Guest::PanickingJob => "panicking",
             Guest::FloodingModel => "torrent",
             Guest::Followed | Guest::Stuck => "wordy",
         }
@@ -65,7 +74,7 @@ impl Guest {
     fn begun(self) -> &'static str {
         match self {
             Guest::SilentModel => "turn.started",
-            Guest::HangingTool | Guest::FloodingTool => "tool.started",
+            Guest::HangingTool | Guest::FloodingTool | Guest::Calling | Guest::PanickingJob => "tool.started",
             _ => "message.text_delta",
         }
     }
@@ -77,17 +86,32 @@ impl Guest {
 }
 
 pub fn run() -> Outcome<()> {
-    let bad = [Guest::SilentModel, Guest::HangingTool, Guest::FloodingTool, Guest::FloodingModel];
-    compare(Guest::Healthy, &bad)?;
-    compare(Guest::Followed, &[Guest::Stuck])
+    if cfg!(feature = "failpoints") {
+        return panics();
+    }
+    compare(Guest::Healthy, &[Guest::SilentModel, Guest::HangingTool, Guest::FloodingTool], CYCLES)?;
+    compare(Guest::Healthy, &[Guest::FloodingModel], FEW)?;
+    compare(Guest::Followed, &[Guest::Stuck], CYCLES)
 }
 
-fn compare(sound: Guest, bad: &[Guest]) -> Outcome<()> {
+/// A release has no way to make a job panic, so this part alone runs on a build for tests, all of it
+/// slower in the same way: `AGENTD_CRASH=tool.Bash:0:panic cargo bench --profile dev --features failpoints
+/// --bench load -- s13`.
+fn panics() -> Outcome<()> {
+    if std::env::var("AGENTD_CRASH").is_err() {
+        return Err("this build is to measure jobs that panic: set AGENTD_CRASH=tool.Bash:0:panic".into());
+    }
+    compare(Guest::Calling, &[Guest::PanickingJob], CYCLES)
+}
+
+fn compare(sound: Guest, bad: &[Guest], cycles: usize) -> Outcome<()> {
     let model = Model::start()?;
     model.play(Script::Stamped { deltas: ENDLESS, every: EVERY, padding: 0 });
     model.play_for("silent", Script::Hang);
     model.play_for("hanging", Script::AtOnce(bash("sleep 1000")));
     model.play_for("flooding", Script::AtOnce(bash("yes")));
+    model.play_for("calling", Script::Later(EVERY, call("LS", &json!({"path": "."}))));
+    model.play_for("panicking", Script::Later(EVERY, bash("true")));
     model.play_for("torrent", Script::AtOnce(answer(1_000_000, Chunks::Large)));
     // Some 1.6 MB a second: more than may wait for one client, before the first window.
     let wordy = Script::Stamped { deltas: ENDLESS, every: Duration::from_millis(5), padding: 8_000 };
@@ -105,28 +129,28 @@ fn compare(sound: Guest, bad: &[Guest]) -> Outcome<()> {
     }
     let mut pools = vec![Pool::default(); guests.len()];
     let mut used = vec![0.0; guests.len()];
-    for cycle in 0..CYCLES {
+    for cycle in 0..cycles {
         // Forwards from another place each time, and every second cycle backwards.
         for turn in 0..guests.len() {
             let turn = if cycle % 2 == 0 { turn } else { guests.len() - 1 - turn };
             let nth = (turn + cycle / 2) % guests.len();
             let (window, cpu) = stands[nth].window(&model, &daemon, &told)?;
             pools[nth].push(window);
-            used[nth] += cpu / CYCLES as f64;
+            used[nth] += cpu / cycles as f64;
         }
     }
     drop(healthy);
     drop(stands);
     daemon.stop()?;
-    tell_of(&guests, &pools, &used);
+    tell_of(&guests, &pools, &used, cycles);
     Ok(())
 }
 
-fn tell_of(guests: &[Guest], pools: &[Pool], used: &[f64]) {
+fn tell_of(guests: &[Guest], pools: &[Pool], used: &[f64], cycles: usize) {
     let sound = guests[0];
     let both = pools[0].with(&pools[1]);
     let noise = pools[1].over(&pools[0], SHARE);
-    println!("# S13: {} deltas beside each guest, in {CYCLES} windows of {WINDOW:?}", pools[0].len());
+    println!("# S13: {} deltas beside each guest, in {cycles} windows of {WINDOW:?}", pools[0].len());
     Figure::number(&format!("S13 p99 of 20 sessions beside {sound:?}"), "ms", both.quantile(SHARE)).print();
     Figure::ranged(&format!("S13 {sound:?} over itself: the noise"), "x", noise).print();
     Figure::number(&format!("S13 daemon CPU, {sound:?}"), "%", (used[0] + used[1]) / 2.0).print();

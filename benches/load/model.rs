@@ -25,6 +25,10 @@ const SOON: Duration = Duration::from_secs(30);
 pub enum Script {
     /// These bytes, as fast as they are read.
     AtOnce(Arc<[u8]>),
+    /// These bytes, after a while.
+    Later(Duration, Arc<[u8]>),
+    /// So many times the first, then the second.
+    Rounds { left: Arc<AtomicU32>, again: Arc<[u8]>, last: Arc<[u8]> },
     /// So many deltas, one at each tick, each in a chunk of its own; when each was sent is noted.
     Paced { deltas: usize, every: Duration },
     /// The same for many answers at once: each delta says itself when it was sent.
@@ -153,6 +157,14 @@ async fn serve(mut socket: TcpStream, shared: Arc<Shared>, arrived: Sender<Insta
         let _ = arrived.send(now);
         match script {
             Script::AtOnce(bytes) => socket.write_all(&bytes).await?,
+            Script::Later(after, bytes) => {
+                tokio::time::sleep(after).await;
+                socket.write_all(&bytes).await?;
+            }
+            Script::Rounds { left, again, last } => {
+                let more = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+                socket.write_all(if more.is_ok() { &again } else { &last }).await?;
+            }
             Script::Paced { deltas, every } => paced(&mut socket, &shared, deltas, every).await?,
             Script::Stamped { deltas, every, padding } => {
                 stream(&mut socket, &shared, deltas, every, padding).await?;

@@ -67,12 +67,17 @@ pub fn blocks(blocks: usize) -> Arc<[u8]> {
 
 /// A whole answer that calls Bash with this command.
 pub fn bash(command: &str) -> Arc<[u8]> {
+    call("Bash", &serde_json::json!({"command": command, "timeout_ms": 600_000}))
+}
+
+/// A whole answer that calls a tool.
+pub fn call(tool: &str, input: &serde_json::Value) -> Arc<[u8]> {
     let mut events = message_start();
-    let call = "{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"Bash\",\"input\":{}}";
-    let input = serde_json::json!({"command": command, "timeout_ms": 600_000}).to_string();
+    let call = format!("{{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":{tool:?},\"input\":{{}}}}");
+    let input = input.to_string();
     let piece = serde_json::json!({"type": "content_block_delta", "index": 0,
         "delta": {"type": "input_json_delta", "partial_json": input}});
-    events.push_str(&block_start(0, call));
+    events.push_str(&block_start(0, &call));
     events.push_str(&format!("event: content_block_delta\ndata: {piece}\n\n"));
     events.push_str(&block_stop(0));
     events.push_str(&message_end("tool_use"));

@@ -1,5 +1,6 @@
 //! Signals start the end; a second one hurries it (S12).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -18,6 +19,8 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    /// One came before anybody listened; it may be heard again by those who do.
+    early: bool,
 }
 
 /// What a signal asks for.
@@ -38,13 +41,32 @@ pub fn ignore_hangup() {
     debug_assert!(ignored.is_ok(), "SIGHUP can be ignored");
 }
 
+/// A wish to stop came.
+static EARLY: AtomicBool = AtomicBool::new(false);
+
+/// Notes a wish to stop from now on. Tokio first sets its handler, then lets the listener in, and what
+/// comes between the two reaches nobody: this handler stands before both (it is kept beside tokio's).
+#[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
+fn note_early() -> std::io::Result<()> {
+    for signal in [Hangup::SIGTERM, Hangup::SIGINT] {
+        // SAFETY: storing into an atomic is allowed in a handler (signal-safety(7)).
+        unsafe { signal_hook_registry::register(signal as i32, || EARLY.store(true, Ordering::SeqCst)) }?;
+    }
+    Ok(())
+}
+
 impl Signals {
+    /// From now on no wish to stop is lost.
     pub fn listen() -> std::io::Result<Self> {
-        Ok(Self {
+        note_early()?;
+        let mut signals = Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
-        })
+            early: false,
+        };
+        signals.early = EARLY.load(Ordering::SeqCst);
+        Ok(signals)
     }
 
     /// The next signal. Cancel-safe.
@@ -67,7 +89,7 @@ impl Signals {
 
     /// Whether we were asked to stop already.
     pub fn ask_to_stop(&mut self) -> bool {
-        self.stop().now_or_never().is_some()
+        self.stop().now_or_never().is_some() || self.early
     }
 }
 

@@ -116,7 +116,8 @@ fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extr
     };
     let outcomes = reading.parts(&grants, policy.safe_commands);
     // What asks must be among those that are told.
-    let (allowed, asking): (Vec<Outcome<&Rule>>, Vec<Outcome<&Rule>>) = if outcomes.len() > MOST_PARTS {
+    let (allowed, asking): (Vec<Outcome<'_, &Rule>>, Vec<Outcome<'_, &Rule>>) = if outcomes.len() > MOST_PARTS
+    {
         outcomes.into_iter().partition(|part| part.allowed)
     } else {
         (Vec::new(), outcomes)
@@ -125,13 +126,13 @@ fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extr
     Verdict { parts, ..verdict }
 }
 
-fn part(outcome: Outcome<&Rule>) -> CommandPart {
+fn part(outcome: Outcome<'_, &Rule>) -> CommandPart {
     let reason = match outcome.rule {
         Some(rule) => format!("allowed by the rule {rule}"),
         None => outcome.reason,
     };
     CommandPart {
-        command: outcome.command,
+        command: outcome.command.into_owned(),
         words: outcome.words,
         verdict: if outcome.allowed { Allow } else { Ask },
         rule: outcome.rule.map(ToString::to_string),

@@ -48,6 +48,8 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
             reason: format!("{}; this session never asks, and no rule allows it", verdict.reason),
             ..verdict
         },
+        // No rule could allow it, and there is a lot to read.
+        (VerdictKind::Ask, _) if reading.as_ref().is_some_and(Reading::is_excessive) => verdict,
         (VerdictKind::Ask, _) => {
             let suggestions = suggest::candidates(policy.workspace, policy.home, subject)
                 .into_iter()

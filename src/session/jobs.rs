@@ -347,7 +347,10 @@ impl Jobs {
             let started = house.clock.now();
             let call_id = call.call_id;
             let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = setup.tools.run(&call, &prepared, &scene, progress, births, stop);
+            let run = async {
+                crash::tool(&call.tool);
+                setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
+            };
             let run = AssertUnwindSafe(run).catch_unwind();
             tokio::pin!(run);
             let outcome = loop {

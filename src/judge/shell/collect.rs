@@ -7,7 +7,10 @@ use super::word::Word;
 use super::wrappers::inside;
 
 /// How much text for shells is read, over all.
-const TEXTS: usize = 256 * 1024;
+const TEXTS: usize = 128 * 1024;
+/// How many words are looked at, over all, each as often as a command may begin before it. A line that
+/// needs more was made to need more.
+const WORK: usize = 100_000;
 /// How deep texts may stand in texts, and wrappers behind wrappers.
 const DEEP: usize = 40;
 
@@ -29,6 +32,10 @@ impl View {
     pub(super) fn command(self) -> usize {
         self.command
     }
+
+    pub(super) fn from(self) -> usize {
+        self.from
+    }
 }
 
 /// All of them.
@@ -38,6 +45,9 @@ pub(super) struct Collected {
     pub(super) views: Vec<View>,
     /// Something may run that the text does not show.
     pub(super) hidden: bool,
+    /// There was too much to look at: what follows must be satisfied with less than each command by
+    /// itself. Nothing of it is ever allowed unasked (`hidden` is set as well).
+    pub(super) over: bool,
 }
 
 impl Collected {
@@ -59,8 +69,9 @@ impl Collected {
 
 /// Reads a line and everything in it.
 pub(super) fn collect(text: &str) -> Collected {
-    let mut all = Collected { scripts: vec![lex(text)], views: Vec::new(), hidden: false };
+    let mut all = Collected { scripts: vec![lex(text)], views: Vec::new(), hidden: false, over: false };
     let mut left = TEXTS;
+    let mut work = WORK;
     // Texts still to look through, with their depth.
     let mut todo = vec![(0usize, 0usize)];
     while let Some((script, depth)) = todo.pop() {
@@ -74,13 +85,16 @@ pub(super) fn collect(text: &str) -> Collected {
                     continue;
                 }
                 all.views.push(View { script, command, from, open });
-                if wrapped > DEEP {
+                let ahead = words.len() - from;
+                if wrapped > DEEP || ahead > work {
                     // Every further word may be a command.
                     all.hidden = true;
+                    all.over = true;
                     let rest = from + 1..words.len();
                     all.views.extend(rest.map(|from| View { script, command, from, open: true }));
                     break;
                 }
+                work -= ahead;
                 let found = inside(&words[from..]);
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));

@@ -1,6 +1,7 @@
 //! Which folder a command runs in, as far as the text tells.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::places::{self, Folders};
 use super::script::{After, Script};
@@ -55,35 +56,47 @@ pub(super) const MOST_FOLDERS: usize = 12;
 
 /// The folders in which each command may run. A `cd` that `&&` follows has happened; any other may
 /// have failed, or have happened in a shell of its own.
-pub(super) fn follow(script: &Script, folders: Folders<'_>) -> Vec<Vec<String>> {
-    let root = folders.workspace.to_owned();
+pub(super) fn follow(script: &Script, folders: Folders<'_>) -> Vec<Arc<[String]>> {
+    let root: Arc<[String]> = Arc::from([folders.workspace.to_owned()]);
     let has_cd = script.commands.iter().any(|command| changes_folder(&command.words));
     if !has_cd {
-        return vec![vec![root]; script.commands.len()];
+        return vec![root; script.commands.len()];
     }
-    let mut scopes: HashMap<usize, Vec<String>> = HashMap::from([(0, vec![root.clone()])]);
+    // Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
+    let mut known: HashMap<Arc<[String]>, usize> = HashMap::from([(Arc::clone(&root), 0)]);
+    let mut sets = vec![root];
+    let mut steps: HashMap<(usize, &str, bool), usize> = HashMap::new();
+    let mut scopes: HashMap<usize, usize> = HashMap::from([(0, 0)]);
     let mut all = Vec::with_capacity(script.commands.len());
     for command in &script.commands {
         let mut scope = command.scope;
         let here = loop {
             if let Some(found) = scopes.get(&scope) {
-                break found.clone();
+                break *found;
             }
             scope = script.scopes.get(scope).copied().unwrap_or(0);
         };
-        let mut next = here.clone();
+        let mut next = here;
         if changes_folder(&command.words)
             && let Some(target) = folder(behind_command(&command.words))
         {
-            let reached: Vec<String> =
-                here.iter().map(|cwd| places::resolve(target, false, cwd, folders)).collect();
-            next = if command.then == Some(After::And) { reached } else { [here.clone(), reached].concat() };
-            next.sort();
-            next.dedup();
-            next.truncate(MOST_FOLDERS);
+            let surely = command.then == Some(After::And);
+            next = *steps.entry((here, target, surely)).or_insert_with(|| {
+                let reached = sets[here].iter().map(|cwd| places::resolve(target, false, cwd, folders));
+                let stayed = sets[here].iter().filter(|_| !surely).cloned();
+                let mut set: Vec<String> = stayed.chain(reached).collect();
+                set.sort();
+                set.dedup();
+                set.truncate(MOST_FOLDERS);
+                let set: Arc<[String]> = Arc::from(set);
+                *known.entry(Arc::clone(&set)).or_insert_with(|| {
+                    sets.push(set);
+                    sets.len() - 1
+                })
+            });
         }
         scopes.insert(command.scope, next);
-        all.push(here);
+        all.push(Arc::clone(&sets[here]));
     }
     all
 }

@@ -1,5 +1,7 @@
 //! Bash rules: what they grant, and where they are found.
 
+use std::collections::HashSet;
+
 use super::collect::Collected;
 use super::lex::lex;
 use super::word::{Marks, Word};
@@ -102,7 +104,7 @@ impl CommandPattern {
     }
 
     /// Looks for the command of a deny or ask rule among all that a line runs.
-    pub(super) fn finds(&self, text: &str, all: &Collected) -> Found {
+    pub(super) fn finds(&self, text: &str, all: &Collected, programs: &Programs) -> Found {
         if self.is_text(text) {
             return Found::Yes;
         }
@@ -111,7 +113,12 @@ impl CommandPattern {
             Self::Exact { words: Some(words), .. } => (words.iter().map(|w| w.text.as_str()).collect(), true),
             Self::Prefix(words) => (words.iter().map(String::as_str).collect(), false),
         };
+        // Where there is too much to look at, the first words have to do.
+        let exact = exact && !all.over;
         let mut found = if all.hidden { Found::Perhaps } else { Found::No };
+        if own.first().is_some_and(|wanted| !programs.may_hold(wanted)) {
+            return found;
+        }
         for view in &all.views {
             found = found.max(is_it(all.words(*view), &own, exact, view.open));
             if found == Found::Yes {
@@ -119,6 +126,28 @@ impl CommandPattern {
             }
         }
         found
+    }
+}
+
+/// The programs that a line names: with many rules, most ask for one that is not there.
+#[derive(Debug)]
+pub(super) struct Programs {
+    spelled: HashSet<String>,
+    /// One of them is only known when it runs.
+    unknown: bool,
+}
+
+impl Programs {
+    pub(super) fn of(all: &Collected) -> Self {
+        let firsts = || all.views.iter().filter_map(|view| all.words(*view).first());
+        Self {
+            spelled: firsts().filter(|word| word.is_literal()).map(|w| name(&w.text).to_owned()).collect(),
+            unknown: firsts().any(|word| !word.is_literal()),
+        }
+    }
+
+    fn may_hold(&self, program: &str) -> bool {
+        self.unknown || self.spelled.contains(name(program))
     }
 }
 

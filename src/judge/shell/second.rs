@@ -9,11 +9,11 @@ use super::collect::Collected;
 use super::script::Script;
 
 /// How often the parser may report progress before it is stopped: about a hundred steps each.
-const STEPS: usize = 4_000;
+const STEPS: usize = 1_000;
 
-/// Whether the grammar accepts the line and sees exactly these commands, at these places.
-pub(super) fn agrees(text: &str, script: &Script) -> bool {
-    let Some(mut found) = commands(text) else { return false };
+/// Whether the grammar sees exactly these commands, at these places.
+pub(super) fn agrees(found: &[usize], script: &Script) -> bool {
+    let mut found = found.to_vec();
     let mut own: Vec<usize> = script
         .commands
         .iter()
@@ -26,9 +26,8 @@ pub(super) fn agrees(text: &str, script: &Script) -> bool {
     own == found
 }
 
-/// Whether the grammar accepts the line and finds no command that the lexer has not found.
-pub(super) fn adds_nothing(text: &str, all: &Collected) -> bool {
-    let Some(found) = commands(text) else { return false };
+/// Whether the grammar finds no command that the lexer has not found.
+pub(super) fn adds_nothing(found: &[usize], all: &Collected) -> bool {
     let own: std::collections::HashSet<usize> = all
         .main()
         .commands
@@ -42,7 +41,7 @@ pub(super) fn adds_nothing(text: &str, all: &Collected) -> bool {
 }
 
 /// Where commands begin, or `None` if the text is not understood within the limits.
-fn commands(text: &str) -> Option<Vec<usize>> {
+pub(super) fn commands(text: &str) -> Option<Vec<usize>> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let mut steps = 0usize;

@@ -1,9 +1,13 @@
 //! The judgement of a command line: what is denied whatever is granted, and what grants allow.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use super::collect::{Collected, View, collect};
 use super::follow::{MOST_FOLDERS, changes_folder, folder, follow};
 use super::hatch::{Call, Kind, may_become_an_option, rows, stem};
-use super::pattern::{CommandPattern, Found, name};
+use super::pattern::{CommandPattern, Found, Programs, name};
 use super::places::{self, Care, Folders};
 use super::safe;
 use super::script::{Beyond, Redir, RedirKind, Simple};
@@ -27,8 +31,9 @@ pub(in crate::judge) struct Grant<'r, R> {
 
 /// What became of a part.
 #[derive(Clone, Debug)]
-pub(in crate::judge) struct Outcome<R> {
-    pub(in crate::judge) command: String,
+pub(in crate::judge) struct Outcome<'t, R> {
+    /// Of commands within commands each holds the others: a copy of each would be a lot.
+    pub(in crate::judge) command: Cow<'t, str>,
     pub(in crate::judge) words: Vec<String>,
     pub(in crate::judge) allowed: bool,
     /// The grant that allows it.
@@ -42,7 +47,15 @@ pub(in crate::judge) struct Reading<'a> {
     folders: Folders<'a>,
     all: Collected,
     /// The folders in which each command of each text may run.
-    cwds: Vec<Vec<Vec<String>>>,
+    cwds: Vec<Vec<Arc<[String]>>>,
+    /// Of each command of each text: behind its last word that can have to do with a protected place.
+    matters: Vec<Vec<usize>>,
+    /// Why it is denied whatever is granted; looked up once.
+    forbidden: OnceCell<Option<String>>,
+    /// Where the second parser sees commands; looked up once.
+    second: OnceCell<Option<Vec<usize>>>,
+    /// The programs it names; looked up once.
+    programs: OnceCell<Programs>,
 }
 
 impl<'a> Reading<'a> {
@@ -50,12 +63,27 @@ impl<'a> Reading<'a> {
         let folders = Folders { workspace, home };
         let all = collect(text);
         let cwds = all.scripts().iter().map(|script| follow(script, folders)).collect();
-        Self { text, folders, all, cwds }
+        let last = |command: &Simple| command.words.iter().rposition(|word| may_matter(&word.text));
+        let behind = |command: &Simple| last(command).map_or(0, |at| at + 1);
+        let matters =
+            all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
+        let (forbidden, second, programs) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { text, folders, all, cwds, matters, forbidden, second, programs }
+    }
+
+    /// Whether the line has so many words that no rule for a command may allow it.
+    pub(in crate::judge) fn is_excessive(&self) -> bool {
+        let words = self.all.main().commands.iter().map(|command| command.words.len());
+        self.text.len() > LONGEST || words.sum::<usize>() > MOST_WORDS
+    }
+
+    fn second(&self) -> Option<&[usize]> {
+        self.second.get_or_init(|| second::commands(self.text)).as_deref()
     }
 
     /// Looks for the command of a rule.
     pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> Found {
-        pattern.finds(self.text, &self.all)
+        pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::of(&self.all)))
     }
 
     /// Whether the line was understood so far that commands not found are not there.
@@ -64,11 +92,15 @@ impl<'a> Reading<'a> {
             && self.all.main().depth <= DEEPEST
             && !self.all.hidden
             && self.all.scripts().iter().all(|script| !script.has(Beyond::Syntax))
-            && second::adds_nothing(self.text, &self.all)
+            && self.second().is_some_and(|found| second::adds_nothing(found, &self.all))
     }
 
     /// Why the line is denied whatever is granted (R12).
-    pub(in crate::judge) fn forbidden(&self) -> Option<String> {
+    pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
+        self.forbidden.get_or_init(|| self.find_forbidden()).as_deref()
+    }
+
+    fn find_forbidden(&self) -> Option<String> {
         for (at, script) in self.all.scripts().iter().enumerate() {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
                 for redir in &command.redirs {
@@ -83,6 +115,9 @@ impl<'a> Reading<'a> {
                 }
             }
         }
+        if self.all.over {
+            return self.roughly_forbidden();
+        }
         self.all.views.iter().find_map(|view| {
             let words = self.all.words(*view);
             approves(words).then(|| "a command may not answer the daemon's own questions".to_owned()).or_else(
@@ -94,10 +129,35 @@ impl<'a> Reading<'a> {
         })
     }
 
+    /// The same for a line with too much in it to look at each command: every word counts.
+    fn roughly_forbidden(&self) -> Option<String> {
+        for (at, script) in self.all.scripts().iter().enumerate() {
+            for (nth, command) in script.commands.iter().enumerate() {
+                let (words, cwds) = (&command.words, &self.cwds[at][nth]);
+                let ours = |word: &&Word| matches!(name(&word.text), "agentctl" | "agentd");
+                if words.iter().any(|word| ours(&word)) {
+                    return Some("too much stands around a command for the daemon itself".to_owned());
+                }
+                let special = cwds.iter().any(|cwd| may_matter(cwd));
+                let found = words.iter().find(|word| {
+                    (special || may_matter(&word.text))
+                        && self.care_within(word, cwds, true) == Care::Protected
+                });
+                if let Some(word) = found {
+                    return Some(format!(
+                        "{} is protected, and too much stands around it to judge",
+                        word.text
+                    ));
+                }
+            }
+        }
+        None
+    }
+
     fn writes_protected<'w>(&self, view: View, words: &'w [Word]) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
         let special = cwds.iter().any(|cwd| may_matter(cwd));
-        if !special && !words.iter().any(|word| may_matter(&word.text)) {
+        if !special && self.matters[view.script()][view.command()] <= view.from() {
             return None;
         }
         let plain = name(&words[0].text);
@@ -164,11 +224,15 @@ impl<'a> Reading<'a> {
 
     /// Whether the second parser sees what the lexer sees.
     pub(in crate::judge) fn is_confirmed(&self) -> bool {
-        second::agrees(self.text, self.all.main())
+        self.second().is_some_and(|found| second::agrees(found, self.all.main()))
     }
 
     /// Judges each simple command under the grants; with `safe`, commands that only look pass.
-    pub(in crate::judge) fn parts<R: Copy>(&self, grants: &[Grant<'_, R>], safe: bool) -> Vec<Outcome<R>> {
+    pub(in crate::judge) fn parts<R: Copy>(
+        &self,
+        grants: &[Grant<'_, R>],
+        safe: bool,
+    ) -> Vec<Outcome<'_, R>> {
         let script = self.all.main();
         let words: usize = script.commands.iter().map(|command| command.words.len()).sum();
         let mut moved = false;
@@ -191,7 +255,7 @@ impl<'a> Reading<'a> {
             };
             let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
             parts.push(Outcome {
-                command: text.map_or_else(|| words.join(" "), str::to_owned),
+                command: text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed),
                 words,
                 allowed,
                 rule,
@@ -605,12 +669,16 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
 /// Whether a text can have to do with a protected place at all.
 fn may_matter(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let has = |wanted: &[u8]| bytes.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted));
-    bytes.iter().any(|c| matches!(c, b'*' | b'?' | b'[' | b'{') || *c >= 0x80)
-        || has(b"agent")
-        || has(b".git")
-        || has(b".config")
-        || has(b".local")
+    bytes.iter().enumerate().any(|(at, c)| match c {
+        b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
+        b'a' | b'A' => begins(&bytes[at..], b"agent"),
+        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[at..], name)),
+        _ => false,
+    })
+}
+
+fn begins(bytes: &[u8], name: &[u8]) -> bool {
+    bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
 
 /// Whether a command answers the daemon's questions, or changes what it allows (R12).

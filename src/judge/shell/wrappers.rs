@@ -422,11 +422,18 @@ fn by_marks(words: &[Word], marks: &[&str], found: &mut Inside) {
     }
 }
 
+/// So many words of a git command line may be the verb that runs a command.
+const GIT_RUNS: usize = 8;
+
 /// Commands that git runs.
 fn git(words: &[Word], found: &mut Inside) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if matches!(text, "run" | "foreach") && at > 1 {
+            if found.at.len() == GIT_RUNS {
+                found.hidden = true;
+                return;
+            }
             let from = at + 1 + words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
             if from < words.len() {
                 found.at.push(from);

@@ -23,7 +23,8 @@ async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
         let root = settings.home.parent().unwrap().to_owned();
         settings.sandbox.level = level;
         settings.sandbox.network = network;
-        settings.sandbox.hidden = vec![root.join("data")];
+        // A file in a folder that is hidden as well, as the configuration is.
+        settings.sandbox.hidden = vec![root.join("data"), root.join("data/db")];
         settings.sandbox.temp = root.join("temp");
     });
     fs::create_dir(room.root.join("home/.ssh")).unwrap();

@@ -293,13 +293,6 @@ fn is_tame_awk(program: &str) -> bool {
         }
     }
     // `print … > file`
-    let mut rest = code.as_str();
-    while let Some(at) = rest.find("print") {
-        rest = &rest[at + 5..];
-        let end = rest.find([';', '}', '\n']).unwrap_or(rest.len());
-        if rest[..end].contains('>') {
-            return false;
-        }
-    }
-    true
+    let mut statements = code.split([';', '}', '\n']);
+    !statements.any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
 }

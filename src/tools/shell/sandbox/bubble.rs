@@ -104,7 +104,16 @@ fn mounts(layout: &Layout, nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     };
     let mut list: Vec<_> = list.iter().filter(|(path, _)| !is_unseen(path)).cloned().collect();
     list.sort_by(|a, b| (a.0.components().count(), &a.0, &a.1).cmp(&(b.0.components().count(), &b.0, &b.1)));
-    list
+    // Nor what lies in a folder that is covered: nothing is there to be covered once more.
+    let mut kept: Vec<(PathBuf, Mount)> = Vec::with_capacity(list.len());
+    for (path, mount) in list {
+        let nearest = kept.iter().rfind(|(above, _)| path.starts_with(above) && path != *above);
+        let is_covered = nearest.is_some_and(|(_, above)| matches!(above, Mount::Nothing(_)));
+        if !is_covered || matches!(mount, Mount::Write | Mount::From(_)) {
+            kept.push((path, mount));
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -119,7 +128,13 @@ mod tests {
             guarded: paths(&["/home/u/ws/.git/hooks"]),
             pinned: paths(&["/home/u/ws/.git"]),
             absent: paths(&["/home/u/ws/.agentd"]),
-            hidden: paths(&["/home/u/.config/agentd", "/home/u/ws/secret", "/tmp/other/run"]),
+            hidden: paths(&[
+                "/home/u/.config/agentd",
+                "/home/u/.config/agentd/config.toml",
+                "/home/u/.config/agentd/inner/key",
+                "/home/u/ws/secret",
+                "/tmp/other/run",
+            ]),
             temp: "/tmp/t/s".into(),
             home: "/home/u".into(),
         };
@@ -131,6 +146,8 @@ mod tests {
             of("/home/u/ws") < of("/home/u/ws/.git") && of("/home/u/ws/.git") < of("/home/u/ws/.git/hooks")
         );
         assert_eq!(of("/tmp/other/run"), None, "not seen anyway");
+        assert_eq!(of("/home/u/.config/agentd/config.toml"), None, "its folder is covered");
+        assert!(of("/home/u/.config/agentd/inner/key").is_some(), "in a folder that is seen again");
         assert_eq!(list[of("/home/u/ws/.agentd").unwrap()].1, Mount::Read);
         assert_eq!(list[of("/home/u/ws/secret").unwrap()].1, Mount::Nothing("/n".into()));
         assert!(Mount::Write < Mount::Read && Mount::Read < Mount::Nothing("/n".into()));
