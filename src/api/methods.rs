@@ -146,17 +146,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &[
-            "agent",
-            "tools",
-            "thinking",
-            "additional_dirs",
-            "fallback_model",
-            "output_schema",
-            "temperature",
-            "top_p",
-            "initial_items",
-        ],
+        unbuilt: &["agent", "fallback_model", "output_schema", "temperature", "top_p", "initial_items"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -186,7 +176,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "tools", "thinking", "temperature", "top_p"],
+        unbuilt: &["output_schema", "tools", "temperature", "top_p"],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -222,16 +212,8 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "session.update",
-        summary: "Change a session's title, approval mode or limits, also while a turn runs.",
-        unbuilt: &[
-            "model",
-            "tools",
-            "thinking",
-            "safe_mode",
-            "system_prompt",
-            "append_system_prompt",
-            "additional_dirs",
-        ],
+        summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
+        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -261,7 +243,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.subscribe",
         summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead, Code::Overloaded],
         mutates: false,
         waits: false,
@@ -281,7 +263,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.events",
         summary: "A page of the journal, for clients that poll.",
-        unbuilt: &["include"],
+        unbuilt: &[],
         errors: &[Code::NotFound, Code::CursorAhead],
         mutates: false,
         waits: false,

@@ -7,7 +7,9 @@ use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView};
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 mod input;
@@ -232,12 +234,21 @@ pub struct CreateParams {
     /// Limits of each turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
+    /// How much its models may think; by default `[session] thinking`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     /// Takes the place of the default system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Stands at the end of the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
+    /// Which tools are offered; by default all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
+    /// Further existing folders that count as workspace, absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additional_dirs: Vec<String>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
@@ -338,6 +349,9 @@ pub struct SubmitParams {
     /// default the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How much the model may think in this turn; by default as the session says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
 }
 
 /// `session.update`. What is left out stays.
@@ -355,6 +369,19 @@ pub struct UpdateParams {
     /// Limits of the turns to come, all of them anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
+    /// `PROVIDER/MODEL` of the turns to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Which tools the turns to come offer; `{}` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
+    /// All further existing folders that count as workspace, absolute. They count at once; their AGENTS.md is read
+    /// for the next turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_dirs: Option<Vec<String>>,
+    /// How much models may think, from the next turn on: a running turn keeps what it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
@@ -524,6 +551,39 @@ pub struct SubscribeParams {
     /// Events after this one; 0, the default, for the whole journal.
     #[serde(default)]
     pub after_seq: Seq,
+    /// How much of what there is is wanted; by default all of it.
+    #[serde(default, skip_serializing_if = "Include::is_all")]
+    pub include: Include,
+}
+
+/// How much of a session's events a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Include {
+    /// How much of the models' thinking.
+    pub thinking: ThinkingShown,
+}
+
+impl Include {
+    /// Whether everything is wanted.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How much of the models' thinking a client is shown. Events that are left out leave a gap in `seq`;
+/// messages keep every block in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingShown {
+    /// All of it, as it comes.
+    #[default]
+    Full,
+    /// The first line of each thought, 200 characters at most, when its message is whole.
+    Summary,
+    /// Nothing of it: that there was some is all that shows.
+    None,
 }
 
 /// `session.unsubscribe`
@@ -547,6 +607,17 @@ pub struct EventsParams {
     /// Events a page, 1 to 1,000, 500 by default; fewer where they are long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// How much of what there is is wanted; by default all of it.
+    #[serde(default, skip_serializing_if = "Include::is_all")]
+    pub include: Include,
+}
+
+impl EventsParams {
+    /// All events of a session from its beginning.
+    #[must_use]
+    pub fn of(session_id: SessionId) -> Self {
+        Self { session_id, after_seq: 0, cursor: None, limit: None, include: Include::default() }
+    }
 }
 
 /// Reply of `session.events`

@@ -82,7 +82,7 @@ pub(super) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Questi
 
 async fn of_session(client: &Client, session_id: SessionId) -> Result<Vec<Question>, Failure> {
     let mut open: Vec<Question> = Vec::new();
-    let mut page = EventsParams { session_id, after_seq: 0, cursor: None, limit: Some(1_000) };
+    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::of(session_id) };
     loop {
         let reply: EventsReply = client.call("session.events", &page).await?;
         for envelope in reply.events {

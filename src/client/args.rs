@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::given::GivenArgs;
+use crate::api::params::{Include, ThinkingShown};
 use crate::types::audit::AuditHead;
 use crate::types::permission::{Mode, Scope};
+use crate::types::thinking::Thinking as HowMuch;
 
 /// Run coding-agent sessions in the background and look after them.
 ///
@@ -43,6 +45,9 @@ pub enum Command {
         /// Session id, unique start of it, title, or `.` for the newest of this folder
         #[arg(default_value = ".")]
         session: String,
+        /// Whether to show what the model thinks
+        #[arg(long, value_enum, default_value_t)]
+        thinking: Thinking,
     },
     /// Print what happened in a session
     Logs(LogsArgs),
@@ -289,6 +294,9 @@ pub struct RunArgs {
     /// The folder to work in
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    /// A further folder that counts as workspace; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
     /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
     #[arg(long)]
     pub model: Option<String>,
@@ -301,6 +309,12 @@ pub struct RunArgs {
     /// A name for the session
     #[arg(long)]
     pub title: Option<String>,
+    /// How much the model may think: off, auto, low, medium, high, or a number of tokens
+    #[arg(long, value_name = "HOW MUCH", value_parser = str::parse::<HowMuch>)]
+    pub think: Option<HowMuch>,
+    /// Whether to show what the model thinks; by default stream-json does
+    #[arg(long, value_enum)]
+    pub thinking: Option<Thinking>,
     /// Print the session's id and return
     #[arg(long)]
     pub background: bool,
@@ -313,6 +327,29 @@ pub struct RunArgs {
     /// Trust the folder as it is now; what becomes active is told
     #[arg(long)]
     pub trust: bool,
+}
+
+/// Whether thinking is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Thinking {
+    /// It is.
+    Show,
+    /// It is not.
+    #[default]
+    Hide,
+}
+
+impl Thinking {
+    /// What is asked of the daemon.
+    #[must_use]
+    pub const fn include(self) -> Include {
+        Include {
+            thinking: match self {
+                Thinking::Show => ThinkingShown::Full,
+                Thinking::Hide => ThinkingShown::None,
+            },
+        }
+    }
 }
 
 /// What `run` prints.

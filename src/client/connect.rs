@@ -26,7 +26,7 @@ use super::events::Events;
 use super::wire::{Lines, Message, parse};
 use crate::api::PROTOCOL_VERSION;
 use crate::api::fault::WireFault;
-use crate::api::params::{ClientRole, HelloParams, HelloReply};
+use crate::api::params::{ClientRole, HelloParams, HelloReply, Include};
 use crate::types::ids::{Seq, SessionId};
 
 /// How long the daemon may take to accept, to say hello and to open a subscription.
@@ -165,7 +165,20 @@ impl Client {
     /// # Errors
     /// See [`CallError`]; the daemon refuses unknown sessions and cursors ahead of the journal.
     pub async fn subscribe(&self, session: SessionId, after_seq: Seq) -> Result<Events, CallError> {
-        Events::open(&self.0.path, &self.0.greeting, session, after_seq).await
+        self.subscribe_to(session, after_seq, Include::default()).await
+    }
+
+    /// The same for a part of what there is.
+    ///
+    /// # Errors
+    /// See [`Client::subscribe`].
+    pub async fn subscribe_to(
+        &self,
+        session: SessionId,
+        after_seq: Seq,
+        include: Include,
+    ) -> Result<Events, CallError> {
+        Events::open(&self.0.path, &self.0.greeting, session, after_seq, include).await
     }
 }
 

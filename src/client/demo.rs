@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{Output, PsArgs};
+use super::args::{Output, PsArgs, Thinking};
 use super::ask::Asking;
 use super::failure::{Failure, code};
 use super::out::Out;
@@ -73,7 +73,8 @@ async fn play(reach: &Reach, scratch: &Scratch, asking: Asking, out: &mut Out) -
         idempotency_key: Some(run::key()),
         ..CreateParams::default()
     };
-    let ended = task(reach, client, &params, PROMPT.into(), asking, Output::Text, out).await?;
+    let ended =
+        task(reach, client, &params, PROMPT.into(), asking, (Output::Text, Thinking::Hide), out).await?;
 
     heading(out, "What is left")?;
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;

@@ -72,7 +72,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Run(args) => super::run::run(&reach, args, out).await,
         Command::Ps(args) => list::ps(&reach, &args, out).await,
-        Command::Attach { session } => attach::attach(&reach, &session, out).await,
+        Command::Attach { session, thinking } => attach::attach(&reach, &session, thinking, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Submit { session, text, model, given } => {
             submit::submit(&reach, &session, text, model, &given, out).await

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::connect::{CallError, GREETING, dial, request, silent};
 use super::wire::{Lines, Message, Received, parse};
-use crate::api::params::{HelloParams, SubscribeParams};
+use crate::api::params::{HelloParams, Include, SubscribeParams};
 use crate::types::ids::{Seq, SessionId};
 
 /// The events of one session, in order. Dropping it ends the subscription.
@@ -27,9 +27,10 @@ impl Events {
         greeting: &HelloParams,
         session: SessionId,
         after_seq: Seq,
+        include: Include,
     ) -> Result<Self, CallError> {
         let (read, mut write) = dial(path).await?;
-        let params = SubscribeParams { session_id: session, after_seq };
+        let params = SubscribeParams { session_id: session, after_seq, include };
         let opening = request(1, "daemon.hello", greeting)? + &request(2, "session.subscribe", &params)?;
         write.write_all(opening.as_bytes()).await?;
         let mut events =

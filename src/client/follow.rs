@@ -12,6 +12,7 @@ use super::failure::{Failure, code};
 use super::reach::Reach;
 use super::whole;
 use super::wire::Received;
+use crate::api::params::Include;
 use crate::types::ids::{Seq, SessionId};
 
 /// How long a lost daemon is sought.
@@ -33,6 +34,7 @@ pub struct Follow {
     session: SessionId,
     last_seq: Seq,
     client: Client,
+    include: Include,
     /// Whether events are wanted as they stand on the wire.
     as_sent: bool,
     events: Option<Events>,
@@ -61,12 +63,27 @@ impl Follow {
         session: SessionId,
         after_seq: Seq,
     ) -> Result<Self, CallError> {
-        let events = client.subscribe(session, after_seq).await?;
+        Self::start_with(reach, client, session, after_seq, Include::default()).await
+    }
+
+    /// The same for a part of what there is.
+    ///
+    /// # Errors
+    /// See [`Follow::start`].
+    pub async fn start_with(
+        reach: &Reach,
+        client: &Client,
+        session: SessionId,
+        after_seq: Seq,
+        include: Include,
+    ) -> Result<Self, CallError> {
+        let events = client.subscribe_to(session, after_seq, include).await?;
         Ok(Self {
             reach: reach.clone(),
             session,
             last_seq: after_seq,
             client: client.clone(),
+            include,
             as_sent: false,
             events: Some(events),
             pending: None,
@@ -121,7 +138,9 @@ impl Follow {
             }
         }
         let (reach, session, after) = (self.reach.clone(), self.session, self.last_seq);
-        let attempt = self.attempt.get_or_insert_with(|| Owned(tokio::spawn(seek(reach, session, after))));
+        let include = self.include;
+        let attempt =
+            self.attempt.get_or_insert_with(|| Owned(tokio::spawn(seek(reach, session, after, include))));
         let outcome = (&mut attempt.0).await;
         self.attempt = None;
         let (client, events) = outcome.map_err(|e| Failure::internal(e.to_string()))??;
@@ -137,13 +156,18 @@ impl Follow {
     }
 }
 
-async fn seek(reach: Reach, session: SessionId, after: Seq) -> Result<(Client, Events), Failure> {
+async fn seek(
+    reach: Reach,
+    session: SessionId,
+    after: Seq,
+    include: Include,
+) -> Result<(Client, Events), Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut wait = Duration::from_millis(50);
     loop {
         sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(1));
-        let failure = match once(&reach, session, after).await {
+        let failure = match once(&reach, session, after, include).await {
             Ok(found) => return Ok(found),
             Err(failure) => failure,
         };
@@ -153,8 +177,13 @@ async fn seek(reach: Reach, session: SessionId, after: Seq) -> Result<(Client, E
     }
 }
 
-async fn once(reach: &Reach, session: SessionId, after: Seq) -> Result<(Client, Events), Failure> {
+async fn once(
+    reach: &Reach,
+    session: SessionId,
+    after: Seq,
+    include: Include,
+) -> Result<(Client, Events), Failure> {
     let client = reach.connect_again().await?;
-    let events = client.subscribe(session, after).await?;
+    let events = client.subscribe_to(session, after, include).await?;
     Ok((client, events))
 }

@@ -61,7 +61,7 @@ async fn history(
         Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
         Some(Since::Ago(ms)) => (0, Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))),
     };
-    let mut params = EventsParams { session_id: session, after_seq, cursor: None, limit: Some(500) };
+    let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::of(session) };
     let mut last = after_seq;
     loop {
         let page: Page = client.call("session.events", &params).await?;
@@ -192,6 +192,19 @@ fn what(event: &Event) -> String {
         }
         Event::ToolCompleted { call_id, tool, status, duration_ms, .. } => {
             format!("{call_id} {tool} {} in {duration_ms} ms", name(status))
+        }
+        Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
+            format!("{bash_id} running: {command}")
+        }
+        Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
+            let code = end.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+            let by = end.killed_by.map(|by| format!(" by {}", name(&by))).unwrap_or_default();
+            format!(
+                "{bash_id} {}{by}{code}, {} bytes in {} ms",
+                state.name(),
+                end.output_bytes,
+                end.duration_ms
+            )
         }
         Event::FileChanged { change, .. } => {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)

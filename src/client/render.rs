@@ -7,6 +7,7 @@ use super::escape;
 use super::measure::{all_tokens, money, tokens, took};
 use super::paint::{Line, Tone, cut};
 use super::summary::{call_summary, cut_diff, one_line};
+use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::{Block, input_line};
@@ -43,6 +44,10 @@ pub struct Transcript {
     errors: HashSet<String>,
     /// Whether to repeat what people said.
     echo: bool,
+    /// What the model is thinking, until that thought is whole: lines are for whole thoughts.
+    thought: String,
+    /// The message of which a thought was shown.
+    thinker: Option<ItemId>,
 }
 
 impl Transcript {
@@ -57,8 +62,29 @@ impl Transcript {
         self.diffs.insert(call);
     }
 
-    /// What to print for an event.
+    /// What to print for an event. Thinking is shown where it comes: who does not want it leaves it out of
+    /// the subscription.
     pub fn on(&mut self, envelope: &Envelope) -> Vec<Piece> {
+        if let Event::MessageThinkingDelta { text, .. } = &envelope.event {
+            self.thought.push_str(text);
+            self.thinker = envelope.item_id;
+            return Vec::new();
+        }
+        let mut pieces = lines(thought(&std::mem::take(&mut self.thought)));
+        if let Event::MessageCompleted { item, .. } = &envelope.event
+            && self.thinker.take() != Some(item.item_id)
+        {
+            let thoughts = item.content.iter().filter_map(|block| match block {
+                Block::Thinking { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            pieces.extend(thoughts.flat_map(|text| lines(thought(text))));
+        }
+        pieces.extend(self.event(envelope));
+        pieces
+    }
+
+    fn event(&mut self, envelope: &Envelope) -> Vec<Piece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
@@ -187,6 +213,12 @@ impl Transcript {
     }
 }
 
+/// A thought, apart from what is said.
+fn thought(text: &str) -> Vec<Line> {
+    let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    shown.map(|line| Line::new(Tone::Dim, format!("  ┊ {}", escape::line(line)))).collect()
+}
+
 fn lines(lines: Vec<Line>) -> Vec<Piece> {
     if lines.is_empty() {
         return Vec::new();
@@ -213,12 +245,17 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
     match event {
-        Event::SessionUpdated { title, model, mode, budgets } => {
+        Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
             news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
             news.extend(budgets.as_ref().map(|_| "new limits".to_string()));
+            news.extend(tools.as_ref().map(|_| "other tools".to_string()));
+            news.extend(
+                additional_dirs.as_ref().map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))),
+            );
+            news.extend(thinking.map(|t| format!("thinking: {t}")));
             // Whoever watches a turn is told what changes under it; its title they know.
             if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }
@@ -269,6 +306,12 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
             escape::line(from),
             reason.words()
         )),
+        Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
+            dim(format!("  {bash_id} runs in the background: {}", one_line(command, 120)))
+        }
+        Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
+            vec![background_ended(*bash_id, *state, end)]
+        }
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }
@@ -277,6 +320,22 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
 /// An attempt among those there may be at most; 0 is no limit.
 fn of(attempt: u32, max: u32) -> String {
     if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
+}
+
+/// How a background command ended.
+pub(super) fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> Line {
+    let how = match (state, end.killed_by, end.exit_code) {
+        (BackgroundState::Exited, _, Some(0)) => return Line::new(Tone::Dim, format!("  {bash_id} ended")),
+        (BackgroundState::Exited, _, Some(code)) => format!("ended with exit code {code}"),
+        (BackgroundState::Exited, _, None) | (BackgroundState::Running, ..) => "ended".into(),
+        (BackgroundState::Killed, Some(KilledBy::Tool), _) => "was ended by the model".into(),
+        (BackgroundState::Killed, Some(KilledBy::Abort), _) => "was aborted".into(),
+        (BackgroundState::Killed, Some(KilledBy::Shutdown), _) => "was ended: the daemon stopped".into(),
+        (BackgroundState::Killed, Some(KilledBy::Session) | None, _) => "was ended".into(),
+        (BackgroundState::TimedOut, ..) => "was ended: its time was over".into(),
+        (BackgroundState::Lost, ..) => "was lost: the daemon died".into(),
+    };
+    Line::new(Tone::Warn, format!("  {bash_id} {how}"))
 }
 
 fn error(kind: &str, message: &str) -> Line {

@@ -172,3 +172,16 @@ fn what_only_machines_need_is_not_shown() {
         "",
     );
 }
+
+#[test]
+fn thoughts_stand_before_what_is_said_and_are_shown_once() {
+    let thought = |text: &str| json!({"type": "message.thinking_delta", "index": 0, "text": text});
+    let mut completed = item("assistant_message", "completed", "Yes.");
+    completed["item"]["content"] =
+        json!([{"type": "thinking", "text": "Is it?\n\nIt is."}, {"type": "text", "text": "Yes."}]);
+    let said = json!({"type": "message.text_delta", "index": 1, "text": "Yes."});
+    let shown = "  ┊ Is it?\n  ┊ It is.\nYes.\n";
+    // As it comes, and for somebody who comes later and finds the whole.
+    check(&[thought("Is "), thought("it?\n\nIt is."), said, completed.clone()], shown);
+    check(&[completed], shown);
+}

@@ -1,9 +1,9 @@
 //! `agentctl run`: a new session, one task, the answer as it comes.
 
 use std::io::{self, IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::args::{Output, RunArgs};
+use super::args::{Output, RunArgs, Thinking};
 use super::ask::Asking;
 use super::connect::Client;
 use super::failure::{Failure, code};
@@ -41,7 +41,10 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
     let asking = if interactive { Asking::Person } else { Asking::Deny(NO_TERMINAL) };
-    let ended = task(reach, client, &params, input, asking, args.output, out).await?;
+    let is_whole = args.output == Output::StreamJson;
+    let thinking = args.thinking.unwrap_or(if is_whole { Thinking::Show } else { Thinking::Hide });
+    let shown = (args.output, thinking);
+    let ended = task(reach, client, &params, input, asking, shown, out).await?;
     finish(&ended, args.output, out)
 }
 
@@ -52,11 +55,11 @@ pub(super) async fn task(
     params: &CreateParams,
     input: SubmitInput,
     asking: Asking,
-    output: Output,
+    (output, thinking): (Output, Thinking),
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let session = create(&client, params).await?;
-    let follow = Follow::start(reach, &client, session, 0).await?;
+    let follow = Follow::start_with(reach, &client, session, 0, thinking.include()).await?;
     let turn = submit(&client, session, input, None).await?.turn_id;
     if output == Output::Text {
         out.note(&format!("session {}", super::measure::short_id(session)))?;
@@ -110,23 +113,32 @@ pub(super) fn read_stdin() -> Result<String, Failure> {
 }
 
 fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
-    let given = args.work_dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let folder = std::fs::canonicalize(&given).ok().filter(|path| path.is_dir());
-    let Some(folder) = folder else {
-        let shown = given.display().to_string();
-        return Err(Failure::usage(format!("{} is not a folder", super::escape::line(&shown))));
-    };
+    let folder = folder(args.work_dir.as_deref().unwrap_or(Path::new(".")))?;
+    let additional_dirs = args.add_dir.iter().map(|dir| self::folder(dir)).collect::<Result<_, _>>()?;
     let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
     Ok(CreateParams {
-        cwd: text(&folder)?,
+        cwd: folder,
+        additional_dirs,
         title: args.title.clone(),
         model: args.model.clone(),
         mode: args.approval_mode,
         background: args.background,
+        thinking: args.think,
         budgets: (budgets != Budgets::default()).then_some(budgets),
         idempotency_key: Some(key()),
         ..CreateParams::default()
     })
+}
+
+/// A folder as the daemon is to know it.
+fn folder(given: &Path) -> Result<String, Failure> {
+    match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
+        Some(folder) => text(&folder),
+        None => {
+            let shown = given.display().to_string();
+            Err(Failure::usage(format!("{} is not a folder", super::escape::line(&shown))))
+        }
+    }
 }
 
 fn text(path: &Path) -> Result<String, Failure> {
@@ -171,6 +183,7 @@ pub(super) async fn submit_to(
         budgets: None,
         mode: None,
         model,
+        thinking: None,
     };
     Ok(client.call("session.submit", &params).await?)
 }

@@ -37,7 +37,7 @@ async fn run_task(fake: &Fake, asking: Asking, output: Output) -> (Result<Ended,
     let client = fake.reach().connect().await.expect("connected");
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
     let reach = fake.reach();
-    let run = task(&reach, client, &params, "do it".into(), asking, output, &mut out);
+    let run = task(&reach, client, &params, "do it".into(), asking, (output, Thinking::Show), &mut out);
     (timeout(SOON, run).await.expect("in time"), text, side)
 }
 
@@ -113,7 +113,15 @@ async fn a_restart_of_the_daemon_is_bridged_without_a_gap() {
     let journal = fake.journal.clone();
     let seen = side.clone();
     let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
-    let run = task(&reach, client, &params, "do it".into(), Asking::Deny("no"), Output::Text, &mut out);
+    let run = task(
+        &reach,
+        client,
+        &params,
+        "do it".into(),
+        Asking::Deny("no"),
+        (Output::Text, Thinking::Hide),
+        &mut out,
+    );
     let restart = async {
         while !fake.seen().iter().any(|(method, _)| method == "session.submit") {
             tokio::task::yield_now().await;

@@ -52,7 +52,14 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
             }
-            Event::SessionUpdated { title, model, mode, budgets } => {
+            Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
+                if let Some(tools) = tools {
+                    self.spec.tools.clone_from(tools);
+                }
+                if let Some(dirs) = additional_dirs {
+                    self.spec.additional_dirs.clone_from(dirs);
+                    self.is_moved = true;
+                }
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
                 }
@@ -68,6 +75,7 @@ impl State {
                 if let Some(budgets) = budgets {
                     self.spec.budgets = *budgets;
                 }
+                self.spec.thinking = thinking.or(self.spec.thinking);
             }
             Event::PermissionRuleAdded { kind, rule } => self.add_rule(*kind, rule),
             Event::PermissionRuleRemoved { kind, rule } => {
@@ -85,10 +93,11 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets, mode, model } => {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking } => {
                 if let Some(turn_id) = fact.turn_id {
                     let (input, model) = (input.clone(), model.clone());
-                    let queued = Queued { turn_id, input, budgets: *budgets, mode: *mode, model };
+                    let (budgets, mode, thinking) = (*budgets, *mode, *thinking);
+                    let queued = Queued { turn_id, input, budgets, mode, model, thinking };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -96,10 +105,14 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets } => {
+            Event::TurnStarted { model, mode, budgets, thinking } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
-                    self.turn = Some(Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms));
+                    let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
+                    self.turn = Some(Turn { tools: self.spec.tools.clone(), thinking: *thinking, ..turn });
+                    if std::mem::take(&mut self.is_moved) {
+                        self.system = None;
+                    }
                 }
             }
             Event::TurnCompleted { result } => {
@@ -137,8 +150,9 @@ impl State {
                 duration_ms,
                 response_id,
                 superseded,
+                ..
             } => {
-                self.message_completed(item, *superseded);
+                self.message_completed(item, model.as_ref(), *superseded);
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
                     // An answer that left nothing in the transcript cannot be continued from there.
                     self.continues =
@@ -161,18 +175,22 @@ impl State {
                         turn.go_ons = 0;
                     }
                 }
-                if let Some(usage) = usage.filter(|_| !*superseded) {
+                if let Some(usage) = usage.filter(|usage| !*superseded && usage.total() > 0) {
                     self.context_tokens = usage.total();
                 }
                 if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
                     turn.model_ms += ms;
                 }
             }
+            Event::ToolBackground { .. } => self.apply_background(fact),
             _ => self.apply_to_turn(fact),
         }
     }
 
     fn apply_to_turn(&mut self, fact: &Envelope) {
+        if let Event::ToolProgress { call_id, text, .. } = &fact.event {
+            self.heard_command(*call_id, text);
+        }
         let Some(turn) = &mut self.turn else { return };
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
@@ -401,7 +419,15 @@ impl State {
                 }
             }
             Event::ToolCompleted {
-                call_id, status, output, attachments, duration_ms, reads, cwd, ..
+                call_id,
+                status,
+                output,
+                attachments,
+                duration_ms,
+                reads,
+                cwd,
+                told,
+                ..
             } => {
                 // The time of a first run is known already.
                 if let Activity::Tools { calls } = &turn.activity
@@ -420,6 +446,9 @@ impl State {
                         known.insert(read.path.clone(), read.clone());
                     }
                 }
+                if let Some(told) = told {
+                    self.told_of_command(*told);
+                }
                 self.tool_completed(*call_id, *status, output, attachments);
             }
             _ => {}
@@ -433,7 +462,7 @@ impl State {
         }
     }
 
-    fn message_completed(&mut self, item: &Item, superseded: bool) {
+    fn message_completed(&mut self, item: &Item, model: Option<&String>, superseded: bool) {
         match item.kind {
             ItemKind::UserMessage | ItemKind::Notice => {
                 match &mut self.turn {
@@ -448,7 +477,7 @@ impl State {
                     [] => vec![Block::Text { text: item.text.clone().unwrap_or_default() }],
                     content => content.to_vec(),
                 };
-                let message = Message { role: Role::User, content };
+                let message = Message::new(Role::User, content);
                 Arc::make_mut(&mut self.transcript).push(Arc::new(message));
             }
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
@@ -476,7 +505,8 @@ impl State {
                     turn.activity = Activity::Tools { calls: Vec::new() };
                 }
                 if !item.content.is_empty() {
-                    let message = Message { role: Role::Assistant, content: item.content.clone() };
+                    let message = Message::new(Role::Assistant, item.content.clone());
+                    let message = Message { model: model.cloned(), ..message };
                     Arc::make_mut(&mut self.transcript).push(Arc::new(message));
                 }
             }
@@ -521,7 +551,7 @@ impl State {
                     _ => None,
                 })
                 .collect();
-            Arc::make_mut(&mut self.transcript).push(Arc::new(Message { role: Role::User, content }));
+            Arc::make_mut(&mut self.transcript).push(Arc::new(Message::new(Role::User, content)));
         }
     }
 }

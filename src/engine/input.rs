@@ -1,5 +1,6 @@
 //! Everything that can happen to a session.
 
+use crate::types::background::Over;
 use crate::types::blob::Blob;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
@@ -8,8 +9,9 @@ use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
 use crate::types::session::Untrusted;
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Inspection, Prepared, Progress, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, Progress, ToolChoice, ToolOutcome};
 use crate::types::usage::{Budgets, Price};
 
 /// Time and randomness of one decision.
@@ -44,6 +46,8 @@ pub struct Submit {
     pub mode: Option<Mode>,
     /// Model of the turn, if not the session's.
     pub model: Option<String>,
+    /// How much the model may think in this turn, if not as the session says.
+    pub thinking: Option<Thinking>,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -114,6 +118,14 @@ pub struct Update {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// Model of turns to come.
+    pub model: Option<String>,
+    /// Tools of turns to come.
+    pub tools: Option<ToolChoice>,
+    /// All further folders that count as workspace.
+    pub additional_dirs: Option<Vec<String>>,
+    /// How much models may think in turns to come.
+    pub thinking: Option<Thinking>,
     /// Pending requests that the new mode lets pass, with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// Who wants it.
@@ -194,6 +206,13 @@ pub enum Input {
         outcome: Box<ToolOutcome>,
         /// How long it took.
         duration_ms: u64,
+    },
+    /// A background command is over.
+    CommandOver {
+        /// The call that started it.
+        call_id: CallId,
+        /// How.
+        over: Box<Over>,
     },
     /// A person answered a permission request.
     Answer(Box<Answer>),
@@ -326,6 +345,8 @@ pub enum Refusal {
     ModeOfSteer,
     /// A model was named for an input that joins the running turn.
     ModelOfSteer,
+    /// Thinking was named for an input that joins the running turn, where it never changes.
+    ThinkingOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of

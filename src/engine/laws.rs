@@ -84,6 +84,7 @@ fn scripts_reach_every_event_and_every_ending() {
         "session.status",
         "session.updated",
         "stream.idle",
+        "tool.background",
         "outside run",
         "tool.blocked",
         "tool.completed",

@@ -109,6 +109,7 @@ impl Draft<'_> {
                 duration_ms: None,
                 response_id: None,
                 superseded: false,
+                cache_hit: false,
             },
         );
     }

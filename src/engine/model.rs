@@ -257,6 +257,7 @@ impl Draft<'_> {
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
                 superseded: longer,
+                cache_hit: reply.cache_hit,
             },
         );
         if longer {
@@ -361,6 +362,7 @@ impl Draft<'_> {
                 duration_ms: None,
                 response_id: None,
                 superseded,
+                cache_hit: false,
             },
         );
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::plan::Draft;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
 
 /// Stands for a result that has no text, since providers refuse empty content.
 const NO_OUTPUT: &str = "(no output)";
@@ -22,12 +23,15 @@ impl Draft<'_> {
             return Err("no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or [models] main \
                         in the configuration, or name one with --model PROVIDER/MODEL");
         }
+        let thinking = self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking);
+        let thinks = thinking != Some(Thinking::Off);
         Ok(ModelRequest {
             model: model.parse()?,
             system: self.system(),
-            messages: normalize(&self.state.transcript),
-            tools: Arc::clone(&self.engine.settings.tools),
+            messages: normalize(&self.state.transcript, thinks.then_some(model.as_str())),
+            tools: self.offered(),
             max_output_tokens: self.output_limit(),
+            thinking,
             media: HashMap::new(),
             previous_response_id: self.continues(&model),
             fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
@@ -44,12 +48,13 @@ impl Draft<'_> {
 }
 
 /// Merges neighbours of the same role and repairs what providers refuse. Whole messages are shared,
-/// not copied, where nothing is to be done.
+/// not copied, where nothing is to be done. Reasoning stays where `thinker` made it, the model that is
+/// asked: a signature is worth nothing to any other. `None` is for a model that is not to think.
 #[must_use]
-pub fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
+pub fn normalize(transcript: &[Arc<Message>], thinker: Option<&str>) -> Vec<Arc<Message>> {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(transcript.len());
     for message in transcript {
-        let message = repair(message);
+        let message = repair(message, thinker);
         if message.content.is_empty() {
             continue;
         }
@@ -58,7 +63,12 @@ pub fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
         }
         match out.last_mut() {
             Some(last) if last.role == message.role => {
-                Arc::make_mut(last).content.extend(message.content.iter().cloned());
+                let last = Arc::make_mut(last);
+                last.content.extend(message.content.iter().cloned());
+                // Reasoning in it is the thinker's alone.
+                if thinker.is_some() && message.model.as_deref() == thinker {
+                    last.model.clone_from(&message.model);
+                }
             }
             _ => out.push(message),
         }
@@ -66,15 +76,13 @@ pub fn normalize(transcript: &[Arc<Message>]) -> Vec<Arc<Message>> {
     out
 }
 
-fn repair(message: &Arc<Message>) -> Arc<Message> {
+fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
+    let is_own = thinker.is_some() && message.model.as_deref() == thinker;
     let faulty = |block: &Block| match block {
         Block::Text { text } => text.trim().is_empty(),
         Block::ToolResult { content, .. } => content.trim().is_empty(),
-        Block::Image(_)
-        | Block::Document(_)
-        | Block::Thinking { .. }
-        | Block::RedactedThinking { .. }
-        | Block::ToolCall(_) => false,
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => !is_own,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => false,
     };
     // Thinking is never last (a provider's rule): without something after it, it is left out.
     let ends_in_thinking = message.role == Role::Assistant
@@ -83,7 +91,11 @@ fn repair(message: &Arc<Message>) -> Arc<Message> {
         return Arc::clone(message);
     }
     let mut repaired = (**message).clone();
-    repaired.content.retain(|block| !matches!(block, Block::Text { text } if text.trim().is_empty()));
+    repaired.content.retain(|block| match block {
+        Block::Text { text } => !text.trim().is_empty(),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => is_own,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) | Block::ToolResult { .. } => true,
+    });
     for block in &mut repaired.content {
         if let Block::ToolResult { content, .. } = block
             && content.trim().is_empty()
@@ -97,4 +109,77 @@ fn repair(message: &Arc<Message>) -> Arc<Message> {
         repaired.content.pop();
     }
     Arc::new(repaired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(model: Option<&str>, content: Vec<Block>) -> Arc<Message> {
+        Arc::new(Message { role: Role::Assistant, content, model: model.map(str::to_owned) })
+    }
+
+    fn text(text: &str) -> Block {
+        Block::Text { text: text.into() }
+    }
+
+    fn thought(text: &str) -> Block {
+        Block::Thinking { text: text.into(), signature: Some("s".into()) }
+    }
+
+    /// The thoughts that go to this model, and how many messages there are.
+    fn sent(transcript: &[Arc<Message>], thinker: Option<&str>) -> (Vec<String>, usize) {
+        let messages = normalize(transcript, thinker);
+        let thoughts = messages.iter().flat_map(|message| &message.content).filter_map(|block| match block {
+            Block::Thinking { text, .. } => Some(text.clone()),
+            Block::RedactedThinking { data } => Some(data.clone()),
+            _ => None,
+        });
+        (thoughts.collect(), messages.len())
+    }
+
+    #[test]
+    fn reasoning_goes_back_to_its_own_model_and_nowhere_else() {
+        let ask = || Arc::new(Message::user("go"));
+        let hidden = Block::RedactedThinking { data: "c".into() };
+        let transcript = [
+            ask(),
+            said(Some("p/one"), vec![thought("a"), text("x")]),
+            ask(),
+            said(Some("p/two"), vec![thought("b"), hidden, text("y")]),
+            ask(),
+            // Of a journal that does not say whose it is.
+            said(None, vec![thought("d"), text("z")]),
+            ask(),
+        ];
+        let own = |thoughts: &[&str]| (thoughts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>(), 7);
+        assert_eq!(sent(&transcript, Some("p/one")), own(&["a"]));
+        assert_eq!(sent(&transcript, Some("p/two")), own(&["b", "c"]));
+        assert_eq!(sent(&transcript, Some("q/one")), own(&[]));
+        assert_eq!(sent(&transcript, None), own(&[]), "with thinking off there is none");
+    }
+
+    #[test]
+    fn what_would_be_empty_without_its_reasoning_is_left_out() {
+        let only = said(Some("p/one"), vec![thought("a")]);
+        let transcript = [Arc::new(Message::user("go")), only, Arc::new(Message::user("on"))];
+        let messages = normalize(&transcript, Some("p/two"));
+        assert_eq!(messages.len(), 1, "neighbours are one message then: {messages:?}");
+        assert_eq!(messages[0].content, [text("go"), text("on")]);
+    }
+
+    #[test]
+    fn neighbours_of_two_models_keep_the_reasoning_of_the_one_that_is_asked() {
+        let transcript = [
+            Arc::new(Message::user("go")),
+            said(Some("p/one"), vec![thought("a"), text("x")]),
+            said(Some("p/two"), vec![thought("b"), text("y")]),
+            Arc::new(Message::user("on")),
+        ];
+        for thinker in ["p/one", "p/two"] {
+            let once = normalize(&transcript, Some(thinker));
+            assert_eq!(sent(&once, Some(thinker)).0.len(), 1, "{thinker}");
+            assert_eq!(normalize(&once, Some(thinker)), once, "{thinker}: a second time is not the first");
+        }
+    }
 }

@@ -147,7 +147,7 @@ impl Mender {
                 self.close();
             }
         } else if !content.is_empty() {
-            self.messages.push(Message { role: Role::User, content });
+            self.messages.push(Message::new(Role::User, content));
         }
     }
 
@@ -183,7 +183,8 @@ impl Mender {
             }
         }
         if !content.is_empty() {
-            self.messages.push(Message { role: Role::Assistant, content });
+            let model = message.model.clone();
+            self.messages.push(Message { role: Role::Assistant, content, model });
         }
     }
 
@@ -210,7 +211,7 @@ impl Mender {
         }
         content.append(&mut self.behind);
         if !content.is_empty() {
-            self.messages.push(Message { role: Role::User, content });
+            self.messages.push(Message::new(Role::User, content));
         }
     }
 
@@ -257,11 +258,11 @@ mod tests {
     }
 
     fn user(content: impl Into<Vec<Block>>) -> Message {
-        Message { role: Role::User, content: content.into() }
+        Message::new(Role::User, content.into())
     }
 
     fn model(content: impl Into<Vec<Block>>) -> Message {
-        Message { role: Role::Assistant, content: content.into() }
+        Message::new(Role::Assistant, content.into())
     }
 
     #[test]
@@ -354,7 +355,7 @@ mod tests {
     fn history() -> impl Strategy<Value = Vec<Message>> {
         let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
         let message = (role, proptest::collection::vec(block(), 0..5));
-        proptest::collection::vec(message.prop_map(|(role, content)| Message { role, content }), 0..10)
+        proptest::collection::vec(message.prop_map(|(role, content)| Message::new(role, content)), 0..10)
     }
 
     proptest! {
@@ -374,7 +375,7 @@ mod tests {
         fn the_request_of_a_mended_history_is_one_that_a_strict_provider_takes(history in history()) {
             let mended = repair(&history).map_or(history, |repair| repair.messages);
             let shared: Vec<_> = mended.into_iter().map(std::sync::Arc::new).collect();
-            let messages = normalize(&shared);
+            let messages = normalize(&shared, Some("p/m"));
             prop_assert!(messages.windows(2).all(|pair| pair[0].role != pair[1].role));
             let owned: Vec<Message> = messages.iter().map(|message| (**message).clone()).collect();
             // A first message of blanks alone is the one thing that only a person can put right.

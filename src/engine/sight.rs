@@ -39,7 +39,7 @@ mod tests {
             (result(AttachmentKind::Image, "image/gif"), true),
             (result(AttachmentKind::Document, PDF), false),
         ] {
-            let said = Message { role: Role::User, content: vec![block] };
+            let said = Message::new(Role::User, vec![block]);
             assert_eq!(needs_sight(&[Message::user("a"), said.clone()]), expected, "{said:?}");
         }
     }

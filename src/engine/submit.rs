@@ -39,13 +39,16 @@ impl Draft<'_> {
         if steers && submit.model.is_some() {
             return Err(Refusal::ModelOfSteer);
         }
+        if steers && submit.thinking.is_some() {
+            return Err(Refusal::ThinkingOfSteer);
+        }
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
         let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
-        let (input, mode, model) = (submit.input, submit.mode, submit.model);
+        let (input, mode, model, thinking) = (submit.input, submit.mode, submit.model, submit.thinking);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(Queued { turn_id, input, budgets, mode, model });
+            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -60,10 +63,11 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        self.push(None, Some(turn_id), Event::TurnQueued { input, front, budgets, mode, model });
+        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking };
+        self.push(None, Some(turn_id), queued);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-            self.effect(Effect::StopAll);
+            self.stop_turn();
         }
         Ok(())
     }
@@ -72,12 +76,13 @@ impl Draft<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Begins a turn, with the session's own model if it names none.
-    fn begin_turn(&mut self, Queued { turn_id, input, budgets, mode, model }: Queued) {
+    /// Begins a turn, with the session's own model and thinking if it names none.
+    fn begin_turn(&mut self, turn: Queued) {
+        let Queued { turn_id, input, budgets, mode, model, thinking } = turn;
         let spec = &self.state.spec;
-        let mode = mode.unwrap_or(spec.mode);
-        let started =
-            Event::TurnStarted { model: model.unwrap_or_else(|| spec.model.clone()), mode, budgets };
+        let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
+        let model = model.unwrap_or_else(|| spec.model.clone());
+        let started = Event::TurnStarted { model, mode, budgets, thinking };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         if untitled {
@@ -91,6 +96,9 @@ impl Draft<'_> {
                 model: None,
                 mode: None,
                 budgets: None,
+                tools: None,
+                additional_dirs: None,
+                thinking: None,
             });
         }
         self.user_message(input);
@@ -136,6 +144,7 @@ impl Draft<'_> {
                 duration_ms: None,
                 response_id: None,
                 superseded: false,
+                cache_hit: false,
             },
         );
     }

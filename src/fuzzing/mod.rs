@@ -10,7 +10,7 @@ pub use history::history;
 
 pub use crate::client::fuzz::{escape, screen};
 pub use crate::judge::command;
-pub use crate::model::fuzz::{answer, sse};
+pub use crate::model::fuzz::{answer, count_events, read_answer, sse};
 pub use crate::tools::fuzz::{edit, notebook, patch, path};
 pub use crate::transport::fuzz::{dispatch, framing};
 

@@ -178,7 +178,10 @@ impl Reader {
         if self.has_events || looks_like_events(&self.head) {
             return Err(fault::cut());
         }
-        Err(fault::garbage(format_args!("expected an event stream, got: {}", fault::describe(&self.head))))
+        let got = fault::describe(&self.head);
+        Err(fault::garbage(format_args!(
+            "expected an event stream, got: {got}; check base_url of the provider"
+        )))
     }
 
     /// Reads a body that is the whole answer.

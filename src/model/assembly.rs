@@ -166,7 +166,14 @@ impl Assembly {
         out: &mut Vec<Delta>,
     ) -> ModelReply {
         self.close(out);
-        ModelReply { content: self.content, stop_reason, usage, response_id, notices: self.notices }
+        ModelReply {
+            content: self.content,
+            stop_reason,
+            usage,
+            response_id,
+            notices: self.notices,
+            cache_hit: false,
+        }
     }
 
     fn open_thinking(&mut self, out: &mut Vec<Delta>) {
@@ -197,7 +204,7 @@ fn read_input(json: String) -> Result<Value, (String, String)> {
 }
 
 /// The text in pieces of at most [`MAX_PIECE`] bytes that end between characters.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

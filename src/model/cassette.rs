@@ -261,4 +261,15 @@ mod tests {
         assert_eq!(cassette.by_order(2), None);
         assert_eq!(cassette.len(), 4);
     }
+
+    #[test]
+    fn the_example_of_the_reference_is_a_cassette() {
+        let page = include_str!("../../proto-docs/models.md");
+        let part = page.split("\n## Cassettes\n").nth(1).expect("its part");
+        let example =
+            part.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+        let cassette = Cassette::parse(example).expect("it can be read");
+        assert_eq!((cassette.by, cassette.len()), (Match::Order, 4));
+        assert!(matches!(cassette.by_order(0), Some(Record::Recording(_))));
+    }
 }

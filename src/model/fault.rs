@@ -124,6 +124,15 @@ pub(super) fn from_status(
         FaultKind::BadRequest if (300..400).contains(&status) => {
             format!("; redirects are not followed, correct base_url of [providers.{provider}]")
         }
+        FaultKind::BadRequest if status == 413 => {
+            "; the request is too large: a new session begins with less, and large files can be read in parts"
+                .into()
+        }
+        FaultKind::RateLimited => "; the limit of the account is reached: wait, or use another model".into(),
+        FaultKind::Overloaded => "; the provider has too much to do: wait, or use another model".into(),
+        FaultKind::Server => {
+            format!("; the provider failed, or what stands at base_url of [providers.{provider}]")
+        }
         _ => String::new(),
     };
     let message = format!("{provider} answered {status}: {text}{check}");
@@ -197,6 +206,14 @@ pub(super) fn garbage(why: impl std::fmt::Display) -> ModelFault {
 /// The stream ended before the answer did.
 pub(super) fn cut() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
+}
+
+/// Another answer began inside this one.
+pub(super) fn began_again() -> ModelFault {
+    ModelFault::new(
+        FaultKind::Interrupted,
+        "the stream broke off and an answer began again inside it; is there a proxy in between that connects again?",
+    )
 }
 
 impl From<TooLong> for ModelFault {

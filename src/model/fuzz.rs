@@ -92,7 +92,11 @@ fn slow(bytes: &[u8], limit: usize) -> Told {
 /// If a law is broken.
 pub fn answer(data: &[u8]) {
     let [api, size, bytes @ ..] = data else { return };
-    let api = if api & 1 == 0 { Api::Anthropic } else { Api::OpenAiChat };
+    let api = match api & 3 {
+        0 => Api::Anthropic,
+        2 => Api::OpenAiResponses,
+        _ => Api::OpenAiChat,
+    };
     let (deltas, outcome) = read_pieces(api, &[bytes]);
     if let Ok(reply) = &outcome {
         assert_deltas_tell_the_reply(&deltas, reply);
@@ -101,4 +105,34 @@ pub fn answer(data: &[u8]) {
         let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
         assert_eq!(read_pieces(api, &pieces), (deltas.clone(), outcome.clone()), "in pieces of {size}");
     }
+}
+
+/// Events of a stream and the bytes of their data, for whoever measures.
+///
+/// # Panics
+/// If the stream is refused.
+#[must_use]
+pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
+    let mut parser = Parser::default();
+    let mut seen = (0, 0);
+    for chunk in chunks {
+        let told = parser.feed(chunk, |event| {
+            seen = (seen.0 + 1, seen.1 + event.data.len());
+            Ok::<_, TooLong>(())
+        });
+        assert!(told.is_ok(), "a stream that is refused");
+    }
+    seen
+}
+
+/// Deltas of a whole answer of the API of this name, for whoever measures.
+///
+/// # Panics
+/// If there is no such API, or the answer is not whole.
+#[must_use]
+pub fn read_answer(api: &str, chunks: &[&[u8]]) -> usize {
+    let api = Api::from_name(api).expect("an API");
+    let (deltas, outcome) = read_pieces(api, chunks);
+    assert!(outcome.is_ok(), "{outcome:?}");
+    deltas.len()
 }

@@ -105,7 +105,13 @@ pub(super) struct Exchange<'a> {
     /// How long the provider is waited for.
     pub patience: Patience,
     pub connect_timeout: Duration,
+    /// No proxy is asked.
+    pub is_direct: bool,
 }
+
+/// Variables that name a proxy.
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
 
 impl Exchange<'_> {
     /// Sends it and hands the answer on, batch by batch. Cancel-safe: dropping it closes the
@@ -209,12 +215,32 @@ impl Exchange<'_> {
             }
             _ => deepest(error),
         };
-        let text = format!(
-            "could not reach {} ({why}): is the server running? See base_url of [providers.{}]",
-            shown(&self.url),
-            self.provider
-        );
+        let check = self.advice(&why);
+        let text = format!("could not reach {} ({why}): {check}", shown(&self.url));
         ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
+    }
+
+    /// What to check where no connection came about.
+    fn advice(&self, why: &str) -> String {
+        let setting = format!("base_url of [providers.{}]", self.provider);
+        let tells = |words: &[&str]| words.iter().any(|word| why.contains(word));
+        let advice = if tells(&["certificate", "CertificateRequired", "UnknownCA"]) {
+            format!(
+                "the server's certificate is not trusted here; SSL_CERT_FILE may name a file with the authority \
+                 that signed it, for the daemon's environment. See {setting}"
+            )
+        } else if tells(&["lookup", "dns", "resolve"]) {
+            format!("is the name right, and is there a network? See {setting}")
+        } else {
+            format!("is the server running? See {setting}")
+        };
+        // Its value may hold a password.
+        match PROXIES.iter().find(|name| !self.is_direct && std::env::var_os(name).is_some()) {
+            Some(name) => {
+                format!("{advice}. A proxy is set in the daemon's environment ({name}): is it right?")
+            }
+            None => advice,
+        }
     }
 }
 

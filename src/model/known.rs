@@ -26,6 +26,11 @@ pub struct ModelFacts {
     pub system_role: Option<bool>,
     /// It can reason visibly.
     pub thinking: Option<bool>,
+    /// It decides by itself how much it thinks (Anthropic's adaptive thinking); budgets of tokens are
+    /// for the others.
+    pub adaptive_thinking: Option<bool>,
+    /// The least effort of reasoning that it takes, for thinking that is off (OpenAI).
+    pub least_effort: Option<String>,
     /// It can see images.
     pub vision: Option<bool>,
     /// It takes PDFs as they are.
@@ -46,6 +51,8 @@ impl ModelFacts {
             streaming: self.streaming.or(other.streaming),
             system_role: self.system_role.or(other.system_role),
             thinking: self.thinking.or(other.thinking),
+            adaptive_thinking: self.adaptive_thinking.or(other.adaptive_thinking),
+            least_effort: self.least_effort.clone().or_else(|| other.least_effort.clone()),
             vision: self.vision.or(other.vision),
             documents: self.documents.or(other.documents),
             price: self.price.or(other.price),
@@ -64,6 +71,8 @@ impl ModelFacts {
             system_role: self.system_role.unwrap_or(default.system_role),
             price: self.price,
             thinking: self.thinking.unwrap_or(default.thinking),
+            adaptive_thinking: self.adaptive_thinking.unwrap_or(default.adaptive_thinking),
+            least_effort: self.least_effort.clone(),
             vision: self.vision.or(default.vision),
             documents: self.documents.or(default.documents),
         }

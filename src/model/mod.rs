@@ -14,7 +14,11 @@
 mod anthropic;
 mod api;
 mod assembly;
+mod cache;
 mod cassette;
+#[cfg(test)]
+mod corners;
+mod effort;
 mod fault;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest};
+use crate::types::thinking::Thinking;
 use crate::types::usage::Price;
 
 use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
+use super::cache::{Cache, Key as CacheKey, deltas};
 use super::fault::{Secrets, is_secret_header};
-use super::http::{Clients, Exchange};
+use super::http::{Clients, Exchange, hand_on};
 use super::keys::{Key, Secret};
 use super::known::{ModelFacts, look_up};
 use super::patience::Patience;
@@ -38,7 +40,10 @@ struct Inner {
     models: BTreeMap<String, ModelFacts>,
     /// Models that people were told of that nothing is known of them.
     strangers: Mutex<BTreeSet<String>>,
+    /// Models that people were told of that they were not asked to think.
+    unthinking: Mutex<BTreeSet<String>>,
     clients: Clients,
+    cache: Option<Cache>,
     connect_timeout: Duration,
     patience: Patience,
 }
@@ -88,6 +93,8 @@ impl Models {
                 ways,
                 models: settings.models,
                 strangers: Mutex::default(),
+                unthinking: Mutex::default(),
+                cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 patience: Patience {
@@ -147,6 +154,21 @@ impl Models {
             format!(
                 "nothing is known of the model {name}: its price is unknown, and that it takes tools and \
                  streams is assumed; [model.\"{name}\"] in the configuration says what is so"
+            )
+        })
+    }
+
+    /// What people should know of a model that was to think and is not known to; once for each.
+    fn unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
+        let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
+        let name = request.model.to_string();
+        let told = &self.inner.unthinking;
+        let is_new =
+            !settings.thinking && told.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        is_new.then(|| {
+            format!(
+                "thinking = {thinking} was not asked of the model {name}: it is not known to think; \
+                 [model.\"{name}\"] thinking = true in the configuration says that it does"
             )
         })
     }
@@ -222,7 +244,22 @@ impl Models {
                 body: address.api.body(request, &settings, to)?,
                 patience: patience.clone(),
                 connect_timeout: self.inner.connect_timeout,
+                is_direct: address.is_direct,
             })
+        };
+        // A conversation that the provider keeps goes on with each answer: none is the same as another.
+        let mut known = match &self.inner.cache {
+            Some(cache) if !address.store => {
+                let to = Addressee { is_vendor: address.is_vendor, ..Addressee::default() };
+                let body = address.api.body(request, &settings, to)?;
+                let key = CacheKey::of(name, &address.url, &headers, &body);
+                if let Some(reply) = cache.get(key, Instant::now()) {
+                    hand_on(deltas(&reply), out).await?;
+                    return Ok(reply);
+                }
+                Some((cache, key))
+            }
+            _ => None,
         };
         let reader = || Reader::new(address.api, CallIds::fresh());
         let tape = || address.recorder.is_some().then(|| Tape::new(request));
@@ -237,6 +274,8 @@ impl Models {
                 && fresh != secret
             {
                 secret = fresh;
+                // Another account's answers are not this one's.
+                known = None;
                 headers = address.headers(name, secret.as_ref(), &mut secrets)?;
                 played = tape();
                 outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
@@ -252,7 +291,13 @@ impl Models {
                     .push(format!("{name} had lost the conversation: the whole of it was sent again"));
             }
         }
+        if let (Some((cache, key)), Ok(reply)) = (known, &outcome) {
+            cache.put(key, reply, Instant::now());
+        }
         let tape = played;
+        if let Ok(reply) = &mut outcome {
+            reply.notices.extend(self.unthinking(request, &settings));
+        }
         // A server of one's own has models of one's own.
         if let Ok(reply) = &mut outcome
             && !is_known
@@ -461,6 +506,7 @@ mod tests {
                 messages: vec![],
                 tools: [].into(),
                 max_output_tokens: None,
+                thinking: None,
                 media: Default::default(),
                 previous_response_id: None,
                 fresh_connection: false,

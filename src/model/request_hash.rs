@@ -50,7 +50,11 @@ pub(super) fn request_hash(request: &ModelRequest) -> String {
     }
     let tools: Vec<Value> =
         request.tools.iter().map(|card| json!([card.name, card.description, card.input_schema])).collect();
-    let whole = json!([request.model.model, &*request.system, tools, messages]);
+    let mut whole = json!([request.model.model, &*request.system, tools, messages]);
+    // Requests that say nothing of it hash as they always did.
+    if let (Some(thinking), Some(parts)) = (request.thinking, whole.as_array_mut()) {
+        parts.push(json!(thinking));
+    }
     format!("{:x}", Sha256::digest(whole.to_string()))
 }
 
@@ -87,11 +91,12 @@ mod tests {
             system: "s".into(),
             messages: vec![
                 Arc::new(Message::user("hi")),
-                Arc::new(Message { role: Role::Assistant, content: vec![Block::ToolCall(call)] }),
-                Arc::new(Message { role: Role::User, content: vec![result] }),
+                Arc::new(Message::new(Role::Assistant, vec![Block::ToolCall(call)])),
+                Arc::new(Message::new(Role::User, vec![result])),
             ],
             tools: [].into(),
             max_output_tokens: None,
+            thinking: None,
             media: Default::default(),
             previous_response_id: None,
             fresh_connection: false,

@@ -23,6 +23,8 @@ pub struct Settings {
     pub user_agent: String,
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
+    /// Whether the same request within five minutes gets the same answer, from memory.
+    pub cache: bool,
     /// After how long a silence a listener is told of it, before the answer begins and inside it.
     pub idle_warn: Duration,
     /// How long a provider may stay silent.
@@ -39,6 +41,7 @@ impl Default for Settings {
             providers: BTreeMap::new(),
             models: BTreeMap::new(),
             user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
+            cache: false,
             connect_timeout: Duration::from_secs(15),
             idle_warn: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(90),
@@ -133,6 +136,10 @@ pub struct ModelSettings {
     pub price: Option<Price>,
     /// It can reason visibly.
     pub thinking: bool,
+    /// It decides by itself how much it thinks; budgets of tokens are for the others.
+    pub adaptive_thinking: bool,
+    /// The least effort of reasoning that it takes, if that is not to send any.
+    pub least_effort: Option<String>,
     /// It can see images. What is not told is hoped of the vendors' own models.
     pub vision: Option<bool>,
     /// It takes PDFs as they are. What is not told is hoped of models that see; with Chat Completions, of
@@ -151,6 +158,8 @@ impl Default for ModelSettings {
             system_role: true,
             price: None,
             thinking: false,
+            adaptive_thinking: false,
+            least_effort: None,
             vision: None,
             documents: None,
         }

@@ -183,19 +183,9 @@ fn field<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Position of the first CR or LF. Looks at blocks first, in a form the compiler turns into wide
-/// instructions.
+/// Position of the first CR or LF.
 fn line_end(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 32;
-    let is_end = |byte: &u8| *byte == b'\n' || *byte == b'\r';
-    let mut offset = 0;
-    for block in bytes.chunks_exact(BLOCK) {
-        if block.iter().fold(false, |found, byte| found | is_end(byte)) {
-            break;
-        }
-        offset += BLOCK;
-    }
-    bytes[offset..].iter().position(is_end).map(|at| offset + at)
+    memchr::memchr2(b'\n', b'\r', bytes)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 #[cfg(test)]
 use proptest::prelude::*;
 
+#[cfg(test)]
+use crate::types::model::FaultKind;
 use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
 
 use super::api::{Api, Reader};
@@ -75,6 +77,32 @@ pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply)
             ReplyBlock::ToolCall { input: Err((raw, _)), .. } => assert_eq!(text, raw),
         }
     }
+}
+
+/// An answer that is cut after any of its bytes is told as cut, or it is whole: never a part of it, and so
+/// never half a call.
+#[cfg(test)]
+pub(super) fn assert_every_cut_is_told(api: Api, stream: &str) {
+    let (_, whole) = read(api, stream);
+    let whole = whole.expect("an answer");
+    let bytes = stream.as_bytes();
+    let mut cuts = 0;
+    for end in 0..bytes.len() {
+        match read_pieces(api, &[&bytes[..end]]).1 {
+            Ok(reply) => {
+                assert_eq!(
+                    reply.content, whole.content,
+                    "{api:?}: a part was taken as the whole, cut at {end}"
+                );
+                assert_eq!(reply.stop_reason, whole.stop_reason, "{api:?}: cut at {end}");
+            }
+            Err(fault) => {
+                assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: cut at {end}: {fault:?}");
+                cuts += 1;
+            }
+        }
+    }
+    assert!(cuts * 10 > bytes.len() * 6, "{api:?}: only {cuts} of {} cuts were told", bytes.len());
 }
 
 /// The stream cut at these places gives what it gives whole. One delta may become several, so

@@ -52,6 +52,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "model: this input joins the running turn, which has its model; let it wait (when_busy: queue)",
         )
         .with("path", "model"),
+        SessionError::Refused(Refusal::ThinkingOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "thinking: this input joins the running turn, where it never changes; session.update sets it \
+             for the turns to come",
+        )
+        .with("path", "thinking"),
         SessionError::Refused(Refusal::AsItWas) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

@@ -25,8 +25,11 @@ pub(super) async fn create(
         safe_mode: p.safe_mode,
         on_restart: p.on_restart,
         budgets: p.budgets,
+        thinking: p.thinking,
         system_prompt: p.system_prompt,
         append_system_prompt: p.append_system_prompt,
+        tools: p.tools.unwrap_or_default(),
+        additional_dirs: p.additional_dirs,
         keyed,
         origin: Some(caller.origin()),
     };

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::convert;
 use super::office::Office;
 use super::params::Caller;
+use super::veil::veil;
 use crate::api::Fault;
 use crate::api::params::EventsParams;
 use crate::session::{Page, SessionError};
@@ -37,6 +38,10 @@ pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> R
     rows.retain(|row| row.seq <= last_seq);
     let next_cursor = rows.last().map(|row| row.seq).filter(|seq| !is_last && *seq < last_seq);
     let next_cursor = next_cursor.map(|seq| seq.to_string());
-    let events = rows.into_iter().filter_map(|row| RawValue::from_string(row.body).ok()).collect();
+    let shown = rows.into_iter().filter_map(|row| match p.include.is_all() {
+        true => Some(row.body),
+        false => veil(row.body.into(), p.include).map(|body| body.to_string()),
+    });
+    let events = shown.filter_map(|body| RawValue::from_string(body).ok()).collect();
     Ok(RawEvents { events, last_seq, next_cursor })
 }

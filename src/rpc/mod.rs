@@ -21,6 +21,7 @@ mod refusals;
 mod submit;
 mod subscribe;
 mod update;
+mod veil;
 mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};

@@ -47,6 +47,7 @@ pub(super) async fn submit(
         budgets,
         mode: p.mode,
         model,
+        thinking: p.thinking,
         keyed,
         origin: caller.origin(),
     };

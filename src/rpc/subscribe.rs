@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::convert;
 use super::office::Office;
 use super::params::Caller;
-use crate::api::params::{SubscribeParams, UnsubscribeParams};
+use super::veil::veil;
+use crate::api::params::{Include, SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
 use crate::crash;
 use crate::session::{Attached, Follower};
@@ -16,12 +17,15 @@ pub(super) async fn subscribe(
     caller: Caller,
     p: SubscribeParams,
 ) -> Result<String, Fault> {
+    let include = p.include;
     let session = office.registry.open_soon(p.session_id).await.map_err(convert::fault)?;
     let (follower, attached) = session.attach(p.after_seq, caller.origin()).await.map_err(convert::fault)?;
-    caller.connection.subscribe(move |outlet| pump(follower, attached, outlet)).map_err(|why| match why {
-        // Somebody who can still read this is being said goodbye to.
-        Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
-        why => Fault::new(Code::Overloaded, why.to_string()),
+    caller.connection.subscribe(move |outlet| pump(follower, attached, include, outlet)).map_err(|why| {
+        match why {
+            // Somebody who can still read this is being said goodbye to.
+            Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+            why => Fault::new(Code::Overloaded, why.to_string()),
+        }
     })
 }
 
@@ -37,11 +41,14 @@ const ROOM: usize = 256 * 1024;
 
 /// Reads on when the client does, and nothing before: the room comes first. Being attached ends with
 /// the pump, however it ends.
-async fn pump(mut follower: Follower, _attached: Attached, outlet: Outlet) {
+async fn pump(mut follower: Follower, _attached: Attached, include: Include, outlet: Outlet) {
     while follower.ready().await {
         let Ok(room) = outlet.room(ROOM).await else { return };
         match follower.take(READ).await {
-            Ok(events) => {
+            Ok(mut events) => {
+                if !include.is_all() {
+                    events = events.into_iter().filter_map(|event| veil(event, include)).collect();
+                }
                 crash::point("C22.fanout");
                 if room.publish(SESSION_EVENT, events).is_err() {
                     return;

@@ -15,6 +15,7 @@ use crate::store::Store;
 use crate::tools::Toolbox;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Mode, RuleKind, RuleScope};
+use crate::types::thinking::Thinking;
 use crate::types::time::Clock;
 use crate::types::usage::Budgets;
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub pointers: BTreeMap<&'static str, Option<String>>,
     /// Mode of sessions that name none.
     pub mode: Mode,
+    /// How much models may think in sessions that do not say.
+    pub thinking: Option<Thinking>,
     /// Safe mode of sessions that do not say.
     pub safe_mode: bool,
     /// Commands that only look, inside the workspace, pass without a rule.

@@ -72,7 +72,7 @@ impl Law {
     /// Whether the session itself has the grant that lets exactly this command run outside the sandbox: no
     /// rule of a file does. Whether it may run at all is for the verdict to say.
     pub fn lets_outside(&self, around: &Surroundings, prepared: &Prepared) -> bool {
-        let Subject::Bash { command } = &prepared.subject else { return false };
+        let Subject::Bash { command, .. } = &prepared.subject else { return false };
         let grant = outside_grant(command);
         self.problem.is_none() && grant.is_some_and(|grant| around.rules.allow.contains(&grant))
     }

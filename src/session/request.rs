@@ -5,6 +5,8 @@ use crate::types::event::Origin;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
 use crate::types::session::{OnRestart, SessionSpec};
+use crate::types::thinking::Thinking;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 /// What a session is to be.
@@ -28,10 +30,16 @@ pub struct NewSessionRequest {
     pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     pub budgets: Option<Budgets>,
+    /// How much its models may think.
+    pub thinking: Option<Thinking>,
     /// Instead of the default system prompt.
     pub system_prompt: Option<String>,
     /// At the end of the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Tools on offer.
+    pub tools: ToolChoice,
+    /// Further folders that count as workspace.
+    pub additional_dirs: Vec<String>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -49,10 +57,13 @@ impl NewSessionRequest {
             && known.on_restart == spec.on_restart
             && known.system_prompt == spec.system_prompt
             && known.append_system_prompt == spec.append_system_prompt
+            && known.tools == spec.tools
+            && known.additional_dirs == spec.additional_dirs
             && same(&self.title, &known.title)
             && same(&self.model, &known.model)
             && same(&self.mode, &known.mode)
             && same(&self.safe_mode, &known.safe_mode)
+            && (self.thinking.is_none() || self.thinking == known.thinking)
             && (self.budgets.is_none() || spec.budgets == known.budgets)
     }
 }

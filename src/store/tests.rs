@@ -63,8 +63,11 @@ pub(super) fn spec() -> SessionSpec {
         safe_mode: false,
         on_restart: None,
         budgets: Budgets::default(),
+        thinking: None,
         system_prompt: None,
         append_system_prompt: None,
+        tools: Default::default(),
+        additional_dirs: Vec::new(),
     }
 }
 

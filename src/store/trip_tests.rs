@@ -57,8 +57,11 @@ fn spec() -> SessionSpec {
         safe_mode: false,
         on_restart: None,
         budgets: Budgets::default(),
+        thinking: None,
         system_prompt: None,
         append_system_prompt: None,
+        tools: Default::default(),
+        additional_dirs: Vec::new(),
     }
 }
 

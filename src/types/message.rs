@@ -103,13 +103,22 @@ pub struct Message {
     pub role: Role,
     /// What is said; never empty in a request.
     pub content: Vec<Block>,
+    /// `PROVIDER/MODEL` that said it: its reasoning goes back to nobody else. Unknown in old journals.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
 }
 
 impl Message {
+    /// A message of nobody in particular.
+    #[must_use]
+    pub const fn new(role: Role, content: Vec<Block>) -> Self {
+        Self { role, content, model: None }
+    }
+
     /// A user message of one text.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
-        Self { role: Role::User, content: vec![Block::Text { text: text.into() }] }
+        Self::new(Role::User, vec![Block::Text { text: text.into() }])
     }
 }
 

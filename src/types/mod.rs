@@ -1,6 +1,7 @@
 //! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
 
 pub mod audit;
+pub mod background;
 pub mod blob;
 pub mod event;
 pub mod ids;
@@ -10,6 +11,7 @@ pub mod names;
 pub mod permission;
 pub mod question;
 pub mod session;
+pub mod thinking;
 pub mod time;
 pub mod tool;
 pub mod usage;

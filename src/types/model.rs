@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::ids::BlobId;
 use super::message::Message;
+use super::thinking::Thinking;
 use super::tool::ToolCard;
 use super::usage::Usage;
 
@@ -55,6 +56,9 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolCard]>,
     /// Upper limit of the answer, if the session sets one; else the adapter takes the model's.
     pub max_output_tokens: Option<u32>,
+    /// How much the model may think; absent for what its vendor made the default. The same for all
+    /// requests of a turn.
+    pub thinking: Option<Thinking>,
     /// Contents of the attachments of `messages`. The session puts them in when it sends the request;
     /// what is missing is named to the model instead of shown.
     pub media: HashMap<BlobId, Arc<[u8]>>,
@@ -137,6 +141,8 @@ pub struct ModelReply {
     pub response_id: Option<String>,
     /// Things a person should know, for example an unknown stop reason.
     pub notices: Vec<String>,
+    /// Nobody was asked: it is the answer to the same request of a moment ago.
+    pub cache_hit: bool,
 }
 
 /// One block of a whole answer.

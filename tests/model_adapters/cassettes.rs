@@ -104,3 +104,26 @@ async fn a_bad_cassette_is_told_with_its_line() {
     let absent = fault(&replay(&folder.path().join("absent")), &hello()).await;
     assert!(absent.message.contains("could not be read"), "{absent:?}");
 }
+
+#[tokio::test]
+async fn no_secret_of_the_settings_is_on_a_recording() {
+    for kind in ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tape.jsonl");
+        let server = ModelServer::start().await;
+        let mut recorded = provider(kind, &server);
+        recorded.base_url = recorded.base_url.map(|url| url.replacen("://", "://me:hush-password@", 1));
+        recorded.headers.insert("X-Gateway-Token".into(), "hush-token".into());
+        recorded.headers.insert("X-Title".into(), "agentd".into());
+        recorded.record = Some(file.clone());
+        let models = models_with(recorded, |_| {});
+        server.push(Step::error(400, "invalid_request_error", "hush-token of agentd, hush-password"));
+        server.push(Step::text(&format!("You sent hush-token, hush-password, {KEY} and agentd.")));
+        let fault = fault(&models, &hello()).await;
+        assert!(!fault.message.contains("hush"), "{fault:?}");
+        call(&models, &hello()).await.1.unwrap();
+        let tape = std::fs::read_to_string(&file).unwrap();
+        assert!(!tape.contains("hush") && !tape.contains(KEY), "{kind:?}: {tape}");
+        assert!(tape.contains("agentd") && tape.contains("***"), "what is no secret stays: {tape}");
+    }
+}

@@ -108,7 +108,7 @@ async fn the_test_server_refuses_what_a_strict_provider_refuses() {
         input: json!({}),
         input_error: None,
     });
-    let said = Message { role: Role::Assistant, content: vec![unanswered] };
+    let said = Message::new(Role::Assistant, vec![unanswered]);
     let open = request(vec![Message::user("one"), said, Message::user("two")]);
     let mut breaches = 0;
     for kind in ALL {

@@ -63,9 +63,9 @@ fn album() -> (ModelRequest, Vec<Blob>) {
     };
     let results = vec![result(0, "a screenshot", shot), result(1, "Paper, as a text", paper)];
     let mut request = request(vec![
-        Message { role: Role::User, content: said },
-        Message { role: Role::Assistant, content: asked },
-        Message { role: Role::User, content: results },
+        Message::new(Role::User, said),
+        Message::new(Role::Assistant, asked),
+        Message::new(Role::User, results),
     ]);
     for blob in &blobs {
         if let Content::Bytes(bytes) = &blob.content {
@@ -182,7 +182,7 @@ async fn the_test_server_refuses_what_is_no_picture() {
     for kind in ALL {
         for blob in [&broken, &wrong, &unknown] {
             let shown = Block::Image(Picture { blob: BlobRef::from(blob), name: None });
-            let mut asked = request(vec![Message { role: Role::User, content: vec![shown] }]);
+            let mut asked = request(vec![Message::new(Role::User, vec![shown])]);
             if let Content::Bytes(bytes) = &blob.content {
                 asked.media.insert(blob.blob_id, Arc::clone(bytes));
             }

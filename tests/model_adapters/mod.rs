@@ -4,7 +4,9 @@
 mod cassettes;
 mod conversation;
 mod failures;
+mod fault_table;
 mod media;
+mod rules;
 mod streaming;
 
 use std::os::unix::fs::PermissionsExt;
@@ -62,6 +64,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        thinking: None,
         media: Default::default(),
         previous_response_id: None,
         fresh_connection: false,
@@ -106,8 +109,8 @@ fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
     if results.is_empty() {
         results.push(Block::Text { text: "go on".into() });
     }
-    asked.messages.push(Arc::new(Message { role: Role::Assistant, content: said }));
-    asked.messages.push(Arc::new(Message { role: Role::User, content: results }));
+    asked.messages.push(Arc::new(Message::new(Role::Assistant, said)));
+    asked.messages.push(Arc::new(Message::new(Role::User, results)));
     asked
 }
 

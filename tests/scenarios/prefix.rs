@@ -1,15 +1,148 @@
-//! What the model was sent stays as it was: each request of a turn begins like the one before, so
-//! that the provider's cache finds it.
+//! What the model was sent stays as it was: each request of a turn begins like the one before, byte
+//! for byte, so that the provider's cache finds it (Q13, B12). In all APIs, with thinking and without, through
+//! steering, denials, attempts that broke off, and restarts of the daemon.
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::daemon::{BOTH_APIS, House};
-use crate::support::model_server::Step;
+use super::bash;
+use crate::support::daemon::{Api, House};
+use crate::support::model_server::{Gate, Request, Step};
 
-/// Calls of the model in the turn.
+/// Answers of the model in the turn.
 const CALLS: usize = 50;
 
-/// Marks for the cache move on with the conversation; they are no part of what is said.
+#[tokio::test]
+async fn no_request_of_a_long_turn_rewrites_what_anthropic_was_sent() {
+    long_turns(Api::Anthropic).await;
+}
+
+#[tokio::test]
+async fn no_request_of_a_long_turn_rewrites_what_chat_completions_was_sent() {
+    long_turns(Api::OpenAiChat).await;
+}
+
+#[tokio::test]
+async fn no_request_of_a_long_turn_rewrites_what_responses_was_sent() {
+    long_turns(Api::OpenAiResponses).await;
+}
+
+async fn long_turns(api: Api) {
+    for thinking in ["high", "off"] {
+        let requests = long_turn(api, thinking).await;
+        let bodies: Vec<Vec<u8>> = requests.iter().map(|request| sent(&request.body)).collect();
+        let rewritten: usize = bodies
+            .windows(2)
+            .map(|pair| pair[0].len() - pair[0].iter().zip(&pair[1]).take_while(|(a, b)| a == b).count())
+            .sum();
+        let all: usize = bodies.iter().map(Vec::len).sum();
+        eprintln!(
+            "B12 {api:?}, thinking {thinking}: {rewritten} bytes of {all} in {} requests differ from the prefix",
+            bodies.len()
+        );
+        assert_eq!(rewritten, 0, "{api:?}, thinking {thinking}");
+        match thinking {
+            "off" => without_thoughts(&requests),
+            _ => with_all_thoughts(api, &requests),
+        }
+        if api == Api::Anthropic {
+            breakpoints_stand_where_the_last_request_ended(&requests);
+        }
+    }
+}
+
+/// One turn in which everything happens that may disturb a prefix.
+async fn long_turn(api: Api, thinking: &str) -> Vec<Request> {
+    let config = format!(
+        "[session]\nthinking = \"{thinking}\"\n[model.\"scripted/model\"]\nthinking = true\n\
+         [retry]\nbase_ms = 1\nmax_ms = 2\n[permissions]\ndeny = [\"Bash(rm:*)\"]"
+    );
+    let mut house = House::plan().speaking(api).config(&config).start().await;
+    let lines: String = (0..CALLS).map(|n| format!("line {n} — \"ß\"\n")).collect();
+    house.write("a.txt", &lines);
+    house.write("AGENTS.md", "Be brief.\n");
+    let file = house.workspace().join("a.txt");
+    let read = |n: usize| ("Read", json!({"file_path": file, "offset": n, "limit": 1}));
+    let next =
+        |n: usize| Step::calls([read(n)]).say(&format!("Now line {n}.")).thinking(&format!("Then {n}. "));
+    let [steer, crash, stop] = [Gate::new(), Gate::new(), Gate::new()];
+    for n in 1..CALLS {
+        match n {
+            5 => house.models.push(next(n).hold(&steer)),
+            10 => house.models.push(Step::calls([bash("rm a.txt")]).thinking("Away with it. ")),
+            12 => house.models.push(Step::calls([bash("touch b.txt")]).thinking("A new one. ")),
+            15 => {
+                house.models.push(next(n).cut_after(700));
+                house.models.push(next(n));
+            }
+            20 => {
+                house.models.push(Step::error(529, "overloaded_error", "busy"));
+                house.models.push(next(n));
+            }
+            25 => {
+                house.models.push(Step::text("never heard").hold(&crash));
+                house.models.push(next(n));
+            }
+            // More blocks than a breakpoint looks back.
+            30 => house.models.push(Step::calls((0..12).map(read)).thinking("Many. ")),
+            35 => {
+                house.models.push(Step::text("never heard").hold(&stop));
+                house.models.push(next(n));
+            }
+            _ => house.models.push(next(n)),
+        }
+    }
+    house.models.push(Step::text("Read.").thinking("All done. "));
+
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    session.submit("read it line by line").await;
+    steer.reached().await;
+    session.submit_with(json!({"input": "and mind the quotes", "when_busy": "steer"})).await;
+    steer.open();
+    let asked = seen.wait_for("permission.requested").await;
+    session.answer(&asked, json!({"decision": "deny", "feedback": "no new files"})).await;
+    crash.reached().await;
+    house.crash_and_restart().await;
+    stop.reached().await;
+    house.signal(Signal::SIGTERM);
+    house.ended().await;
+    house.launch().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    seen.turn_ends("success").await;
+    house.models.assert_no_breach();
+    let requests = house.models.requests();
+    assert_eq!(requests.len(), CALLS + 4, "two failed attempts, two lost in restarts");
+    let last = requests[requests.len() - 1].body.to_string();
+    for words in ["Be brief.", "line 48", "mind the quotes", "no new files", "not permitted here"] {
+        assert!(last.contains(words), "{words}: {last}");
+    }
+    requests
+}
+
+/// What a provider's cache hashes, in its order: tools, system prompt, conversation; without the marks of
+/// the cache, which move on with the conversation and are no part of what is said.
+fn sent(body: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for name in ["model", "tools", "system", "instructions", "messages", "input"] {
+        let mut part = body[name].clone();
+        without_marks(&mut part);
+        match part {
+            Value::Null => {}
+            // Without the bracket at the end: what grows is no change.
+            Value::Array(elements) => {
+                for element in elements {
+                    bytes.extend(element.to_string().into_bytes());
+                    bytes.push(b'\n');
+                }
+            }
+            other => bytes.extend(other.to_string().into_bytes()),
+        }
+    }
+    bytes
+}
+
 fn without_marks(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -21,45 +154,78 @@ fn without_marks(value: &mut Value) {
     }
 }
 
-#[tokio::test]
-async fn each_request_of_a_long_turn_begins_like_the_one_before() {
-    for api in BOTH_APIS {
-        let house = House::plan().speaking(api).start().await;
-        let lines: String = (0..CALLS).map(|n| format!("line {n} — \"ß\"\n")).collect();
-        house.write("a.txt", &lines);
-        house.write("AGENTS.md", "Be brief.\n");
-        let file = house.workspace().join("a.txt");
-        for n in 1..CALLS {
-            let read = json!({"file_path": file, "offset": n, "limit": 1});
-            house.models.push(Step::calls([("Read", read)]).say(&format!("Now line {n}.")));
-        }
-        house.models.push(Step::text("Read."));
-        let session = house.client("alice").await.create(&house).await;
-        let mut seen = session.follow().await;
-        session.submit("read it line by line").await;
-        assert_eq!(seen.turn_ends("success").await["model_calls"], CALLS, "{api:?}");
+/// Blocks and items of a request, whatever it is written in.
+fn parts(request: &Request) -> Vec<&Value> {
+    let items = request.body["input"].as_array().into_iter().flatten();
+    let blocks = request.messages().iter().filter_map(|message| message["content"].as_array()).flatten();
+    items.chain(blocks).collect()
+}
 
-        let mut bodies: Vec<Value> =
-            house.models.requests().into_iter().map(|request| request.body).collect();
-        assert_eq!(bodies.len(), CALLS);
-        bodies.iter_mut().for_each(without_marks);
-        for (n, pair) in bodies.windows(2).enumerate() {
-            let [before, after] = pair else { unreachable!("windows of two") };
-            for name in ["model", "tools", "system"] {
-                // As text: the order of members counts for the cache too.
-                assert_eq!(before[name].to_string(), after[name].to_string(), "{api:?} {n}: {name}");
-            }
-            let texts = |body: &Value| -> Vec<String> {
-                body["messages"].as_array().expect("messages").iter().map(Value::to_string).collect()
-            };
-            let (before, after) = (texts(before), texts(after));
-            assert!(before.len() < after.len(), "{api:?} {n}");
-            assert_eq!(before, after[..before.len()], "{api:?}: request {} rewrites what was sent", n + 1);
+fn thoughts(request: &Request) -> Vec<&Value> {
+    let is_one =
+        |part: &&Value| matches!(part["type"].as_str(), Some("thinking" | "redacted_thinking" | "reasoning"));
+    parts(request).into_iter().filter(is_one).collect()
+}
+
+fn without_thoughts(requests: &[Request]) {
+    for request in requests {
+        let body = &request.body;
+        assert_eq!(thoughts(request), Vec::<&Value>::new());
+        for name in ["thinking", "output_config", "reasoning", "reasoning_effort", "include"] {
+            assert_eq!(body.get(name), None, "{name} with thinking off");
         }
-        let first = bodies[0].to_string();
-        assert!(first.contains("Be brief.") && first.contains("read it line by line"), "{api:?}: {first}");
-        let last = bodies[CALLS - 1].to_string();
-        assert!(last.contains("line 48"), "{api:?}");
-        house.models.assert_no_breach();
+        assert!(!body["messages"].to_string().contains("Then 1."), "reasoning is sent as something else");
+    }
+}
+
+/// Every answer's reasoning goes back as it came, to the end of the turn.
+fn with_all_thoughts(api: Api, requests: &[Request]) {
+    for request in requests {
+        let body = &request.body;
+        match api {
+            Api::Anthropic => {
+                assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 4096}));
+                assert_eq!(body["max_tokens"], 8192);
+            }
+            Api::OpenAiChat => assert_eq!(body["reasoning_effort"], "high"),
+            Api::OpenAiResponses => {
+                assert_eq!(body["reasoning"], json!({"effort": "high", "summary": "auto"}));
+                assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+            }
+        }
+    }
+    let last = thoughts(&requests[requests.len() - 1]);
+    match api {
+        Api::Anthropic => {
+            assert_eq!(last.len(), CALLS - 1);
+            assert!(
+                last.iter()
+                    .all(|block| block["signature"].as_str().is_some_and(|s| s.starts_with("signed_")))
+            );
+            assert_eq!(last[0]["thinking"], "Then 1. ");
+        }
+        Api::OpenAiResponses => {
+            assert_eq!(last.len(), CALLS - 1);
+            assert!(
+                last.iter()
+                    .all(|item| item["encrypted_content"].as_str().is_some_and(|s| s.starts_with("sealed_")))
+            );
+        }
+        // The family has no place for it.
+        Api::OpenAiChat => assert_eq!(last.len(), 0),
+    }
+}
+
+fn breakpoints_stand_where_the_last_request_ended(requests: &[Request]) {
+    let is_marked = |block: Option<&Value>| block.is_some_and(|block| block.get("cache_control").is_some());
+    let end = |message: &Value| is_marked(message["content"].as_array().and_then(|blocks| blocks.last()));
+    for (n, request) in requests.iter().enumerate() {
+        let list = |name: &str| request.body[name].as_array().cloned().unwrap_or_default();
+        assert!(is_marked(list("tools").last()) && is_marked(list("system").last()), "{n}");
+        assert!(request.messages().last().is_some_and(end), "{n}: the end");
+        let before = n.checked_sub(1).map_or(0, |n| requests[n].messages().len());
+        if let Some(last_end) = request.messages().get(before.wrapping_sub(1)) {
+            assert!(end(last_end), "{n}: the end of the request before");
+        }
     }
 }

@@ -12,5 +12,6 @@ pub mod model_server;
 mod model_wire;
 pub mod pages;
 pub mod pictures;
+pub mod printed;
 pub mod raw;
 pub mod wait;

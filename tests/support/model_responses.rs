@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::model_media;
-use super::model_rules::{Verdict, filled, list, object, only, rule};
+use super::model_rules::{Verdict, check_effort, filled, list, object, only, rule};
 use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
 
@@ -57,6 +57,19 @@ fn check_fields(body: &Value) -> Verdict {
         fields.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16)),
         "max_output_tokens must be at least 16",
     )?;
+    for name in ["stream", "store"] {
+        rule(fields.get(name).is_some_and(Value::is_boolean), format!("{name} must be true or false"))?;
+    }
+    if let Some(reasoning) = fields.get("reasoning") {
+        let reasoning = object(reasoning, "reasoning")?;
+        only(reasoning, "reasoning", &["effort", "summary"])?;
+        rule(!reasoning.is_empty(), "reasoning must not be empty: leave it out")?;
+        if let Some(effort) = reasoning.get("effort") {
+            check_effort(effort)?;
+        }
+        let summary = reasoning.get("summary").map_or("auto", |summary| summary.as_str().unwrap_or("?"));
+        rule(matches!(summary, "auto" | "concise" | "detailed"), format!("summary: unknown {summary}"))?;
+    }
     for kind in fields.get("include").map_or(Ok(&[][..]), |include| list(include, "include"))? {
         rule(kind == "reasoning.encrypted_content", format!("include: unknown value {kind}"))?;
         rule(body["store"] == false, "encrypted reasoning is for requests with store: false")?;
@@ -66,6 +79,8 @@ fn check_fields(body: &Value) -> Verdict {
         only(tool, "a tool", &["type", "name", "description", "parameters", "strict"])?;
         rule(tool.get("type").is_some_and(|kind| kind == "function"), "a tool must be of type function")?;
         filled(tool, "name", "a tool")?;
+        rule(tool.get("parameters").is_some_and(Value::is_object), "parameters must be an object")?;
+        rule(tool.get("strict").is_some_and(Value::is_boolean), "strict must be true or false")?;
     }
     Ok(())
 }
@@ -107,7 +122,15 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                 only(item, &place, &["type", "id", "summary", "encrypted_content"])?;
                 filled(item, "id", &place)?;
                 filled(item, "encrypted_content", &place)?;
-                list(item.get("summary").unwrap_or(&Value::Null), &place)?;
+                for part in list(item.get("summary").unwrap_or(&Value::Null), &place)? {
+                    let part = object(part, &place)?;
+                    only(part, &place, &["type", "text"])?;
+                    rule(
+                        part.get("type").is_some_and(|kind| kind == "summary_text"),
+                        format!("{place}: type"),
+                    )?;
+                    filled(part, "text", &place)?;
+                }
                 let next = items.get(at + 1).map_or("nothing", |item| item["type"].as_str().unwrap_or("?"));
                 let is_own = items.get(at + 1).is_some_and(|item| item["role"] != "user");
                 rule(

@@ -24,18 +24,22 @@ pub fn check_anthropic(body: &Value) -> Verdict {
             "stop_sequences",
             "temperature",
             "thinking",
+            "output_config",
             "tool_choice",
             "top_p",
         ],
     )?;
     filled(fields, "model", "the request")?;
+    rule(fields.get("stream").is_some_and(Value::is_boolean), "stream must be true or false")?;
     rule(
         fields.get("max_tokens").and_then(Value::as_u64).is_some_and(|n| n > 0),
         "max_tokens must be positive",
     )?;
+    check_thinking(fields)?;
     for part in fields.get("system").map_or(Ok(&[][..]), |system| list(system, "system"))? {
         let part = object(part, "a system block")?;
         only(part, "a system block", &["type", "text", "cache_control"])?;
+        rule(part.get("type").is_some_and(|kind| kind == "text"), "a system block must be of type text")?;
         filled(part, "text", "a system block")?;
     }
     for tool in fields.get("tools").map_or(Ok(&[][..]), |tools| list(tools, "tools"))? {
@@ -47,7 +51,12 @@ pub fn check_anthropic(body: &Value) -> Verdict {
             "a tool's input_schema must be of an object",
         )?;
     }
-    rule(body.to_string().matches("\"cache_control\"").count() <= 4, "at most 4 cache breakpoints")?;
+    let marks = marks(body);
+    rule(marks.len() <= 4, "at most 4 cache breakpoints")?;
+    rule(
+        marks.iter().all(|mark| **mark == serde_json::json!({"type": "ephemeral"})),
+        "cache_control must be of type ephemeral",
+    )?;
 
     let messages = list(fields.get("messages").unwrap_or(&Value::Null), "messages")?;
     rule(!messages.is_empty(), "messages must not be empty")?;
@@ -75,9 +84,16 @@ pub fn check_anthropic(body: &Value) -> Verdict {
                 ("thinking", "assistant") => {
                     only(block, &place, &["type", "thinking", "signature"])?;
                     filled(block, "signature", &place)?;
+                    rule(
+                        block.get("thinking").is_some_and(Value::is_string),
+                        format!("{place}: no thinking"),
+                    )?;
                     rule(n + 1 < blocks.len(), format!("{place}: thinking must not be last"))?;
                 }
-                ("redacted_thinking", "assistant") => only(block, &place, &["type", "data"])?,
+                ("redacted_thinking", "assistant") => {
+                    only(block, &place, &["type", "data"])?;
+                    filled(block, "data", &place)?;
+                }
                 ("tool_use", "assistant") => {
                     only(block, &place, &["type", "id", "name", "input", "cache_control"])?;
                     let id = filled(block, "id", &place)?;
@@ -115,6 +131,65 @@ pub fn check_anthropic(body: &Value) -> Verdict {
     }
     rule(messages.len() % 2 == 1, "the last message must be the user's")?;
     rule(all_ids.is_empty() || fields.contains_key("tools"), "calls in the history need tools in the request")
+}
+
+/// Every cache breakpoint that is not part of what somebody said.
+fn marks(value: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let lists = [&value["tools"], &value["system"]];
+    let contents = value["messages"].as_array().into_iter().flatten().map(|message| &message["content"]);
+    for list in lists.into_iter().chain(contents) {
+        found.extend(list.as_array().into_iter().flatten().filter_map(|block| block.get("cache_control")));
+    }
+    found
+}
+
+/// Thinking as the vendor documents it: a budget of at least 1,024 tokens and less than `max_tokens`, or
+/// `adaptive`; no other temperature than 1 beside it; and it never begins inside a tool loop.
+fn check_thinking(fields: &Map<String, Value>) -> Verdict {
+    if let Some(config) = fields.get("output_config") {
+        let config = object(config, "output_config")?;
+        only(config, "output_config", &["effort"])?;
+        let effort = filled(config, "effort", "output_config")?;
+        rule(matches!(effort, "low" | "medium" | "high" | "max"), format!("effort: unknown {effort}"))?;
+    }
+    let Some(thinking) = fields.get("thinking") else { return Ok(()) };
+    let thinking = object(thinking, "thinking")?;
+    let display = thinking.get("display").and_then(Value::as_str).unwrap_or("summarized");
+    rule(matches!(display, "summarized" | "omitted"), format!("thinking.display: unknown {display}"))?;
+    match filled(thinking, "type", "thinking")? {
+        "disabled" => return only(thinking, "thinking", &["type"]),
+        "adaptive" => only(thinking, "thinking", &["type", "display"])?,
+        "enabled" => {
+            only(thinking, "thinking", &["type", "budget_tokens", "display"])?;
+            let budget = thinking.get("budget_tokens").and_then(Value::as_u64).unwrap_or(0);
+            let most = fields.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
+            rule(budget >= 1_024, format!("budget_tokens must be at least 1024, not {budget}"))?;
+            rule(budget < most, format!("max_tokens {most} must be greater than budget_tokens {budget}"))?;
+            rule(opens_with_thinking(fields), "thinking begins inside a tool loop")?;
+        }
+        other => return Err(format!("thinking.type: unknown {other}")),
+    }
+    rule(fields.get("temperature").is_none_or(|t| t == 1), "temperature must be 1 with thinking")?;
+    let top_p = fields.get("top_p").and_then(Value::as_f64).unwrap_or(1.0);
+    rule((0.95..=1.0).contains(&top_p), "top_p must be from 0.95 to 1 with thinking")
+}
+
+/// Whether the tool loop at the end of the conversation, if there is one, opens with thinking.
+fn opens_with_thinking(fields: &Map<String, Value>) -> bool {
+    let messages = fields.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let holds = |message: &Value, kinds: &[&str]| {
+        let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+        blocks.iter().any(|block| block["type"].as_str().is_some_and(|kind| kinds.contains(&kind)))
+    };
+    let mut rest = messages;
+    let mut first = None;
+    while let [before @ .., said, told] = rest
+        && holds(told, &["tool_result"])
+    {
+        (first, rest) = (Some(said), before);
+    }
+    first.is_none_or(|said| holds(said, &["thinking", "redacted_thinking"]))
 }
 
 fn tool_result(parts: &[Value], place: &str) -> Verdict {
@@ -178,6 +253,7 @@ pub fn check_openai(body: &Value) -> Verdict {
             "stream_options",
             "max_tokens",
             "max_completion_tokens",
+            "reasoning_effort",
             "tools",
             "messages",
             "stop",
@@ -187,13 +263,31 @@ pub fn check_openai(body: &Value) -> Verdict {
         ],
     )?;
     filled(fields, "model", "the request")?;
+    if let Some(effort) = fields.get("reasoning_effort") {
+        check_effort(effort)?;
+    }
+    rule(fields.get("stream").is_some_and(Value::is_boolean), "stream must be true or false")?;
+    if let Some(options) = fields.get("stream_options") {
+        rule(body["stream"] == true, "stream_options are for streams")?;
+        only(object(options, "stream_options")?, "stream_options", &["include_usage"])?;
+    }
+    for name in ["max_tokens", "max_completion_tokens"] {
+        let limit = fields.get(name);
+        rule(limit.is_none_or(|n| n.as_u64().is_some_and(|n| n > 0)), format!("{name} must be positive"))?;
+    }
+    rule(
+        !(fields.contains_key("max_tokens") && fields.contains_key("max_completion_tokens")),
+        "max_tokens and max_completion_tokens exclude each other",
+    )?;
     if let Some(tools) = fields.get("tools") {
         rule(!list(tools, "tools")?.is_empty(), "tools must not be empty: leave them out")?;
         for tool in list(tools, "tools")? {
+            only(object(tool, "a tool")?, "a tool", &["type", "function"])?;
             rule(tool["type"] == "function", "a tool must be of type function")?;
             let function = object(&tool["function"], "a tool's function")?;
             only(function, "a tool's function", &["name", "description", "parameters"])?;
             filled(function, "name", "a tool's function")?;
+            rule(function.get("parameters").is_some_and(Value::is_object), "parameters must be an object")?;
         }
     }
     let messages = list(fields.get("messages").unwrap_or(&Value::Null), "messages")?;
@@ -222,11 +316,13 @@ pub fn check_openai(body: &Value) -> Verdict {
                     filled(message, "content", &place)?;
                 }
                 for call in calls {
+                    only(object(call, &place)?, &place, &["id", "type", "function"])?;
                     let id = filled(object(call, &place)?, "id", &place)?;
                     rule(!owed.contains(&id), format!("{place}: id {id} twice"))?;
                     owed.push(id);
                     rule(call["type"] == "function", format!("{place}: a call must be of type function"))?;
                     let function = object(&call["function"], &place)?;
+                    only(function, &place, &["name", "arguments"])?;
                     filled(function, "name", &place)?;
                     let arguments = filled(function, "arguments", &place)?;
                     rule(
@@ -251,6 +347,12 @@ pub fn check_openai(body: &Value) -> Verdict {
     }
     rule(owed.is_empty(), format!("calls {owed:?} were not answered"))?;
     rule(matches!(before, "user" | "tool"), "the last message must be the user's or a tool's")
+}
+
+/// An effort that OpenAI knows.
+pub fn check_effort(effort: &Value) -> Verdict {
+    let known = ["none", "minimal", "low", "medium", "high", "xhigh"];
+    rule(effort.as_str().is_some_and(|word| known.contains(&word)), format!("effort: unknown {effort}"))
 }
 
 pub fn rule(is_kept: bool, text: impl Into<String>) -> Verdict {

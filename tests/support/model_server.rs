@@ -210,6 +210,18 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     socket.shutdown().await
 }
 
+/// The rule that a request breaks, if it breaks one; of a provider that keeps no conversation.
+pub fn breach(request: &Request) -> Option<String> {
+    let verdict = if request.is_anthropic() {
+        check_anthropic(&request.body)
+    } else if request.is_responses() {
+        model_responses::check(&request.body, &Kept::default()).map_err(|(_, text)| text)
+    } else {
+        check_openai(&request.body)
+    };
+    verdict.err()
+}
+
 fn choose(request: &Request, state: &State) -> Step {
     let verdict = if request.is_anthropic() {
         check_anthropic(&request.body)

@@ -13,6 +13,7 @@ use super::plain;
 use super::screen::Screen;
 use super::view::view;
 use crate::api::params::{AbortParams, AbortReply, AnswerReply, ApproveReply, ListParams};
+use crate::client::args::Thinking;
 use crate::client::connect::{CallError, Client};
 use crate::client::escape;
 use crate::client::failure::{Failure, code};
@@ -27,11 +28,16 @@ use crate::types::session::{SessionState, SessionView};
 /// Events that are taken in before the screen is drawn again.
 const BATCH: usize = 500;
 
-pub(in crate::client) async fn attach(reach: &Reach, name: &str, out: &mut Out) -> Result<(), Failure> {
+pub(in crate::client) async fn attach(
+    reach: &Reach,
+    name: &str,
+    thinking: Thinking,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session =
         if name == "." { newest_here(&client).await? } else { names::session(&client, name).await? };
-    let follow = Follow::start(reach, &client, session.session_id, 0).await?;
+    let follow = Follow::start_with(reach, &client, session.session_id, 0, thinking.include()).await?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return plain::plain(client, follow, session, &mut Out::all_on_stdout()).await;
     }

@@ -10,8 +10,7 @@ use super::Config;
 const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 7] =
-    ["compaction", "hooks", "knowledge", "mcp", "session.simple", "session.thinking", "telemetry"];
+const WITHOUT_EFFECT: [&str; 6] = ["compaction", "hooks", "knowledge", "mcp", "session.simple", "telemetry"];
 
 /// Keys that differ, dotted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

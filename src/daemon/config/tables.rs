@@ -9,10 +9,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::limits::Limits;
 use super::source::Source;
-use super::values::{CgroupChoice, Size, Span, Thinking};
+use super::values::{CgroupChoice, Size, Span};
 use crate::judge::Rule;
 use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::OnRestart;
+use crate::types::thinking::Thinking;
 use crate::types::usage::Price;
 
 /// The whole configuration.
@@ -236,6 +237,10 @@ pub struct Model {
     pub documents: Option<bool>,
     /// Whether it thinks.
     pub thinking: Option<bool>,
+    /// Whether it decides by itself how much it thinks (Anthropic's adaptive thinking).
+    pub adaptive_thinking: Option<bool>,
+    /// The least effort of reasoning that it takes, for example `minimal` (OpenAI).
+    pub least_effort: Option<String>,
     /// Whether it streams.
     pub streaming: Option<bool>,
     /// Whether it knows a system role.
@@ -250,8 +255,10 @@ pub struct Model {
 pub struct Session {
     /// Approval mode.
     pub mode: Mode,
-    /// Kept until it is built.
+    /// How much models may think.
     pub thinking: Option<Thinking>,
+    /// The same request within five minutes gets the same answer, from memory.
+    pub response_cache: bool,
     /// Kept until it is built.
     pub simple: bool,
     /// Serial, and every call asks.
@@ -504,6 +511,10 @@ pub struct Tools {
     pub bash_timeout: Span,
     /// Longest time limit a command may name.
     pub bash_timeout_max: Span,
+    /// How long a command may run in the background.
+    pub background_time: Span,
+    /// Commands that run in the background at once, in one session.
+    pub background_commands: usize,
     /// Environment variables that tools may see beyond the usual ones.
     pub env: Vec<String>,
     /// Where commands get a cgroup of their own.
@@ -537,6 +548,8 @@ impl Default for Tools {
             parallel: 10,
             bash_timeout: Span(Duration::from_secs(120)),
             bash_timeout_max: Span(Duration::from_secs(600)),
+            background_time: Span(Duration::from_secs(12 * 3_600)),
+            background_commands: 8,
             env: Vec::new(),
             cgroup: CgroupChoice::default(),
             memory: None,

@@ -1,6 +1,5 @@
 //! Values with a notation of their own.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -113,70 +112,10 @@ impl<'de> Deserialize<'de> for CgroupChoice {
     }
 }
 
-/// How much a model may think: `"off"`, `"auto"`, `"low"`, `"medium"`, `"high"`, or a number of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
-    /// Not at all.
-    Off,
-    /// As it likes.
-    Auto,
-    /// A little.
-    Low,
-    /// More.
-    Medium,
-    /// Much.
-    High,
-    /// At most so many tokens.
-    Tokens(u32),
-}
-
-impl<'de> Deserialize<'de> for Thinking {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ThinkingVisitor)
-    }
-}
-
-struct ThinkingVisitor;
-
-impl de::Visitor<'_> for ThinkingVisitor {
-    type Value = Thinking;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"off\", \"auto\", \"low\", \"medium\", \"high\" or a number of tokens")
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Thinking, E> {
-        match u32::try_from(number) {
-            Ok(tokens @ 1..) => Ok(Thinking::Tokens(tokens)),
-            _ => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
-        }
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Thinking, E> {
-        match u32::try_from(number) {
-            Ok(tokens @ 1..) => Ok(Thinking::Tokens(tokens)),
-            _ => Err(E::invalid_value(de::Unexpected::Unsigned(number), &self)),
-        }
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Thinking, E> {
-        Ok(match text {
-            "off" => Thinking::Off,
-            "auto" => Thinking::Auto,
-            "low" => Thinking::Low,
-            "medium" => Thinking::Medium,
-            "high" => Thinking::High,
-            _ => match text.parse::<u32>() {
-                Ok(tokens @ 1..) if !text.starts_with('+') => Thinking::Tokens(tokens),
-                _ => return Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-            },
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::thinking::Thinking;
 
     #[derive(Debug, Deserialize)]
     struct Table {

@@ -42,6 +42,9 @@ impl Watch {
             Input::Submit(submit) if submit.model.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ModelOfSteer)
             }
+            Input::Submit(submit) if submit.thinking.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ThinkingOfSteer)
+            }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
@@ -72,6 +75,14 @@ impl Watch {
                 Some((_, false)) if !self.is_aborting() => None,
                 _ => Some(Refusal::NotPending),
             },
+            Input::Abort { turn_id, call_id: Some(call_id), .. }
+                if self.running_commands().any(|it| {
+                    it.call_id == *call_id
+                        && (turn_id.is_none() || *turn_id == current || *turn_id == it.turn_id)
+                }) =>
+            {
+                None
+            }
             Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
                 Some(Refusal::StaleTurn { current })
             }
@@ -139,6 +150,11 @@ impl Watch {
             let told =
                 plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
             law!(told, "everything is stopped when an abort was written");
+            return Ok(());
+        }
+        if let Effect::StopCommands { calls, .. } = effect {
+            let runs = |call_id: &CallId| self.running_commands().any(|it| it.call_id == *call_id);
+            law!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
             return Ok(());
         }
         law!(self.turn.is_some(), "without a turn nothing is done");
@@ -209,7 +225,7 @@ impl Watch {
                 );
                 self.run(call.call_id, prepared.read_only)?;
             }
-            Effect::StopAll | Effect::StopCall(_) | Effect::Inspect { .. } => {}
+            Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. } | Effect::Inspect { .. } => {}
         }
         Ok(())
     }
@@ -217,7 +233,12 @@ impl Watch {
     fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
         let paused = self.turn.as_ref().is_some_and(|turn| turn.paused);
         is_valid(request, paused)?;
-        if let Some(before) = &self.sent {
+        let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
+        law!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
+        // A change of it, or of the model, lets the past look otherwise.
+        if let Some(before) =
+            self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
+        {
             continues(before, request)?;
         }
         let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();
@@ -328,6 +349,8 @@ impl Watch {
         };
         let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
         law!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
+        let running = self.running_commands().map(|it| it.call_id);
+        law!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();
         questions.sort();
         let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);

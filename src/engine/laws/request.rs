@@ -3,6 +3,7 @@
 use super::law;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
 
 /// Q13 as a strict provider reads it.
 pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<(), String> {
@@ -25,6 +26,12 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
             };
             law!(fits, "{:?} has no block like {block:?}", message.role);
             law!(!text.trim().is_empty(), "no block of a request is empty: {block:?}");
+        }
+        let thinks = |block: &Block| matches!(block, Block::Thinking { .. } | Block::RedactedThinking { .. });
+        if message.content.iter().any(thinks) {
+            let maker = message.model.as_deref();
+            law!(maker == Some(&request.model.to_string()), "reasoning goes to its own model: {maker:?}");
+            law!(request.thinking != Some(Thinking::Off), "with thinking off there is none");
         }
         if message.role == Role::Assistant {
             let last = message.content.last();

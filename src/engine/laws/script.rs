@@ -8,6 +8,7 @@ use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::OnRestart;
+use crate::types::thinking::Thinking;
 use crate::types::tool::{OfferOutside, ToolStatus};
 use crate::types::usage::{Budgets, Usage};
 
@@ -20,6 +21,7 @@ pub struct Setup {
     pub on_restart: Option<OnRestart>,
     pub has_model: bool,
     pub budgets: Budgets,
+    pub thinking: Option<Thinking>,
 }
 
 /// What is known of the models of these scripts: some cannot see, some have no price.
@@ -72,6 +74,7 @@ pub enum Step {
         mode: Option<Mode>,
         /// It names another model.
         model: bool,
+        thinking: Option<Thinking>,
     },
     /// Something outstanding comes home.
     Next {
@@ -91,6 +94,8 @@ pub enum Step {
         /// Whoever answers saw another request.
         other: bool,
     },
+    /// How much models may think is changed.
+    Think(Option<Thinking>),
     /// The mode is changed; with `covers` it lets pass what is pending.
     Mode {
         mode: Mode,
@@ -130,6 +135,11 @@ pub enum Step {
         twice: bool,
     },
     /// Something that came home before, or was given up, comes (again).
+    /// A background command says something, or ends.
+    Command {
+        pick: u8,
+        ends: bool,
+    },
     Late {
         pick: u8,
     },
@@ -206,6 +216,8 @@ pub enum Fate {
         asks: bool,
         plans: bool,
     },
+    /// A command that goes on behind its call, if it ends well.
+    Background,
     Deny,
     Refused(ToolStatus),
 }
@@ -220,7 +232,8 @@ pub enum ToolStep {
 
 fn budgets() -> impl Strategy<Value = Budgets> {
     let rarely = |range: std::ops::Range<u64>| proptest::option::weighted(0.2, range);
-    (proptest::option::weighted(0.5, 0..4u64), rarely(0..900), rarely(0..90), rarely(0..2_000)).prop_map(
+    let money = proptest::option::weighted(0.4, 0..400u64);
+    (proptest::option::weighted(0.4, 0..4u64), money, rarely(0..90), rarely(0..2_000)).prop_map(
         |(model_calls, usd_micros, output_tokens, wall_time_ms)| Budgets {
             usd_micros,
             model_calls,
@@ -234,14 +247,20 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 pub fn setup() -> impl Strategy<Value = Setup> {
     use OfferOutside::{Always, Attended, Never};
     (
-        (retry(), 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
+        (
+            retry(),
+            1..4usize,
+            0..4u32,
+            prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
+            0..4usize,
+        ),
         (
             prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
         ),
         any::<[bool; 2]>(),
         prop_oneof![9 => Just(true), 1 => Just(false)],
-        prop_oneof![3 => Just(Budgets::default()), 1 => budgets()],
+        (prop_oneof![3 => Just(Budgets::default()), 1 => budgets()], thinking()),
         (
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
@@ -250,25 +269,32 @@ pub fn setup() -> impl Strategy<Value = Setup> {
         ),
     )
         .prop_map(
-            |((retry, parallel_tools, max_resumes, policy), own, safe, has_model, budgets, unattended)| {
-                Setup {
-                    settings: Settings {
-                        retry,
-                        stand_ins: unattended.3,
-                        known: Known::by(known),
-                        parallel_tools,
-                        max_resumes,
-                        on_restart: policy,
-                        unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
-                        offer_outside: unattended.2,
-                        ..Settings::default()
-                    },
-                    safe_mode: safe == [true, true],
-                    background: own.0,
-                    on_restart: own.1,
-                    has_model,
-                    budgets,
-                }
+            |(
+                (retry, parallel_tools, max_resumes, policy, background_commands),
+                own,
+                safe,
+                has_model,
+                (budgets, thinking),
+                unattended,
+            )| Setup {
+                settings: Settings {
+                    retry,
+                    stand_ins: unattended.3,
+                    known: Known::by(known),
+                    parallel_tools,
+                    max_resumes,
+                    background_commands,
+                    on_restart: policy,
+                    unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                    offer_outside: unattended.2,
+                    ..Settings::default()
+                },
+                safe_mode: safe == [true, true],
+                background: own.0,
+                on_restart: own.1,
+                has_model,
+                budgets,
+                thinking,
             },
         )
 }
@@ -290,6 +316,15 @@ fn named() -> impl Strategy<Value = Named> {
     prop_oneof![3 => Just(Named::Nobody), 1 => Just(Named::Current), 1 => Just(Named::Stale)]
 }
 
+fn thinking() -> impl Strategy<Value = Option<Thinking>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Thinking::Off)),
+        Just(Some(Thinking::High)),
+        Just(Some(Thinking::Tokens(2_048))),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let busy = prop_oneof![2 => Just(Busy::Unsaid), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
     let submit = (
@@ -299,14 +334,16 @@ fn step() -> impl Strategy<Value = Step> {
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
         prop_oneof![9 => Just(false), 1 => Just(true)],
+        prop_oneof![9 => Just(None), 1 => thinking()],
     )
-        .prop_map(|(busy, named, blank, budgets, mode, model)| Step::Submit {
+        .prop_map(|(busy, named, blank, budgets, mode, model, thinking)| Step::Submit {
             busy,
             named,
             blank,
             budgets,
             mode,
             model,
+            thinking,
         });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
     let scope = prop_oneof![4 => Just(Scope::Once), 2 => Just(Scope::Session), 1 => Just(Scope::Project)];
@@ -336,6 +373,7 @@ fn step() -> impl Strategy<Value = Step> {
         7 => submit,
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,
+        1 => thinking().prop_map(Step::Think),
         2 => (mode(), rarely()).prop_map(|(mode, covers)| Step::Mode { mode, covers }),
         1 => rule,
         3 => (0..2_000u16).prop_map(|wait_ms| Step::Due { wait_ms }),
@@ -347,6 +385,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
+        6 => (any::<u8>(), any::<bool>()).prop_map(|(pick, ends)| Step::Command { pick, ends }),
     ]
 }
 
@@ -415,6 +454,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
         4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
         3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
+        3 => Just(Fate::Background),
         1 => Just(Fate::Deny),
         1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
     ]

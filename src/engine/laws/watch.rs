@@ -14,6 +14,7 @@ use crate::types::permission::{Mode, OnTimeout};
 use crate::types::session::{
     Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError, TurnResult,
 };
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 use crate::types::usage::{Budgets, Usage};
@@ -28,6 +29,7 @@ pub struct CallWatch {
     pub started: Option<Seq>,
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
+    pub is_background: bool,
     /// The folder that a person was shown.
     pub folder: Option<String>,
     /// What a person put in the place of its arguments.
@@ -46,6 +48,7 @@ pub struct TurnWatch {
     pub id: TurnId,
     pub started_at: Timestamp,
     pub budgets: Budgets,
+    pub thinking: Option<Thinking>,
     pub aborting: bool,
     pub ending: bool,
     pub ends_as: Subtype,
@@ -86,6 +89,15 @@ pub struct TurnWatch {
     pub calls: Vec<CallId>,
 }
 
+/// What is known of a background command.
+#[derive(Clone, Debug)]
+pub struct CommandWatch {
+    pub call_id: CallId,
+    pub turn_id: Option<TurnId>,
+    pub opened: Seq,
+    pub is_over: bool,
+}
+
 pub struct Watch {
     pub setup: Setup,
     pub last_seq: Seq,
@@ -105,6 +117,8 @@ pub struct Watch {
     pub outside: BTreeSet<PermissionId>,
     /// Question → its call, whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
+    /// In the order of their numbers.
+    pub commands: Vec<CommandWatch>,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
@@ -147,6 +161,7 @@ impl Watch {
             requests: BTreeMap::new(),
             outside: BTreeSet::new(),
             questions: BTreeMap::new(),
+            commands: Vec::new(),
             items: BTreeMap::new(),
             streaming: None,
             running: Vec::new(),
@@ -257,7 +272,7 @@ impl Watch {
                 law!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, model } => {
+            Event::TurnStarted { budgets, mode, model, thinking } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 law!(self.turn.is_none(), "turns never overlap");
                 let id = fact.turn_id.ok_or("a turn has an id")?;
@@ -269,6 +284,7 @@ impl Watch {
                     id,
                     started_at: fact.at_ms,
                     budgets: *budgets,
+                    thinking: *thinking,
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -301,6 +317,11 @@ impl Watch {
             }
             Event::TurnCompleted { result } => {
                 let turn = self.turn.take().ok_or("only a running turn ends")?;
+                let is_left = |it: &&CommandWatch| turn.ending || it.turn_id == Some(turn.id);
+                law!(
+                    !turn.aborting || !self.running_commands().any(|it| is_left(&it)),
+                    "what an aborted turn started is gone before it ends"
+                );
                 self.completed(&turn, result, fact.at_ms)?;
             }
             _ => {}
@@ -562,6 +583,11 @@ impl Watch {
         Ok(())
     }
 
+    /// Background commands that run.
+    pub fn running_commands(&self) -> impl Iterator<Item = &CommandWatch> {
+        self.commands.iter().filter(|it| !it.is_over)
+    }
+
     /// Whether calls wait to be looked at.
     pub fn is_unjudged(&self) -> bool {
         self.message
@@ -584,7 +610,10 @@ fn sum(mut sum: Usage, more: &Usage) -> Usage {
 fn is_of_session(event: &Event) -> bool {
     matches!(
         event,
-        Event::SessionAttached { .. } | Event::SessionDetached { .. } | Event::ConfigReloaded { .. }
+        Event::SessionAttached { .. }
+            | Event::SessionDetached { .. }
+            | Event::ConfigReloaded { .. }
+            | Event::ToolBackground { end: Some(_), .. }
     )
 }
 

@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::given::{self, Answer, context, inspected, prepared, someone, tool_done};
+use super::given::{self, Answer, command_over, context, inspected, prepared, someone, tool_done};
 use super::law;
 use super::script::{Chance, Failure, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
-use super::watch::Watch;
+use super::watch::{CommandWatch, Watch};
 use crate::engine::{
     Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
 };
+use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
@@ -95,8 +96,11 @@ impl World {
             safe_mode: setup.safe_mode,
             on_restart: setup.on_restart,
             budgets: setup.budgets,
+            thinking: setup.thinking,
             system_prompt: None,
             append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
         };
         let envelope = Envelope {
             seq: 1,
@@ -144,7 +148,7 @@ impl World {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode, model } => {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking } => {
                 let number = self.next();
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
@@ -162,6 +166,7 @@ impl World {
                     budgets: *budgets,
                     mode: *mode,
                     model: model.then(|| "p/other".into()),
+                    thinking: *thinking,
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
@@ -202,6 +207,10 @@ impl World {
                     origin: someone(),
                 })))?;
             }
+            Step::Think(thinking) => {
+                let (thinking, origin) = (*thinking, someone());
+                self.feed(Input::Update(Box::new(Update { thinking, origin, ..Update::default() })))?;
+            }
             Step::Mode { mode, covers } => {
                 let pending = self.engine.pending();
                 let covered = pending.iter().filter(|_| *covers).map(|it| (it.request_id, "the mode".into()));
@@ -235,12 +244,25 @@ impl World {
                 self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
             }
             Step::AbortCall { pick, known } => {
-                let open = self.engine.open_calls();
+                let open = [self.engine.open_calls(), self.engine.running_commands()].concat();
                 let call_id = match choose(&open, *pick) {
                     Some(call_id) if *known => *call_id,
                     _ => self.mint().call(),
                 };
                 self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: someone() })?;
+            }
+            Step::Command { pick, ends } => {
+                let running: Vec<CallId> = self.watch.running_commands().map(|it| it.call_id).collect();
+                let Some(call_id) = choose(&running, *pick).copied() else { return Ok(()) };
+                let progress = Progress { stream: "stdout", text: "out é".repeat(usize::from(*pick)) };
+                let input = match ends {
+                    true => command_over(call_id, BackgroundState::Exited),
+                    false => Input::Progress { call_id, progress },
+                };
+                if *ends {
+                    self.late.push(input.clone());
+                }
+                self.feed(input)?;
             }
             Step::Kill => drop(self.feed(Input::Kill { origin: someone() })?),
             Step::Attach => drop(self.feed(Input::Attached { clients: 1, origin: someone() })?),
@@ -351,7 +373,7 @@ impl World {
                 Outstanding::Stop
             }
             // The tool ends soon, one way or another.
-            Effect::StopCall(_) => return Ok(()),
+            Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
         };
         law!(
             !(thinking(&next) && self.outstanding.iter().any(thinking)),
@@ -407,6 +429,10 @@ impl World {
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
                     self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
                 }
+                ToolStep::Done(ToolStatus::Completed) if self.watch.calls[&call_id].is_background => {
+                    self.late.push(given::goes_on(call_id));
+                    self.feed(given::goes_on(call_id))?;
+                }
                 ToolStep::Blocked => {
                     let input = given::tool_blocked(call_id);
                     self.late.push(input.clone());
@@ -433,10 +459,24 @@ impl World {
                 for out in std::mem::take(&mut self.outstanding) {
                     self.give_up(out);
                 }
+                let turn = self.watch.turn.as_ref().map(|turn| (turn.id, turn.ending));
+                self.end_commands(|it| turn.is_some_and(|(id, all)| all || it.turn_id == Some(id)))?;
                 let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
                 self.feed(Input::Stopped { price })?;
                 self.late.push(Input::Stopped { price });
             }
+        }
+        Ok(())
+    }
+
+    /// Commands that are meant come to their end.
+    pub(super) fn end_commands(&mut self, meant: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
+        let calls: Vec<CallId> =
+            self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
+        for call_id in calls {
+            let input = command_over(call_id, BackgroundState::Killed);
+            self.late.push(input.clone());
+            self.feed(input)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ mod request;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thinking;
 
 pub(super) use request::body;
 pub(super) use stream::Decoder;

@@ -1,7 +1,16 @@
 //! A request in the words of Anthropic Messages.
 //!
 //! Written straight from the shared transcript, nothing is copied. Same transcript, same bytes:
-//! only the cache breakpoint moves, and that is not part of what the provider hashes.
+//! only the cache breakpoints move, and they are not part of what the provider hashes.
+//!
+//! Breakpoints (docs.anthropic.com, "Prompt caching", 2026-03: four at most, the order is tools, system,
+//! messages; what is shorter than 1,024 to 4,096 tokens, by the model, is not cached and no error; a
+//! breakpoint finds what was written up to 20 blocks before it; thinking takes none):
+//! - the last tool: sessions of other folders have the same tools and another system prompt;
+//! - the system prompt: the sessions of this folder;
+//! - the newest message, which the next request reads;
+//! - the person's message before it, which the last request wrote: an answer with many calls is longer
+//!   than those 20 blocks.
 
 use std::borrow::Cow;
 
@@ -14,16 +23,17 @@ use crate::types::model::ModelRequest;
 
 use super::super::media::{Media, Shown};
 use super::super::settings::ModelSettings;
-use super::super::signature::is_sealed;
-
-/// The provider demands a limit; this one every model of it can do.
-const DEFAULT_MAX_TOKENS: u32 = 8192;
+use super::thinking::{Asked, OutputConfig, is_thought, plan};
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Asked>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,6 +70,8 @@ struct Breakpoint {
     #[serde(rename = "type")]
     kind: &'static str,
 }
+
+const USER: &str = "user";
 
 const BREAKPOINT: Breakpoint = Breakpoint { kind: "ephemeral" };
 
@@ -137,25 +149,27 @@ pub(in super::super) fn body(
             cache_control: None,
         }));
     }
-    // Tools stand before the system prompt, so its breakpoint covers them; without one they need
-    // their own.
-    if let (true, Some(last)) = (system.is_empty(), tools.last_mut()) {
+    if let Some(last) = tools.last_mut() {
         last.cache_control = Some(BREAKPOINT);
     }
+    let plan = plan(request, settings);
     let mut messages: Vec<Turn> = {
         let sees = settings.vision.unwrap_or(true);
         let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
-        request.messages.iter().map(|message| turn(message, &media)).collect()
+        request.messages.iter().map(|message| turn(message, plan.keeps, &media)).collect()
     };
-    if let Some(last) = messages.last_mut().and_then(|turn| turn.content.last_mut())
-        && !matches!(last.content, Content::Thinking { .. } | Content::RedactedThinking { .. })
-    {
-        last.cache_control = Some(BREAKPOINT);
+    if let Some((last, before)) = messages.split_last_mut() {
+        last.mark();
+        if let Some(earlier) = before.iter_mut().rev().find(|turn| turn.role == USER) {
+            earlier.mark();
+        }
     }
     serde_json::to_vec(&Body {
         model: &request.model.model,
-        max_tokens: request.max_output_tokens.or(settings.max_output_tokens).unwrap_or(DEFAULT_MAX_TOKENS),
+        max_tokens: plan.max_tokens,
         stream: settings.streaming,
+        thinking: plan.thinking,
+        output_config: plan.output_config,
         system,
         tools,
         messages,
@@ -175,19 +189,32 @@ impl Part<'_> {
     }
 }
 
-fn turn<'a>(message: &'a Message, media: &Media<'_>) -> Turn<'a> {
+impl Turn<'_> {
+    /// Sets a breakpoint at the end.
+    fn mark(&mut self) {
+        let takes_one = |part: &&mut Part| {
+            !matches!(part.content, Content::Thinking { .. } | Content::RedactedThinking { .. })
+        };
+        if let Some(part) = self.content.iter_mut().rev().find(takes_one) {
+            part.cache_control = Some(BREAKPOINT);
+        }
+    }
+}
+
+fn turn<'a>(message: &'a Message, keeps: bool, media: &Media<'_>) -> Turn<'a> {
     let mut content: Vec<Part> = Vec::with_capacity(message.content.len());
     // The provider wants results before anything else in a message.
     let is_result = |block: &&Block| matches!(block, Block::ToolResult { .. });
     content.extend(message.content.iter().filter(is_result).flat_map(|block| parts(block, media)));
-    let others = message.content.iter().filter(|block| !is_result(block));
+    let is_wanted = |block: &&Block| !is_result(block) && (keeps || !is_thought(block));
+    let others = message.content.iter().filter(is_wanted);
     content.extend(others.flat_map(|block| parts(block, media)));
     if content.is_empty() {
-        // Unsigned reasoning alone: the roles must go on alternating.
+        // Reasoning alone: the roles must go on alternating.
         content.push(Content::Text { text: "(no content)" }.into());
     }
     let role = match message.role {
-        Role::User => "user",
+        Role::User => USER,
         Role::Assistant => "assistant",
     };
     Turn { role, content }
@@ -207,7 +234,7 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
     let content = match block {
         Block::Text { text } if text.trim().is_empty() => return None,
         Block::Text { text } => Content::Text { text },
-        Block::Thinking { text, signature: Some(signature) } if !is_sealed(signature) => {
+        Block::Thinking { text, signature: Some(signature) } if is_thought(block) => {
             Content::Thinking { thinking: text, signature }
         }
         // Reasoning of another provider.

@@ -11,13 +11,14 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
-use super::super::fault::{WireError, garbage};
+use super::super::fault::{WireError, began_again, garbage};
 use super::super::text::Text;
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Text<'a>,
+    index: Option<u64>,
     #[serde(borrow)]
     delta: Option<Piece<'a>>,
     #[serde(borrow)]
@@ -92,6 +93,8 @@ pub(in super::super) struct Decoder {
     stop_reason: Option<String>,
     /// What the open call brought along as input, used if no piece follows.
     ready_input: Option<String>,
+    /// The number of the open block, until its end was told.
+    open: Option<u64>,
     /// The open block is of a kind we do not know.
     skipping: bool,
     is_done: bool,
@@ -105,6 +108,7 @@ impl Decoder {
             response_id: None,
             stop_reason: None,
             ready_input: None,
+            open: None,
             skipping: false,
             is_done: false,
         }
@@ -203,13 +207,23 @@ impl Decode for Decoder {
                 }
             }
             "content_block_start" => {
-                if let Some(block) = &event.content_block {
+                // Told twice: one block, not two.
+                let is_repeated = event.index.is_some() && self.open == event.index;
+                if let Some(block) = event.content_block.as_ref().filter(|_| !is_repeated) {
                     self.open_block(block, out);
+                    self.open = event.index;
                 }
             }
-            "content_block_stop" => self.close_block(out),
+            "content_block_stop" => {
+                self.close_block(out);
+                self.open = None;
+            }
             "message_start" => {
                 if let Some(message) = &event.message {
+                    let is_other = |known: &String| !message.id.is_empty() && *known != *message.id;
+                    if self.response_id.as_ref().is_some_and(is_other) {
+                        return Err(began_again());
+                    }
                     self.begin(message);
                 }
             }

@@ -113,6 +113,7 @@ fn an_answer_with_everything_in_it_is_read() {
             },
             response_id: Some("msg_1".into()),
             notices: vec![],
+            cache_hit: false,
         }
     );
     let tool = BlockKind::ToolCall { tool: "Read".into() };
@@ -260,6 +261,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         }]
         .into(),
         max_output_tokens: None,
+        thinking: None,
         media: Default::default(),
         previous_response_id: None,
         fresh_connection: false,
@@ -292,9 +294,9 @@ fn a_request_is_written_in_the_providers_words() {
     let words = |text: &str| Block::Text { text: text.into() };
     let request = request(vec![
         Message::user("hi"),
-        Message {
-            role: Role::Assistant,
-            content: vec![
+        Message::new(
+            Role::Assistant,
+            vec![
                 Block::Thinking { text: "signed".into(), signature: Some("sig".into()) },
                 Block::Thinking { text: "foreign".into(), signature: None },
                 Block::RedactedThinking { data: "opaque".into() },
@@ -302,15 +304,11 @@ fn a_request_is_written_in_the_providers_words() {
                 tool_call("toolu_1", json!({"file_path":"a"})),
                 tool_call("not/allowed", json!("{\"cut")),
             ],
-        },
-        Message {
-            role: Role::User,
-            content: vec![
-                words("and then?"),
-                result("toolu_1", "content", false),
-                result("not/allowed", "", true),
-            ],
-        },
+        ),
+        Message::new(
+            Role::User,
+            vec![words("and then?"), result("toolu_1", "content", false), result("not/allowed", "", true)],
+        ),
     ]);
     let mark = json!({"type":"ephemeral"});
     assert_eq!(
@@ -321,9 +319,9 @@ fn a_request_is_written_in_the_providers_words() {
             "stream": true,
             "system": [{"type":"text","text":"Be brief.","cache_control":mark}],
             "tools": [{"name":"Read","description":"Reads a file.",
-                "input_schema":{"type":"object","properties":{}}}],
+                "input_schema":{"type":"object","properties":{}},"cache_control":mark}],
             "messages": [
-                {"role":"user","content":[{"type":"text","text":"hi"}]},
+                {"role":"user","content":[{"type":"text","text":"hi","cache_control":mark}]},
                 {"role":"assistant","content":[
                     {"type":"thinking","thinking":"signed","signature":"sig"},
                     {"type":"redacted_thinking","data":"opaque"},
@@ -349,7 +347,6 @@ fn limits_and_abilities_shape_the_request() {
     let written = body(&asked, &settings);
     assert_eq!(written["max_tokens"], 64_000);
     assert_eq!(written.get("system"), None);
-    // Without a system prompt the tools carry the breakpoint.
     assert_eq!(written["tools"][0]["cache_control"]["type"], "ephemeral");
 
     asked.max_output_tokens = Some(100);
@@ -376,7 +373,7 @@ fn what_was_sent_stays_the_same_bytes_when_the_conversation_grows() {
         }
         earlier = Some(now);
         let said = vec![Block::Text { text: format!("answer {step}") }];
-        messages.push(Message { role: Role::Assistant, content: said });
+        messages.push(Message::new(Role::Assistant, said));
         messages.push(Message::user("more"));
     }
 }

@@ -12,6 +12,7 @@ use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 
+use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
 use super::super::settings::ModelSettings;
 
@@ -26,6 +27,8 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Turn<'a>>,
@@ -153,6 +156,7 @@ pub(in super::super) fn body(
         stream_options: settings.streaming.then_some(StreamOptions { include_usage: true }),
         max_tokens: limit.filter(|_| !vendor),
         max_completion_tokens: limit.filter(|_| vendor),
+        reasoning_effort: effort(request.thinking, settings),
         tools,
         messages,
     })

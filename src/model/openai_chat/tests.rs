@@ -325,8 +325,8 @@ fn request() -> ModelRequest {
         attachments: Vec::new(),
     };
     let text = |text: &str| Block::Text { text: text.into() };
-    let said = |content| Arc::new(Message { role: Role::Assistant, content });
-    let told = |content| Arc::new(Message { role: Role::User, content });
+    let said = |content| Arc::new(Message::new(Role::Assistant, content));
+    let told = |content| Arc::new(Message::new(Role::User, content));
     ModelRequest {
         model: "local/qwen/3".parse().unwrap(),
         media: Default::default(),
@@ -350,6 +350,7 @@ fn request() -> ModelRequest {
         }]
         .into(),
         max_output_tokens: Some(50),
+        thinking: None,
         previous_response_id: None,
         fresh_connection: false,
     }

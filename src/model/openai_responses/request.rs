@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
 
+use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
 use super::super::settings::ModelSettings;
 use super::super::signature::{self, Sealed};
@@ -25,12 +27,23 @@ struct Body<'a> {
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning<'a>>,
     /// Reasoning comes encrypted, to be sent back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     input: Vec<Item<'a>>,
+}
+
+/// How much to reason, and whether a summary of it is told.
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -79,6 +92,7 @@ pub(in super::super) fn body(
     store: bool,
     previous: Option<&str>,
 ) -> Result<Vec<u8>, serde_json::Error> {
+    let thinks = request.thinking != Some(Thinking::Off);
     // The server knows all up to its last answer.
     let known = match previous {
         Some(_) => request.messages.iter().rposition(|m| m.role == Role::Assistant).map_or(0, |at| at + 1),
@@ -90,7 +104,7 @@ pub(in super::super) fn body(
     for message in &request.messages[known..] {
         match message.role {
             Role::User => user(message, &media, &mut input),
-            Role::Assistant => assistant(message, store, &mut input)?,
+            Role::Assistant => assistant(message, thinks && !store, &mut input)?,
         }
     }
     let mut instructions = (!request.system.trim().is_empty()).then_some(&*request.system);
@@ -117,10 +131,23 @@ pub(in super::super) fn body(
         previous_response_id: previous,
         instructions,
         max_output_tokens: request.max_output_tokens.or(settings.max_output_tokens),
-        include: if settings.thinking && !store { vec!["reasoning.encrypted_content"] } else { Vec::new() },
+        reasoning: reasoning(request.thinking, settings),
+        include: if settings.thinking && thinks && !store {
+            vec!["reasoning.encrypted_content"]
+        } else {
+            Vec::new()
+        },
         tools,
         input,
     })
+}
+
+/// What the API is asked of reasoning. A summary is told only to organisations that the vendor has
+/// verified, so it is asked for only where somebody wants thinking.
+fn reasoning(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<Reasoning<'_>> {
+    let wanted = thinking.is_some_and(|thinking| thinking != Thinking::Off) && settings.thinking;
+    let reasoning = Reasoning { effort: effort(thinking, settings), summary: wanted.then_some("auto") };
+    (reasoning.effort.is_some() || wanted).then_some(reasoning)
 }
 
 /// Pictures and documents of results follow them as what a person shows.
@@ -166,7 +193,7 @@ fn seen(shown: Shown<'_>) -> Part<'_> {
 
 fn assistant<'a>(
     message: &'a Message,
-    store: bool,
+    keeps: bool,
     input: &mut Vec<Item<'a>>,
 ) -> Result<(), serde_json::Error> {
     let before = input.len();
@@ -176,7 +203,7 @@ fn assistant<'a>(
                 input.push(Item::Message { role: "assistant", content: vec![Part::Output { text }] });
             }
             // The API wants reasoning to be followed by what it led to, of the same answer.
-            Block::Thinking { text, signature: Some(seal) } if !store && at + 1 < message.content.len() => {
+            Block::Thinking { text, signature: Some(seal) } if keeps && at + 1 < message.content.len() => {
                 if let Some(Sealed { id, encrypted_content }) = signature::open(seal) {
                     let summary = if text.is_empty() { Vec::new() } else { vec![Part::Summary { text }] };
                     input.push(Item::Reasoning { id, summary, encrypted_content });

@@ -8,7 +8,7 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
-use super::super::fault::{WireError, garbage};
+use super::super::fault::{WireError, began_again, garbage};
 use super::super::signature::Sealed;
 use super::super::text::Text;
 use super::items::{Items, Step, Whole};
@@ -268,6 +268,10 @@ impl Decode for Decoder {
             }
             "response.created" | "response.in_progress" | "response.queued" => {
                 if let Some(response) = &event.response {
+                    let is_other = |known: &String| !response.id.is_empty() && *known != *response.id;
+                    if self.response_id.as_ref().is_some_and(is_other) {
+                        return Err(began_again());
+                    }
                     self.name(response);
                 }
                 return Ok(());

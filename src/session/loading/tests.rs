@@ -55,6 +55,7 @@ impl Place {
             user_dir: None,
             main_model: None,
             mode: Mode::Default,
+            thinking: None,
             safe_mode: false,
             safe_commands: false,
             bypass: Err("not here".into()),
@@ -90,6 +91,7 @@ impl Place {
             budgets: None,
             mode: None,
             model: None,
+            thinking: None,
             keyed: None,
             origin: Origin::default(),
         };

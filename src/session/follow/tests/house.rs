@@ -131,8 +131,11 @@ impl House {
             background: false,
             safe_mode: false,
             budgets: Budgets::default(),
+            thinking: None,
             system_prompt: None,
             append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
             on_restart: None,
         };
         let new = NewSession {
@@ -294,6 +297,7 @@ impl House {
             duration_ms: None,
             response_id: None,
             superseded: false,
+            cache_hit: false,
         });
         self.write(events).await;
     }
@@ -417,6 +421,7 @@ impl House {
                 detail: None,
                 reads: Vec::new(),
                 cwd: None,
+                told: None,
                 duration_ms: 0,
                 output_blob: None,
                 attachments: Vec::new(),

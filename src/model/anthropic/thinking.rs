@@ -1,0 +1,230 @@
+//! How much thinking is asked of Anthropic Messages, and what of earlier thinking goes back.
+//!
+//! The rules are the vendor's (docs.anthropic.com, "Building with extended thinking" and "Adaptive
+//! thinking", 2026-03): a budget is at least 1,024 tokens and less than `max_tokens`; models that decide
+//! by themselves take `adaptive` and an effort instead; thinking cannot begin inside a tool loop, whose
+//! first answer has to open with a thinking block when a budget is given.
+
+use serde::Serialize;
+
+use crate::types::message::{Block, Message, Role};
+use crate::types::model::ModelRequest;
+use crate::types::thinking::Thinking;
+
+use super::super::effort::word;
+use super::super::settings::ModelSettings;
+use super::super::signature::is_sealed;
+
+/// The provider demands a limit; this one every model of it can do.
+const DEFAULT_MAX_TOKENS: u32 = 8192;
+/// The smallest budget that is taken.
+const LEAST_BUDGET: u32 = 1_024;
+/// What is left of `max_tokens` for the answer itself.
+const ROOM: u32 = 4_096;
+
+/// The parameter `thinking`.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Asked {
+    Enabled { budget_tokens: u32 },
+    Adaptive { display: &'static str },
+}
+
+/// The parameter `output_config`.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct OutputConfig {
+    effort: &'static str,
+}
+
+/// What a request says of thinking.
+#[derive(Debug, PartialEq)]
+pub(super) struct Plan {
+    pub thinking: Option<Asked>,
+    pub output_config: Option<OutputConfig>,
+    pub max_tokens: u32,
+    /// Earlier thinking goes back. It does also if nothing is asked: then it is there only because the
+    /// model thinks unasked.
+    pub keeps: bool,
+}
+
+/// What to ask. The same for all requests of a turn, unless its limit of tokens sinks below the budget.
+pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
+    let most = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let max_tokens = request.max_output_tokens.unwrap_or(most);
+    let nothing = Plan { thinking: None, output_config: None, max_tokens, keeps: true };
+    let wanted = match request.thinking {
+        None => return nothing,
+        Some(Thinking::Off) => return Plan { keeps: false, ..nothing },
+        Some(_) if !settings.thinking => return nothing,
+        Some(wanted) => wanted,
+    };
+    if settings.adaptive_thinking {
+        let output_config = (wanted != Thinking::Auto).then(|| OutputConfig { effort: word(wanted) });
+        // Newer models leave the text of their thinking out unless it is asked for.
+        return Plan { thinking: Some(Asked::Adaptive { display: "summarized" }), output_config, ..nothing };
+    }
+    if began_without(&request.messages) {
+        return Plan { keeps: false, ..nothing };
+    }
+    let limit = most.min(max_tokens).max(2 * LEAST_BUDGET);
+    let budget = match wanted {
+        Thinking::Tokens(tokens) => tokens,
+        Thinking::Off | Thinking::Low => 4_096,
+        Thinking::Auto | Thinking::Medium => 12_288,
+        Thinking::High => 32_768,
+    };
+    let budget_tokens = budget.min(limit - ROOM.min(limit / 2)).max(LEAST_BUDGET);
+    Plan {
+        thinking: Some(Asked::Enabled { budget_tokens }),
+        max_tokens: max_tokens.max(2 * LEAST_BUDGET),
+        ..nothing
+    }
+}
+
+/// Whether the block is thinking that the provider takes back.
+pub(super) fn is_thought(block: &Block) -> bool {
+    match block {
+        // A seal is another provider's.
+        Block::Thinking { signature: Some(signature), .. } => !is_sealed(signature),
+        Block::RedactedThinking { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether the request is inside a tool loop whose first answer holds no thinking: it was another
+/// model's, or thinking was off then.
+fn began_without<M: AsRef<Message>>(messages: &[M]) -> bool {
+    let mut rest = messages;
+    let mut first = None;
+    while let [before @ .., said, told] = rest
+        && told.as_ref().role == Role::User
+        && told.as_ref().content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+    {
+        (first, rest) = (Some(said.as_ref()), before);
+    }
+    first.is_some_and(|said| !said.content.iter().any(is_thought))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::types::ids::{Mint, Seed};
+    use crate::types::message::ToolCall;
+
+    fn request(thinking: Option<Thinking>, messages: Vec<Message>) -> ModelRequest {
+        ModelRequest {
+            model: "anthropic/m".parse().unwrap(),
+            system: "".into(),
+            messages: messages.into_iter().map(Arc::new).collect(),
+            tools: [].into(),
+            max_output_tokens: None,
+            thinking,
+            media: Default::default(),
+            previous_response_id: None,
+            fresh_connection: false,
+        }
+    }
+
+    /// A model whose longest answer has this many tokens.
+    fn thinker(most: u32) -> ModelSettings {
+        ModelSettings { thinking: true, max_output_tokens: Some(most), ..ModelSettings::default() }
+    }
+
+    fn budget(tokens: u32) -> Option<Asked> {
+        Some(Asked::Enabled { budget_tokens: tokens })
+    }
+
+    #[test]
+    fn a_budget_leaves_room_for_the_answer() {
+        for (thinking, most, limit, expected) in [
+            (Thinking::Low, 64_000, None, (budget(4_096), 64_000)),
+            (Thinking::Auto, 64_000, None, (budget(12_288), 64_000)),
+            (Thinking::Medium, 64_000, None, (budget(12_288), 64_000)),
+            (Thinking::High, 64_000, None, (budget(32_768), 64_000)),
+            (Thinking::High, 32_000, None, (budget(27_904), 32_000)),
+            (Thinking::High, 8_192, None, (budget(4_096), 8_192)),
+            (Thinking::Tokens(1), 64_000, None, (budget(1_024), 64_000)),
+            (Thinking::Tokens(90_000), 64_000, None, (budget(59_904), 64_000)),
+            // A limit that is raised changes nothing, one that is lowered only what it must.
+            (Thinking::Low, 32_000, Some(64_000), (budget(4_096), 64_000)),
+            (Thinking::High, 32_000, Some(64_000), (budget(27_904), 64_000)),
+            (Thinking::Low, 32_000, Some(10_000), (budget(4_096), 10_000)),
+            (Thinking::High, 32_000, Some(10_000), (budget(5_904), 10_000)),
+            (Thinking::High, 32_000, Some(100), (budget(1_024), 2_048)),
+        ] {
+            let asked = ModelRequest { max_output_tokens: limit, ..request(Some(thinking), Vec::new()) };
+            let plan = plan(&asked, &thinker(most));
+            assert_eq!((plan.thinking, plan.max_tokens), expected, "{thinking:?} of {most}, {limit:?}");
+            assert!(plan.keeps);
+        }
+    }
+
+    #[test]
+    fn models_that_decide_by_themselves_are_told_an_effort() {
+        let settings = ModelSettings { adaptive_thinking: true, ..thinker(64_000) };
+        let effort = |thinking| {
+            let plan = plan(&request(Some(thinking), Vec::new()), &settings);
+            assert_eq!(plan.thinking, Some(Asked::Adaptive { display: "summarized" }), "{thinking:?}");
+            plan.output_config.map(|config| config.effort)
+        };
+        assert_eq!(effort(Thinking::Auto), None);
+        assert_eq!(effort(Thinking::Low), Some("low"));
+        assert_eq!(effort(Thinking::Tokens(10_000)), Some("medium"));
+        assert_eq!(effort(Thinking::High), Some("high"));
+    }
+
+    #[test]
+    fn nothing_is_asked_where_nothing_is_wanted_or_can_be_had() {
+        let nothing = Plan { thinking: None, output_config: None, max_tokens: 64_000, keeps: true };
+        assert_eq!(plan(&request(None, Vec::new()), &thinker(64_000)), nothing);
+        let simple = ModelSettings { thinking: false, ..thinker(64_000) };
+        assert_eq!(plan(&request(Some(Thinking::High), Vec::new()), &simple), nothing);
+        let off = plan(&request(Some(Thinking::Off), Vec::new()), &thinker(64_000));
+        assert_eq!(off, Plan { keeps: false, ..nothing });
+    }
+
+    #[test]
+    fn a_budget_never_begins_inside_a_tool_loop() {
+        let call_id = Mint::new(1, Seed(1)).call();
+        let thought = Block::Thinking { text: "hm".into(), signature: Some("s".into()) };
+        let call = Block::ToolCall(ToolCall {
+            call_id,
+            provider_id: "t".into(),
+            tool: "Read".into(),
+            input: serde_json::json!({}),
+            input_error: None,
+        });
+        let result = Block::ToolResult {
+            call_id,
+            provider_id: "t".into(),
+            content: "ok".into(),
+            is_error: false,
+            attachments: Vec::new(),
+        };
+        let (go, told) = (|| Message::user("go"), || Message::new(Role::User, vec![result.clone()]));
+        let asks = |before: &[&Block]| {
+            let thoughts = before.iter().map(|block| (*block).clone());
+            Message::new(Role::Assistant, thoughts.chain([call.clone()]).collect())
+        };
+        let answer = || Message::new(Role::Assistant, vec![Block::Text { text: "so".into() }]);
+        let sealed = Block::Thinking { text: "hm".into(), signature: Some("openai_responses:{}".into()) };
+        let redacted = Block::RedactedThinking { data: "x".into() };
+        for (name, messages, thinks) in [
+            (
+                "a loop that opened with thinking",
+                vec![go(), asks(&[&thought]), told(), asks(&[]), told()],
+                true,
+            ),
+            ("or with what is hidden", vec![go(), asks(&[&redacted]), told()], true),
+            ("a loop without", vec![go(), asks(&[]), told()], false),
+            ("thinking that came later", vec![go(), asks(&[]), told(), asks(&[&thought]), told()], false),
+            ("another provider's", vec![go(), asks(&[&sealed]), told()], false),
+            ("a loop that is over", vec![go(), asks(&[]), told(), answer(), go()], true),
+        ] {
+            let plan = plan(&request(Some(Thinking::High), messages), &thinker(64_000));
+            assert_eq!((plan.thinking.is_some(), plan.keeps), (thinks, thinks), "{name}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The rules of the test's own server are as strict as they claim: what the adapters send passes, and with
+//! any key too many, or any that is needed missing, it does not.
+
+use agentd::types::thinking::Thinking;
+use serde_json::Value;
+
+use super::*;
+use crate::support::model_server::breach;
+
+/// Objects whose keys are not the API's: schemas of tools, and what a model passed to one.
+const FREE: [&str; 3] = ["input_schema", "parameters", "input"];
+
+/// The places of all objects in a body.
+fn objects(value: &Value, place: &str, is_responses: bool, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.push(place.to_owned());
+            for (name, inner) in fields {
+                // `input` is the conversation there.
+                let is_free = FREE.contains(&name.as_str()) && !(is_responses && name == "input");
+                if !is_free {
+                    objects(inner, &format!("{place}/{name}"), is_responses, found);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for (at, inner) in elements.iter().enumerate() {
+                objects(inner, &format!("{place}/{at}"), is_responses, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether the vendor does without this key.
+fn is_optional(kind: Kind, place: &str, name: &str) -> bool {
+    let at_top: &[&str] = match kind {
+        Kind::Anthropic => &["system", "thinking"],
+        Kind::OpenAiChat => &["stream_options", "max_tokens", "reasoning_effort", "tools"],
+        _ => &["instructions", "include", "reasoning", "tools", "max_output_tokens"],
+    };
+    let inside = ["description", "cache_control", "is_error", "effort", "summary", "include_usage"];
+    if place.is_empty() { at_top.contains(&name) } else { inside.contains(&name) }
+}
+
+#[tokio::test]
+async fn any_key_too_many_or_missing_is_a_breach() {
+    for kind in ALL {
+        let server = ModelServer::start().await;
+        let known = ModelFacts { thinking: Some(true), ..ModelFacts::default() };
+        let models = models_with(provider(kind, &server), |settings| {
+            settings.models.insert("test/scripted".into(), known);
+        });
+        let read = Step::calls([("Read", json!({"file_path": "a"})), ("Read", json!({"file_path": "b"}))]);
+        server.push(read.say("I look.").thinking("Let me see."));
+        server.push(Step::text("Done."));
+        let asked = ModelRequest { thinking: Some(Thinking::High), ..hello() };
+        let first = call(&models, &asked).await.1.expect("an answer");
+        call(&models, &continued(asked, &first)).await.1.expect("an answer");
+        server.assert_no_breach();
+        let request = server.requests().pop().expect("a request");
+        assert_eq!(breach(&request), None, "{kind:?}");
+
+        let mut places = Vec::new();
+        objects(&request.body, "", kind == Kind::OpenAiResponses, &mut places);
+        assert!(places.len() > 8, "{kind:?}: {places:?}");
+        let mut accepted = Vec::new();
+        for place in &places {
+            let mut extra = request.clone();
+            let fields = extra.body.pointer_mut(place).and_then(Value::as_object_mut).expect("an object");
+            let names: Vec<String> = fields.keys().cloned().collect();
+            fields.insert("extra".into(), json!(1));
+            if breach(&extra).is_none() {
+                accepted.push(format!("{place}/extra"));
+            }
+            for name in names {
+                let mut lacking = request.clone();
+                let fields =
+                    lacking.body.pointer_mut(place).and_then(Value::as_object_mut).expect("an object");
+                fields.remove(&name);
+                if breach(&lacking).is_none() && !is_optional(kind, place, &name) {
+                    accepted.push(format!("{place} without {name}"));
+                }
+            }
+        }
+        assert_eq!(accepted, Vec::<String>::new(), "{kind:?}: these are no breach");
+    }
+}
+
+#[tokio::test]
+async fn parameters_out_of_their_range_are_breaches() {
+    let server = ModelServer::start().await;
+    server.push(Step::text("hi"));
+    let anthropic = models(Kind::Anthropic, &server);
+    call(&anthropic, &hello()).await.1.expect("an answer");
+    let request = server.requests().pop().expect("a request");
+    for (name, value, words) in [
+        ("thinking", json!({"type": "enabled", "budget_tokens": 1_023}), "at least 1024"),
+        ("thinking", json!({"type": "enabled", "budget_tokens": 8_192}), "must be greater"),
+        ("thinking", json!({"type": "adaptive", "budget_tokens": 2_000}), "unknown key"),
+        ("thinking", json!({"type": "adaptive", "display": "some"}), "unknown some"),
+        ("thinking", json!({"type": "deep"}), "unknown deep"),
+        ("output_config", json!({"effort": "huge"}), "unknown huge"),
+        ("max_tokens", json!(0), "must be positive"),
+        ("messages", json!([]), "must not be empty"),
+        ("tools", json!([{"name": "T", "input_schema": {"type": "string"}}]), "must be of an object"),
+    ] {
+        let mut wrong = request.clone();
+        wrong.body[name] = value.clone();
+        let told = breach(&wrong).unwrap_or_else(|| panic!("{name} = {value} is no breach"));
+        assert!(told.contains(words), "{name} = {value}: {told}");
+    }
+    let mut cold = request.clone();
+    cold.body["thinking"] = json!({"type": "enabled", "budget_tokens": 2_000});
+    assert_eq!(breach(&cold), None);
+    cold.body["temperature"] = json!(0.5);
+    assert!(breach(&cold).is_some_and(|told| told.contains("temperature must be 1")));
+}

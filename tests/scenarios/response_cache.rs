@@ -1,0 +1,74 @@
+//! The same request gets the same answer, if the configuration wants that (Q37).
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{ALL_APIS, House};
+use crate::support::model_server::Step;
+
+const CACHE: &str = "[session]\nresponse_cache = true\n\
+                     [model.\"scripted/model\"]\nprice = { input = 1000.0, output = 1000.0 }";
+
+/// The completed answers of a session's only turn.
+async fn answers(house: &House, prompt: &str) -> Vec<Value> {
+    let session = house.client("alice").await.create(house).await;
+    let mut seen = session.follow().await;
+    session.submit(prompt).await;
+    seen.turn_ends("success").await;
+    let is_answer = |event: &Value| event["item"]["kind"] == "assistant_message";
+    seen.seen_of("message.completed").into_iter().filter(is_answer).collect()
+}
+
+#[tokio::test]
+async fn the_same_request_is_answered_from_memory_for_nothing() {
+    for api in ALL_APIS {
+        let house = House::plan().speaking(api).config(CACHE).start().await;
+        house.write("a.txt", "so\n");
+        let read = json!({"file_path": house.workspace().join("a.txt")});
+        house.models.push(Step::calls([("Read", read)]).say("Let me see."));
+        house.models.push(Step::text("It is so."));
+        let asked = answers(&house, "is it?").await;
+        let again = answers(&house, "is it?").await;
+        assert_eq!(house.models.requests().len(), 2, "{api:?}: nobody was asked again");
+        let cost = |answers: &[Value]| -> u64 {
+            answers.iter().map(|answer| answer["cost_usd_micros"].as_u64().expect("a known cost")).sum()
+        };
+        assert!(
+            cost(&asked) > 0 && asked.iter().all(|answer| answer.get("cache_hit").is_none()),
+            "{asked:?}"
+        );
+        assert_eq!(cost(&again), 0, "{api:?}");
+        for (first, second) in asked.iter().zip(&again) {
+            assert_eq!(second["cache_hit"], true, "{api:?}: {second}");
+            assert_eq!(first["item"]["text"], second["item"]["text"], "{api:?}");
+            assert_eq!(second["usage"]["input_tokens"], 0, "{api:?}");
+        }
+        assert_eq!(asked.len(), again.len());
+
+        // One word makes another request.
+        house.models.push(Step::text("That is not."));
+        assert_eq!(answers(&house, "is that?").await[0]["item"]["text"], "That is not.");
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn without_the_switch_every_request_is_asked_and_half_answers_are_never_kept() {
+    let house = House::start().await;
+    house.models.push(Step::text("one"));
+    house.models.push(Step::text("two"));
+    assert_eq!(answers(&house, "is it?").await[0]["item"]["text"], "one");
+    assert_eq!(answers(&house, "is it?").await[0]["item"]["text"], "two");
+
+    let house = House::plan().config(CACHE).config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
+    house.models.push(Step::text("half an answer").break_off("overloaded_error", "busy"));
+    house.models.push(Step::text("the whole answer"));
+    let first = answers(&house, "is it?").await;
+    assert_eq!(first.last().expect("an answer")["item"]["text"], "the whole answer");
+    assert_eq!(house.models.requests().len(), 2);
+    let again = answers(&house, "is it?").await;
+    assert_eq!(again.len(), 1);
+    assert_eq!(
+        (&again[0]["cache_hit"], &again[0]["item"]["text"]),
+        (&json!(true), &json!("the whole answer"))
+    );
+}

@@ -1,0 +1,121 @@
+//! Providers that cannot be reached: a certificate nobody vouches for, a name that nobody knows, a proxy that
+//! is not there. What a user reads of it stands in the reference (`proto-docs/models.md`).
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::Value;
+
+use crate::support::daemon::{ALL_APIS, Blueprint, House};
+use crate::support::printed;
+
+/// Signed by an authority that only these tests know (`support/tls`, valid from 2020 to 2120; the key is
+/// public, and worth nothing).
+const CERTIFICATE: &[u8] = include_bytes!("../support/tls/server.pem");
+const KEY: &[u8] = include_bytes!("../support/tls/server.key.pem");
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/tls/authority.pem");
+
+/// What a connection is answered with once its request came.
+const TEAPOT: &[u8] = b"HTTP/1.1 418 Teapot\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// A server that serves each connection by this, in a thread that ends with the tests.
+fn serve(answer: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
+    address
+}
+
+fn tls_server() -> SocketAddr {
+    let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).expect("a certificate")];
+    let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth().with_single_cert(chain, key);
+    let config = Arc::new(config.expect("a pair"));
+    serve(move |socket| {
+        let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+        let mut stream = StreamOwned::new(connection, socket);
+        if stream.read(&mut [0; 1024]).is_ok() {
+            let _ = stream.write_all(TEAPOT);
+        }
+    })
+}
+
+fn refusing_proxy() -> SocketAddr {
+    serve(|mut socket| {
+        let _ = socket.read(&mut [0; 1024]);
+        let _ =
+            socket.write_all(b"HTTP/1.1 407 Who are you\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    })
+}
+
+/// The error that a turn ends with, and how often it was tried again.
+async fn error_of(plan: Blueprint) -> (String, String, usize) {
+    let house = plan.config("[retry]\nbase_ms = 1\nmax_ms = 1").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    session.submit("go").await;
+    let ended = seen.find("the end of the turn", |event| event["type"] == "turn.completed").await;
+    let errors: Vec<Value> = ended["result"]["errors"].as_array().expect("errors").clone();
+    let text = |name: &str| errors[0][name].as_str().expect("a text").to_owned();
+    (text("kind"), text("message"), seen.seen_of("retry").len())
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
+    let (tls, refusing) = (tls_server(), refusing_proxy());
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
+    let at = |url: &str| House::plan().model_server_at(url);
+    let name = "https://no-such-host.invalid";
+    let rows: Vec<(&str, Box<dyn Fn() -> Blueprint>)> = vec![
+        ("nobody listens there", Box::new(move || at(&format!("http://{nobody}")))),
+        ("a certificate that nobody known has signed", Box::new(move || at(&format!("https://{tls}")))),
+        (
+            "a certificate of an authority in the file `SSL_CERT_FILE` names",
+            Box::new(move || at(&format!("https://{tls}")).environment("SSL_CERT_FILE", AUTHORITY)),
+        ),
+        ("a host whose name is not known", Box::new(move || at(name))),
+        (
+            "a proxy that is not there",
+            Box::new(move || at(name).environment("HTTPS_PROXY", &format!("http://me:hush@{nobody}"))),
+        ),
+        (
+            "a proxy that refuses",
+            Box::new(move || at(name).environment("HTTPS_PROXY", &format!("http://me:hush@{refusing}"))),
+        ),
+    ];
+    let mut table = vec![
+        "| what happens | kind | tried again | what is read |".to_owned(),
+        "| --- | --- | --- | --- |".to_owned(),
+    ];
+    for (what, plan) in rows {
+        let mut seen = Vec::new();
+        for api in ALL_APIS {
+            // Without a key nothing would be sent; this one is nobody's.
+            let plan =
+                plan().speaking(api).environment("SOME_KEY", "k-1234").provider("api_key_env = \"SOME_KEY\"");
+            let (kind, message, retries) = error_of(plan).await;
+            assert!(!message.contains("hush"), "{api:?}, {what}: {message}");
+            // Ports differ each time.
+            let message = [(tls, "PORT"), (nobody, "PORT"), (refusing, "PORT")]
+                .iter()
+                .fold(message, |text, (address, word)| text.replace(&address.port().to_string(), word));
+            // The resolver's own words, which say whether it could ask anybody.
+            let message =
+                message.replace("Temporary failure in name resolution", "Name or service not known");
+            let again = if retries > 0 { format!("{retries} times") } else { "no".into() };
+            let row = format!("| {what} | `{kind}` | {again} | {message} |");
+            if !seen.contains(&row) {
+                seen.push(row);
+            }
+        }
+        assert_eq!(seen.len(), 1, "{what}: the APIs differ: {seen:#?}");
+        table.extend(seen);
+    }
+    printed::check("models.md", "providers out of reach", &table);
+}
