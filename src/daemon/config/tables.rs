@@ -276,6 +276,7 @@ impl Default for Session {
             thinking: None,
             simple: false,
             safe_mode: false,
+            response_cache: false,
             output_tokens: NonZeroU32::new(32_000).unwrap_or(NonZeroU32::MIN),
             budgets: Budgets::default(),
         }
