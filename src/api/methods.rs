@@ -146,16 +146,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &[
-            "agent",
-            "tools",
-            "additional_dirs",
-            "fallback_model",
-            "output_schema",
-            "temperature",
-            "top_p",
-            "initial_items",
-        ],
+        unbuilt: &["agent", "fallback_model", "output_schema", "temperature", "top_p", "initial_items"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -221,8 +212,8 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "session.update",
-        summary: "Change a session's title, approval mode or limits, also while a turn runs.",
-        unbuilt: &["model", "tools", "safe_mode", "system_prompt", "append_system_prompt", "additional_dirs"],
+        summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
+        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

@@ -9,6 +9,7 @@ use crate::types::permission::{Decision, Mode, Scope};
 use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 mod input;
@@ -242,6 +243,12 @@ pub struct CreateParams {
     /// Stands at the end of the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
+    /// Which tools are offered; by default all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
+    /// Further existing folders that count as workspace, absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additional_dirs: Vec<String>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
@@ -358,6 +365,16 @@ pub struct UpdateParams {
     /// Limits of the turns to come, all of them anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
+    /// `PROVIDER/MODEL` of the turns to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Which tools the turns to come offer; `{}` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
+    /// All further existing folders that count as workspace, absolute. They count at once; their AGENTS.md is read
+    /// for the next turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_dirs: Option<Vec<String>>,
     /// How much models may think, from the next turn on: a running turn keeps what it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,

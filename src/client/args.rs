@@ -291,6 +291,9 @@ pub struct RunArgs {
     /// The folder to work in
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    /// A further folder that counts as workspace; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
     /// PROVIDER/MODEL
     #[arg(long)]
     pub model: Option<String>,

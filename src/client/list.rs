@@ -73,7 +73,16 @@ fn short_ids(sessions: &[SessionView]) -> HashMap<String, String> {
     short
 }
 
+/// With the number of commands that run in the background.
 fn state(session: &SessionView) -> (Tone, String) {
+    let (tone, text) = turn_state(session);
+    match session.background_commands.len() {
+        0 => (tone, text),
+        count => (if tone == Tone::Dim { Tone::Good } else { tone }, format!("{text} +{count} bg")),
+    }
+}
+
+fn turn_state(session: &SessionView) -> (Tone, String) {
     match (session.state, session.requires) {
         (SessionState::Running, _) => (Tone::Good, "running".into()),
         (SessionState::RequiresAction, requires) => {
@@ -164,6 +173,10 @@ mod tests {
         busy["requires"] = json!("permission");
         busy["cwd"] = json!("/home/me/src");
         busy["cost_usd_micros"] = json!(1_500_000);
+        busy["background_commands"] = json!([{
+            "bash_id": "bash_1", "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
+            "command": "serve", "state": "running", "started_at_ms": 1,
+        }]);
         let mut ended = sample("ses_0190f2a4-0001-7000-8000-000000000002", "old");
         ended["state"] = json!("ended");
         [busy, ended]
@@ -179,9 +192,9 @@ mod tests {
         assert_eq!(
             plain,
             [
-                "ID             TITLE           STATE              AGE  MODEL        COST   TOKENS  CLIENTS  FOLDER  LAST LINE",
-                "0190f2a4-0000  fix⟦ESC⟧[2J it  waits: permission  1m   demo/replay  $1.50  3       0        ~/src   hello",
-                "0190f2a4-0001  old             ended              1m   demo/replay  ?      3       0        /w      hello",
+                "ID             TITLE           STATE                    AGE  MODEL        COST   TOKENS  CLIENTS  FOLDER  LAST LINE",
+                "0190f2a4-0000  fix⟦ESC⟧[2J it  waits: permission +1 bg  1m   demo/replay  $1.50  3       0        ~/src   hello",
+                "0190f2a4-0001  old             ended                    1m   demo/replay  ?      3       0        /w      hello",
             ]
         );
         let narrow = table(&all, &short_ids(&sessions), Timestamp(60_001), None, Some(112));

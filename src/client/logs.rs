@@ -191,6 +191,19 @@ fn what(event: &Event) -> String {
         Event::ToolCompleted { call_id, tool, status, duration_ms, .. } => {
             format!("{call_id} {tool} {} in {duration_ms} ms", name(status))
         }
+        Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
+            format!("{bash_id} running: {command}")
+        }
+        Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
+            let code = end.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+            let by = end.killed_by.map(|by| format!(" by {}", name(&by))).unwrap_or_default();
+            format!(
+                "{bash_id} {}{by}{code}, {} bytes in {} ms",
+                state.name(),
+                end.output_bytes,
+                end.duration_ms
+            )
+        }
         Event::FileChanged { change, .. } => {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)
         }

@@ -7,6 +7,7 @@ use super::escape;
 use super::measure::{all_tokens, money, tokens, took};
 use super::paint::{Line, Tone, cut};
 use super::summary::{call_summary, cut_diff, one_line};
+use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId};
 use crate::types::message::{Block, input_line};
@@ -239,12 +240,16 @@ fn tool_line(mark: &str, summary: &str) -> Line {
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     match event {
-        Event::SessionUpdated { title, model, mode, budgets, thinking } => {
+        Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
             news.extend(mode.as_ref().map(|m| format!("mode: {}", m.name())));
             news.extend(budgets.as_ref().map(|_| "new limits".to_string()));
+            news.extend(tools.as_ref().map(|_| "other tools".to_string()));
+            news.extend(
+                additional_dirs.as_ref().map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))),
+            );
             news.extend(thinking.map(|t| format!("thinking: {t}")));
             // Whoever watches a turn is told what changes under it; its title they know.
             if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
@@ -284,9 +289,31 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
                 took(*delay_ms)
             ),
         )],
+        Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
+            dim(format!("  {bash_id} runs in the background: {}", one_line(command, 120)))
+        }
+        Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
+            vec![background_ended(*bash_id, *state, end)]
+        }
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }
+}
+
+/// How a background command ended.
+pub(super) fn background_ended(bash_id: BashId, state: BackgroundState, end: &BackgroundEnd) -> Line {
+    let how = match (state, end.killed_by, end.exit_code) {
+        (BackgroundState::Exited, _, Some(0)) => return Line::new(Tone::Dim, format!("  {bash_id} ended")),
+        (BackgroundState::Exited, _, Some(code)) => format!("ended with exit code {code}"),
+        (BackgroundState::Exited, _, None) | (BackgroundState::Running, ..) => "ended".into(),
+        (BackgroundState::Killed, Some(KilledBy::Tool), _) => "was ended by the model".into(),
+        (BackgroundState::Killed, Some(KilledBy::Abort), _) => "was aborted".into(),
+        (BackgroundState::Killed, Some(KilledBy::Shutdown), _) => "was ended: the daemon stopped".into(),
+        (BackgroundState::Killed, Some(KilledBy::Session) | None, _) => "was ended".into(),
+        (BackgroundState::TimedOut, ..) => "was ended: its time was over".into(),
+        (BackgroundState::Lost, ..) => "was lost: the daemon died".into(),
+    };
+    Line::new(Tone::Warn, format!("  {bash_id} {how}"))
 }
 
 fn error(kind: &str, message: &str) -> Line {

@@ -132,7 +132,16 @@ pub(super) async fn update(
     mode: Option<Mode>,
     title: Option<String>,
 ) -> Result<SessionReply, super::connect::CallError> {
-    let params =
-        UpdateParams { session_id, title, mode, budgets: None, thinking: None, idempotency_key: None };
+    let params = UpdateParams {
+        session_id,
+        title,
+        mode,
+        budgets: None,
+        thinking: None,
+        model: None,
+        tools: None,
+        additional_dirs: None,
+        idempotency_key: None,
+    };
     client.call("session.update", &params).await
 }

@@ -1,7 +1,7 @@
 //! `agentctl run`: a new session, one task, the answer as it comes.
 
 use std::io::{self, IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::args::{Output, RunArgs, Thinking};
 use super::ask::Asking;
@@ -113,15 +113,12 @@ pub(super) fn read_stdin() -> Result<String, Failure> {
 }
 
 fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
-    let given = args.work_dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let folder = std::fs::canonicalize(&given).ok().filter(|path| path.is_dir());
-    let Some(folder) = folder else {
-        let shown = given.display().to_string();
-        return Err(Failure::usage(format!("{} is not a folder", super::escape::line(&shown))));
-    };
+    let folder = folder(args.work_dir.as_deref().unwrap_or(Path::new(".")))?;
+    let additional_dirs = args.add_dir.iter().map(|dir| self::folder(dir)).collect::<Result<_, _>>()?;
     let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
     Ok(CreateParams {
-        cwd: text(&folder)?,
+        cwd: folder,
+        additional_dirs,
         title: args.title.clone(),
         model: args.model.clone(),
         mode: args.approval_mode,
@@ -131,6 +128,17 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         idempotency_key: Some(key()),
         ..CreateParams::default()
     })
+}
+
+/// A folder as the daemon is to know it.
+fn folder(given: &Path) -> Result<String, Failure> {
+    match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
+        Some(folder) => text(&folder),
+        None => {
+            let shown = given.display().to_string();
+            Err(Failure::usage(format!("{} is not a folder", super::escape::line(&shown))))
+        }
+    }
 }
 
 fn text(path: &Path) -> Result<String, Failure> {

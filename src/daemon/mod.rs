@@ -170,7 +170,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         backups,
         storage_notices: store::notices(&database),
         started_at: clock.now(),
-        leftovers,
+        leftovers: leftovers.survivors.clone(),
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
@@ -207,6 +207,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             Ok(count) => tracing::info!(count, "unfinished sessions picked up"),
             Err(error) => tracing::error!(%error, "unfinished sessions could not be listed"),
         }
+        leftovers.forget(&recovering).await;
     });
     let warming = registry.clone();
     let warm = tokio::spawn(async move {

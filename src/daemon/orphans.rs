@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::proc;
 use crate::session::Registry;
+use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
 /// A signal that comes while another is being heard is not told of again.
@@ -106,8 +107,8 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
 }
 
 /// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.
-/// Returns those that could not be ended.
-pub(super) async fn sweep(registry: &Registry) -> Vec<i32> {
+/// The records stay until [`Leftovers::forget`]: they name the sessions that have to be told.
+pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     let house = registry.house();
     let records = house.store.processes().await.unwrap_or_else(|error| {
         tracing::error!(%error, "the list of processes cannot be read; their marks must do");
@@ -118,17 +119,31 @@ pub(super) async fn sweep(registry: &Registry) -> Vec<i32> {
     if swept.found > 0 {
         tracing::info!(count = swept.found, "processes that an earlier daemon had left were ended");
     }
-    if swept.survivors.is_empty() {
-        if !calls.is_empty()
-            && let Err(error) = house.store.forget_processes(calls).await
+    if !swept.survivors.is_empty() {
+        tracing::error!(pids = ?swept.survivors, "processes of an earlier daemon could not be ended");
+        // They are looked for again at the next start.
+        return Leftovers { survivors: swept.survivors, ended: Vec::new() };
+    }
+    Leftovers { survivors: Vec::new(), ended: calls }
+}
+
+/// What became of the processes of a dead daemon.
+pub(super) struct Leftovers {
+    /// Those that could not be ended.
+    pub(super) survivors: Vec<i32>,
+    /// The calls of which nothing is left.
+    ended: Vec<CallId>,
+}
+
+impl Leftovers {
+    /// Removes the records of what is gone. To be called once their sessions were picked up.
+    pub(super) async fn forget(self, registry: &Registry) {
+        if !self.ended.is_empty()
+            && let Err(error) = registry.house().store.forget_processes(self.ended).await
         {
-            // They are looked for again at the next start.
             tracing::warn!(%error, "records of ended processes stay");
         }
-    } else {
-        tracing::error!(pids = ?swept.survivors, "processes of an earlier daemon could not be ended");
     }
-    swept.survivors
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::input::{Answer, Refusal};
-use super::plan::{Draft, Effect};
+use super::plan::Draft;
 use super::state::{Call, Deadline, Stage};
 use super::words;
 use crate::types::event::{Event, SettledBy};
@@ -178,7 +178,7 @@ impl Draft<'_> {
     /// Ends the turn because of a denial: like an abort, but said as what it is.
     fn end_as_denied(&mut self) {
         self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::PermissionDenied });
-        self.effect(Effect::StopAll);
+        self.stop_turn();
     }
 }
 
@@ -191,7 +191,9 @@ pub(super) fn is_harmless(prepared: &Prepared) -> bool {
 fn stays_quiet(subject: &Subject) -> bool {
     match subject {
         Subject::Read { path } => path.care != PathCare::Secret,
-        Subject::Bash { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
+        Subject::Bash { .. } | Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => {
+            true
+        }
         Subject::Several { parts } => parts.iter().all(stays_quiet),
         Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
     }

@@ -51,7 +51,14 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
             }
-            Event::SessionUpdated { title, model, mode, budgets, thinking } => {
+            Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
+                if let Some(tools) = tools {
+                    self.spec.tools.clone_from(tools);
+                }
+                if let Some(dirs) = additional_dirs {
+                    self.spec.additional_dirs.clone_from(dirs);
+                    self.is_moved = true;
+                }
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
                 }
@@ -100,7 +107,10 @@ impl State {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
-                    self.turn = Some(Turn { thinking: *thinking, ..turn });
+                    self.turn = Some(Turn { tools: self.spec.tools.clone(), thinking: *thinking, ..turn });
+                    if std::mem::take(&mut self.is_moved) {
+                        self.system = None;
+                    }
                 }
             }
             Event::TurnCompleted { result } => {
@@ -160,11 +170,15 @@ impl State {
                     turn.model_ms += ms;
                 }
             }
+            Event::ToolBackground { .. } => self.apply_background(fact),
             _ => self.apply_to_turn(fact),
         }
     }
 
     fn apply_to_turn(&mut self, fact: &Envelope) {
+        if let Event::ToolProgress { call_id, text, .. } = &fact.event {
+            self.heard_command(*call_id, text);
+        }
         let Some(turn) = &mut self.turn else { return };
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
@@ -367,7 +381,15 @@ impl State {
                 }
             }
             Event::ToolCompleted {
-                call_id, status, output, attachments, duration_ms, reads, cwd, ..
+                call_id,
+                status,
+                output,
+                attachments,
+                duration_ms,
+                reads,
+                cwd,
+                told,
+                ..
             } => {
                 // The time of a first run is known already.
                 if let Activity::Tools { calls } = &turn.activity
@@ -385,6 +407,9 @@ impl State {
                     for read in reads {
                         known.insert(read.path.clone(), read.clone());
                     }
+                }
+                if let Some(told) = told {
+                    self.told_of_command(*told);
                 }
                 self.tool_completed(*call_id, *status, output, attachments);
             }

@@ -1,5 +1,6 @@
 //! Everything that can happen to a session.
 
+use crate::types::background::Over;
 use crate::types::blob::Blob;
 use crate::types::event::{Origin, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, TurnId};
@@ -10,7 +11,7 @@ use crate::types::question::Choice;
 use crate::types::session::Untrusted;
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Inspection, Prepared, Progress, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, Progress, ToolChoice, ToolOutcome};
 use crate::types::usage::{Budgets, Price};
 
 /// Time and randomness of one decision.
@@ -115,6 +116,12 @@ pub struct Update {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// Model of turns to come.
+    pub model: Option<String>,
+    /// Tools of turns to come.
+    pub tools: Option<ToolChoice>,
+    /// All further folders that count as workspace.
+    pub additional_dirs: Option<Vec<String>>,
     /// How much models may think in turns to come.
     pub thinking: Option<Thinking>,
     /// Pending requests that the new mode lets pass, with the reason.
@@ -197,6 +204,13 @@ pub enum Input {
         outcome: Box<ToolOutcome>,
         /// How long it took.
         duration_ms: u64,
+    },
+    /// A background command is over.
+    CommandOver {
+        /// The call that started it.
+        call_id: CallId,
+        /// How.
+        over: Box<Over>,
     },
     /// A person answered a permission request.
     Answer(Box<Answer>),

@@ -80,6 +80,7 @@ fn scripts_reach_every_event_and_every_ending() {
         "session.ended",
         "session.status",
         "session.updated",
+        "tool.background",
         "outside run",
         "tool.blocked",
         "tool.completed",

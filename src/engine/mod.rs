@@ -4,6 +4,7 @@
 
 mod answer;
 mod apply;
+mod background;
 mod input;
 mod model;
 mod outside;

@@ -61,7 +61,7 @@ impl Draft<'_> {
             },
         );
         let grant = match &prepared.subject {
-            Subject::Bash { command } => outside_grant(command),
+            Subject::Bash { command, .. } => outside_grant(command),
             _ => None,
         };
         let effective = call.effective();

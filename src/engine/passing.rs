@@ -21,7 +21,6 @@ pub const PASSING: &[&str] = &[
     "tool.status",
     "tool.started",
     "tool.blocked",
-    "tool.progress",
     "file.changed",
     "permission.requested",
     "permission.expired",

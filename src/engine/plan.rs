@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::input::{Input, Now, Refusal};
 use super::state::{Engine, Hold, Stage, State};
+use crate::types::background::KilledBy;
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
@@ -90,6 +91,13 @@ pub enum Effect {
     StopAll,
     /// Stop one running call; its `ToolDone` is the answer.
     StopCall(CallId),
+    /// Stop background commands, each by the call that started it; `CommandOver` is the answer.
+    StopCommands {
+        /// The calls.
+        calls: Vec<CallId>,
+        /// What ends them.
+        by: KilledBy,
+    },
 }
 
 /// What a decision comes to.
@@ -138,6 +146,7 @@ impl Engine {
             Input::ToolDone { call_id, outcome, duration_ms } => {
                 draft.tool_done(call_id, *outcome, duration_ms)
             }
+            Input::CommandOver { call_id, over } => draft.command_over(call_id, *over),
             Input::Answer(answer) => {
                 draft.origin = answer.origin.clone();
                 draft.answer(*answer)?;

@@ -29,7 +29,7 @@ impl Draft<'_> {
             model: model.parse()?,
             system: self.system(),
             messages: normalize(&self.state.transcript, thinks.then_some(model.as_str())),
-            tools: Arc::clone(&self.engine.settings.tools),
+            tools: self.offered(),
             max_output_tokens: None,
             thinking,
             media: HashMap::new(),

@@ -1,7 +1,7 @@
 //! Questions to a person about what a restart left behind (S7): asked once, answered once.
 
 use super::input::Refusal;
-use super::plan::{Draft, Effect};
+use super::plan::Draft;
 use super::state::{Call, Hold, Stage};
 use super::words;
 use crate::types::event::{Event, SettledBy};
@@ -87,7 +87,7 @@ impl Draft<'_> {
             Choice::Continue => self.advance_tools(),
             Choice::Abort => {
                 self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-                self.effect(Effect::StopAll);
+                self.stop_turn();
             }
         }
         Ok(())

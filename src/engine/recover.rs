@@ -20,6 +20,7 @@ impl Draft<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.repair_history();
+        self.close_lost_commands();
         let Some(turn) = self.state.turn.clone() else {
             // A crash between a turn's end and the next one's beginning cannot be: both are one
             // transaction. A queue without a turn is an ended session's.
@@ -42,6 +43,7 @@ impl Draft<'_> {
             return;
         }
         self.give_up_fetches();
+        self.settle_kills();
         let lost: Vec<Call> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
         if !lost.is_empty() && self.state.spec.background {
             self.give_up_unknown(&lost);
@@ -177,6 +179,15 @@ impl Draft<'_> {
         }
     }
 
+    /// Whatever it was to end, the restart has ended.
+    fn settle_kills(&mut self) {
+        for call in self.state.calls().to_vec() {
+            if matches!(&call.stage, Stage::Running { prepared, .. } if is_kill(prepared)) {
+                self.complete(call.call.call_id, ToolOutcome::completed(words::KILLED_BY_RESTART), 0);
+            }
+        }
+    }
+
     /// A page that was being fetched is not fetched again by itself, and there is nothing to decide
     /// about it either: it changed nothing here.
     fn give_up_fetches(&mut self) {
@@ -282,6 +293,10 @@ fn is_lost(call: &Call) -> bool {
 
 fn is_fetch(prepared: &Prepared) -> bool {
     matches!(prepared.subject, Subject::Web { .. })
+}
+
+fn is_kill(prepared: &Prepared) -> bool {
+    !prepared.read_only && matches!(prepared.subject, Subject::Background { .. })
 }
 
 fn is_edit(prepared: &Prepared) -> bool {

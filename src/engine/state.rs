@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::background::Command;
 use super::said::Said;
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::event::Origin;
@@ -16,7 +17,9 @@ use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Blocked, Confinement, OfferOutside, Prepared, ReadRecord, ToolCard, ToolStatus};
+use crate::types::tool::{
+    Blocked, Confinement, OfferOutside, Prepared, ReadRecord, ToolCard, ToolChoice, ToolStatus,
+};
 use crate::types::usage::{Budgets, Usage};
 
 /// What the engine is told from outside, once.
@@ -40,6 +43,8 @@ pub struct Settings {
     pub result_bytes: usize,
     /// The same of all results of one message.
     pub results_bytes: usize,
+    /// Commands that run in the background at once, in one session; 0 for none.
+    pub background_commands: usize,
     /// Tools on offer.
     pub tools: Arc<[ToolCard]>,
     /// Requests of sessions without a person.
@@ -120,6 +125,7 @@ impl Default for Settings {
             on_restart: OnRestart::Resume,
             result_bytes: 128 * 1024,
             results_bytes: 256 * 1024,
+            background_commands: 8,
             tools: Arc::from([]),
             unattended: Unattended::default(),
             offer_outside: OfferOutside::default(),
@@ -142,6 +148,8 @@ pub(super) struct State {
     pub status: SessionState,
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
+    /// The system prompt is of other folders than those of now: the next turn makes it anew.
+    pub is_moved: bool,
     /// What of the workspace trust was asked for last.
     pub trust_asked: Option<String>,
     pub transcript: Arc<Vec<Arc<Message>>>,
@@ -149,6 +157,10 @@ pub(super) struct State {
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
     pub queue: VecDeque<Queued>,
+    /// Background commands: those that run, and the newest of the others. Oldest first.
+    pub commands: Vec<Arc<Command>>,
+    /// How many were started.
+    pub command_count: u32,
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
@@ -178,6 +190,8 @@ pub(super) struct Turn {
     pub id: TurnId,
     pub model: String,
     pub mode: Mode,
+    /// The tools on offer until it ends.
+    pub tools: ToolChoice,
     pub budgets: Budgets,
     /// Never changes inside a turn: the beginning of its requests would.
     pub thinking: Option<Thinking>,
@@ -568,16 +582,21 @@ impl State {
                 thinking: None,
                 system_prompt: None,
                 append_system_prompt: None,
+                tools: ToolChoice::default(),
+                additional_dirs: Vec::new(),
             },
             next_seq: 1,
             status: SessionState::Idle,
             requires: None,
             system: None,
+            is_moved: false,
             trust_asked: None,
             transcript: Arc::default(),
             continues: None,
             turn: None,
             queue: VecDeque::new(),
+            commands: Vec::new(),
+            command_count: 0,
             rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),
@@ -618,6 +637,7 @@ impl Turn {
             id,
             model,
             mode,
+            tools: ToolChoice::default(),
             budgets,
             thinking: None,
             started_at: at,

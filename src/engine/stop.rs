@@ -4,6 +4,7 @@ use super::input::Refusal;
 use super::plan::{Draft, Effect};
 use super::state::{Activity, Call, Stage};
 use super::words;
+use crate::types::background::KilledBy;
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::permission::{Decision, Scope};
@@ -16,6 +17,14 @@ impl Draft<'_> {
     /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
     pub fn abort(&mut self, turn_id: Option<TurnId>, call_id: Option<CallId>) -> Result<(), Refusal> {
         let current = self.state.turn.as_ref().map(|turn| turn.id);
+        let command = call_id.and_then(|call_id| self.state.running_command(call_id));
+        if let Some(command) = command
+            && (turn_id.is_none() || turn_id == current || turn_id == command.turn_id)
+        {
+            let call_id = command.known.call_id;
+            self.stop_commands(KilledBy::Abort, |it| it.known.call_id == call_id);
+            return Ok(());
+        }
         if turn_id.is_some() && turn_id != current {
             // The turn that was meant is over: aborting it again is the same as once.
             return if current.is_none() { Ok(()) } else { Err(Refusal::StaleTurn { current }) };
@@ -27,7 +36,7 @@ impl Draft<'_> {
             Some(call_id) => self.abort_call(call_id),
             None => {
                 self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-                self.effect(Effect::StopAll);
+                self.stop_turn();
                 Ok(())
             }
         }
@@ -60,10 +69,17 @@ impl Draft<'_> {
         }
         if self.state.turn.is_none() {
             self.push_session(Event::SessionEnded { reason: "killed".into() });
+            self.stop_commands(KilledBy::Session, |_| true);
         } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
             self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
-            self.effect(Effect::StopAll);
+            self.stop_turn();
         }
+    }
+
+    /// Stops everything of the turn that is being aborted.
+    pub fn stop_turn(&mut self) {
+        self.effect(Effect::StopAll);
+        self.stop_aborted_commands();
     }
 
     /// Ends a call that never ran: its request is settled, its result says so.

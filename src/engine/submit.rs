@@ -68,7 +68,7 @@ impl Draft<'_> {
         );
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
-            self.effect(Effect::StopAll);
+            self.stop_turn();
         }
         Ok(())
     }
@@ -95,6 +95,8 @@ impl Draft<'_> {
                 model: None,
                 mode: None,
                 budgets: None,
+                tools: None,
+                additional_dirs: None,
                 thinking: None,
             });
         }

@@ -20,21 +20,29 @@ impl Engine {
     /// Output of a running tool becomes rows; that of any other is ignored.
     pub(super) fn progress(&self, call_id: CallId, progress: Progress, now: Now) -> Plan {
         let mut plan = Plan::default();
-        let Some(turn) = &self.state.turn else { return plan };
-        let Some(call) = self.state.call(call_id) else { return plan };
-        let Stage::Running { started_seq, .. } = call.stage else { return plan };
+        // Of a running call, or of a command that goes on behind its call.
+        let turn_id = self.state.turn.as_ref().map(|turn| turn.id);
+        let running = self.state.call(call_id).and_then(|call| match call.stage {
+            Stage::Running { started_seq, .. } => Some((turn_id, Some(call.item_id), started_seq)),
+            _ => None,
+        });
+        let behind = || {
+            let command = self.state.running_command(call_id).filter(|_| !self.is_ended())?;
+            Some((turn_id.filter(|id| command.turn_id == Some(*id)), command.item_id, command.opened))
+        };
+        let Some((turn_id, item_id, opener)) = running.or_else(behind) else { return plan };
         for (offset, text) in (0..).zip(pieces(progress.text)) {
             let envelope = Envelope {
                 seq: self.state.next_seq + offset,
                 session_id: self.state.session_id,
-                turn_id: Some(turn.id),
-                item_id: Some(call.item_id),
+                turn_id,
+                item_id,
                 at_ms: now.at,
                 origin: None,
                 cut: Vec::new(),
                 event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
             };
-            plan.facts.push(Entry { envelope, fold: Some(started_seq) });
+            plan.facts.push(Entry { envelope, fold: Some(opener) });
         }
         plan
     }
@@ -57,6 +65,7 @@ impl Draft<'_> {
     /// Looks at the calls that nobody has looked at yet.
     pub fn prepare_open_calls(&mut self) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };
+        self.refuse_withheld();
         let calls: Vec<_> = self
             .state
             .calls()
@@ -66,6 +75,19 @@ impl Draft<'_> {
             .collect();
         if !calls.is_empty() {
             self.effect(Effect::Prepare { turn_id, calls });
+        }
+    }
+
+    /// Models call tools that they were not told of; when no other call is left, the turn goes on.
+    fn refuse_withheld(&mut self) {
+        let is_withheld = |call: &&Call| call.stage == Stage::Requested && self.is_withheld(&call.call.tool);
+        let withheld: Vec<_> = self.state.calls().iter().filter(is_withheld).cloned().collect();
+        for call in &withheld {
+            let text = words::tool_withheld(&call.call.tool);
+            self.complete(call.call.call_id, ToolOutcome::failed("tool_not_offered", text), 0);
+        }
+        if !withheld.is_empty() && self.state.calls().iter().all(Call::is_done) {
+            self.advance_tools();
         }
     }
 
@@ -189,20 +211,28 @@ impl Draft<'_> {
                 duration_ms,
                 reads: outcome.reads,
                 cwd: outcome.cwd.map(|path| path.to_string_lossy().into_owned()),
+                told: outcome.told,
             },
         );
     }
 
-    pub fn tool_done(&mut self, call_id: CallId, outcome: ToolOutcome, duration_ms: u64) {
+    pub fn tool_done(&mut self, call_id: CallId, mut outcome: ToolOutcome, duration_ms: u64) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
         let Stage::Running { prepared, .. } = &call.stage else { return };
+        let goes_on = if outcome.goes_on { self.command_began(call_id) } else { None };
+        if let Some(words) = goes_on {
+            outcome.output = words;
+        }
         match outcome.blocked.clone() {
             Some(blocked) if self.may_run_outside(&call, prepared) => {
                 self.offer_outside(&call, prepared, blocked, outcome, duration_ms);
             }
             _ => self.complete(call_id, outcome, duration_ms),
         }
-        if !self.is_aborting() {
+        if self.is_aborting() {
+            // It may have begun in the very moment.
+            self.stop_aborted_commands();
+        } else {
             self.advance_tools();
         }
     }
@@ -273,6 +303,7 @@ impl Draft<'_> {
             return;
         }
         self.refuse_moved();
+        self.refuse_crowd();
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             let attempt =
                 if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };

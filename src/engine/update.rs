@@ -1,17 +1,22 @@
-//! Changes of a session in mid-flight: title, mode, limits, and rules of its own (P1, P2).
+//! Changes of a session in mid-flight: title, model, mode, limits, tools, folders, and rules of its own (P1, P2,
+//! Q42).
+
+use std::sync::Arc;
 
 use super::input::{Refusal, Update};
 use super::plan::Draft;
 use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Mode, RuleKind};
 use crate::types::session::SessionState;
+use crate::types::tool::{ToolCard, ToolChoice};
 
 impl Draft<'_> {
     /// Takes the changes in; what is already so is no change. The mode counts for every verdict from
     /// now on; requests that it lets pass are settled in the same breath. One that is stricter takes
     /// nothing back that was allowed before.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update { title, mode, budgets, thinking, covered, origin } = update;
+        let Update { title, model, mode, budgets, thinking, tools, additional_dirs, covered, origin } =
+            update;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -20,8 +25,28 @@ impl Draft<'_> {
         let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
         let budgets = budgets.filter(|budgets| *budgets != self.state.spec.budgets);
         let thinking = thinking.filter(|thinking| Some(*thinking) != self.state.spec.thinking);
-        if title.is_some() || mode.is_some() || budgets.is_some() || thinking.is_some() {
-            self.push_session(Event::SessionUpdated { title, model: None, mode, budgets, thinking });
+        let model = model.filter(|model| *model != self.state.spec.model);
+        let tools = tools.filter(|tools| *tools != self.state.spec.tools);
+        let additional_dirs = additional_dirs.filter(|dirs| *dirs != self.state.spec.additional_dirs);
+        let changes = [
+            title.is_some(),
+            model.is_some(),
+            mode.is_some(),
+            budgets.is_some(),
+            thinking.is_some(),
+            tools.is_some(),
+            additional_dirs.is_some(),
+        ];
+        if changes.contains(&true) {
+            self.push_session(Event::SessionUpdated {
+                title,
+                model,
+                mode,
+                budgets,
+                thinking,
+                tools,
+                additional_dirs,
+            });
         }
         for (request_id, reason) in covered {
             self.covered(request_id, SettledBy::Mode, reason);
@@ -42,6 +67,25 @@ impl Draft<'_> {
             (false, false) => return Err(Refusal::NoSuchRule),
         }
         Ok(())
+    }
+
+    /// The tools that the model is told of, in the order of the house.
+    pub fn offered(&self) -> Arc<[ToolCard]> {
+        let all = &self.engine.settings.tools;
+        match self.choice() {
+            choice if choice.is_all() => Arc::clone(all),
+            choice => all.iter().filter(|card| choice.offers(&card.name)).cloned().collect(),
+        }
+    }
+
+    /// Whether a call is of a tool that exists and is not on offer here.
+    pub fn is_withheld(&self, tool: &str) -> bool {
+        let exists = self.engine.settings.tools.iter().any(|card| card.name == tool);
+        exists && !self.choice().offers(tool)
+    }
+
+    fn choice(&self) -> &ToolChoice {
+        self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
     }
 
     /// What the model is told beside a person's words, if the mode asks for it.

@@ -1,5 +1,6 @@
 //! Fixed words for the model (Q25): the same thing is always said the same way.
 
+use crate::types::background::BashId;
 use crate::types::tool::Barrier;
 
 /// A person said no.
@@ -121,3 +122,40 @@ pub const NOT_RUN_RESTART: &str =
 
 /// The daemon stopped while a call ran that changes nothing; its turn ended with it.
 pub const LOST_RESTART: &str = "The daemon restarted while this call ran, and its result is lost. It changes nothing: repeat it if you need it.";
+
+/// A command goes on in the background.
+pub fn command_began(bash_id: BashId) -> String {
+    format!(
+        "The command runs in the background as {bash_id}, also after this turn. BashOutput with bash_id \"{bash_id}\" \
+         gives what it has said since you last looked, KillBash with shell_id \"{bash_id}\" ends it."
+    )
+}
+
+/// The session leaves a tool out.
+pub fn tool_withheld(tool: &str) -> String {
+    format!(
+        "The tool {tool} is not on offer in this session. It was not run. Use one of the tools that you were given."
+    )
+}
+
+/// One command more would be too many.
+pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
+    if most == 0 {
+        return "Commands do not run in the background here. It was not run. Run it in the foreground, with a timeout_ms."
+            .into();
+    }
+    let running: Vec<String> = running.iter().map(ToString::to_string).collect();
+    format!(
+        "{} commands run in the background already ({}), and no more than {most} may at once. It was not run. End one of \
+         them with KillBash, or wait for one to end.",
+        running.len(),
+        running.join(", ")
+    )
+}
+
+/// The daemon stopped while a command ran in the background.
+pub const COMMAND_LOST: &str = "The daemon stopped while this command ran, and ended it. How far it came is not known: check before you repeat it.";
+
+/// The daemon stopped while a background command was being ended.
+pub const KILLED_BY_RESTART: &str =
+    "The daemon restarted during this call. No background command runs any more.";

@@ -105,7 +105,7 @@ fn what_is_allowed_runs_only_granted_names() {
     let mut allowed = 0;
     for _ in 0..lines {
         let line = line().new_tree(&mut runner).expect("a line").current();
-        let got = judge(&policy, "Bash", &Subject::Bash { command: line.clone() });
+        let got = judge(&policy, "Bash", &Subject::Bash { command: line.clone(), background: false });
         if got.verdict != VerdictKind::Allow {
             continue;
         }

@@ -30,7 +30,7 @@ fn verdict(grants: &[String], denies: &[String], command: &str, safe_commands: b
         safe_mode: false,
         safe_commands,
     };
-    judge(&policy, "Bash", &Subject::Bash { command: command.into() })
+    judge(&policy, "Bash", &Subject::Bash { command: command.into(), background: false })
 }
 
 /// What is wrong with the verdicts over a file of cases, a line each.

@@ -34,11 +34,11 @@ pub struct Policy<'a> {
 pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     let (workspace, home) = (policy.workspace.to_string_lossy(), policy.home.to_string_lossy());
     let reading = match subject {
-        Subject::Bash { command } => Some(Reading::new(command, &workspace, &home)),
+        Subject::Bash { command, .. } => Some(Reading::new(command, &workspace, &home)),
         _ => None,
     };
     let weigh = |extra: Option<&Rule>| match (subject, &reading) {
-        (Subject::Bash { command }, Some(reading)) => bash::weigh(policy, command, reading, extra),
+        (Subject::Bash { command, .. }, Some(reading)) => bash::weigh(policy, command, reading, extra),
         _ => weigh(policy, tool, subject, extra),
     };
     let verdict = weigh(None);
@@ -168,6 +168,7 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
         Subject::Several { .. } => verdict(Ask, None, "the call does several things"),
         Subject::Bash { .. } => verdict(Ask, perhaps, "no rule allows this command"),
         Subject::Blob { .. } => verdict(Allow, None, "a part of what this session already has"),
+        Subject::Background { .. } => verdict(Allow, None, "a command of this session itself"),
         Subject::Tool { name } => verdict(Ask, None, format!("no rule allows {name}")),
     }
 }
@@ -264,7 +265,7 @@ mod tests {
     }
 
     fn bash(command: &str) -> Subject {
-        Subject::Bash { command: command.into() }
+        Subject::Bash { command: command.into(), background: false }
     }
 
     /// Rules are written `+Rule` (allow), `?Rule` (ask), `-Rule` (deny).

@@ -50,7 +50,7 @@ fn resolved() -> impl Strategy<Value = ResolvedPath> {
 
 fn call() -> impl Strategy<Value = (&'static str, Subject)> {
     prop_oneof![
-        command().prop_map(|command| ("Bash", Subject::Bash { command })),
+        command().prop_map(|command| ("Bash", Subject::Bash { command, background: false })),
         resolved().prop_map(|path| ("Read", Subject::Read { path })),
         resolved().prop_map(|path| ("Write", Subject::Edit { path })),
         Just(("mcp__a__b", Subject::Tool { name: "mcp__a__b".into() })),
@@ -117,7 +117,7 @@ proptest! {
         head in "npm( [a-z]{0,4}){0,2}", special in "[`\\x01-\\x08\\x0b-\\x1f\\x7f\u{200b}\u{202e}\u{a0}]", tail in "[ -~]{0,10}",
     ) {
         let rules = Rules::parse(&["Bash(npm:*)"], &[], &[]).unwrap();
-        let subject = Subject::Bash { command: format!("{head}{special}{tail}") };
+        let subject = Subject::Bash { command: format!("{head}{special}{tail}"), background: false };
         let got = judge(&policy(Mode::Default, &rules, &[]), "Bash", &subject);
         prop_assert_ne!(got.verdict, VerdictKind::Allow, "{:?}", got);
     }

@@ -121,6 +121,7 @@ impl Rule {
             // Who may not change a file may not remove it; who may is not thereby allowed to.
             Subject::Delete { .. } => matches!(self.tool.as_str(), "Edit" | "Delete") || self.tool == tool,
             Subject::Web { .. } => self.tool == "WebFetch",
+            Subject::Background { .. } => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Tool { name } => {
                 self.tool == *name
@@ -332,7 +333,7 @@ mod tests {
     fn a_grant_to_leave_the_sandbox_covers_one_command_and_no_call() {
         let rule: Rule = "Outside(make install)".parse().unwrap();
         assert!(rule.is_outside() && !"Bash(make install)".parse::<Rule>().unwrap().is_outside());
-        let subject = Subject::Bash { command: "make install".into() };
+        let subject = Subject::Bash { command: "make install".into(), background: false };
         assert!(!rule.may_grant("Bash", &subject) && !rule.speaks_of("Bash", &subject));
         let bad = Rules::parse(&["Outside(make install)"], &[], &[]).unwrap_err();
         assert!(bad.problem.contains("session only"), "{bad}");

@@ -258,7 +258,7 @@ const VERBS: &[(&str, &[&str])] = &[
 /// Rules that may cover the call, narrowest first. Each parses back to itself.
 pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Vec<Rule> {
     let texts = match subject {
-        Subject::Bash { command } => for_command(command),
+        Subject::Bash { command, .. } => for_command(command),
         Subject::Read { path } => for_path("Read", workspace, home, &path.path, path.care),
         Subject::Edit { path } => for_path("Edit", workspace, home, &path.path, path.care),
         // Nobody should give away the removal of a folder's files with one key.
@@ -276,7 +276,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
             return rules;
         }
         // Never asked for.
-        Subject::Blob { .. } => Vec::new(),
+        Subject::Blob { .. } | Subject::Background { .. } => Vec::new(),
         Subject::Tool { name } => vec![name.clone()],
     };
     texts
@@ -391,7 +391,7 @@ mod tests {
             ("a\nb", &[]),
             ("a \u{202e}b", &[]),
         ] {
-            check(&Subject::Bash { command: command.into() }, expected);
+            check(&Subject::Bash { command: command.into(), background: false }, expected);
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) async fn create(
         thinking: p.thinking,
         system_prompt: p.system_prompt,
         append_system_prompt: p.append_system_prompt,
+        tools: p.tools.unwrap_or_default(),
+        additional_dirs: p.additional_dirs,
         keyed,
         origin: Some(caller.origin()),
     };

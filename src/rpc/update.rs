@@ -16,8 +16,17 @@ pub(super) async fn update(
 ) -> Result<SessionReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let origin = caller.origin();
-    let changes =
-        Changes { title: p.title, mode: p.mode, budgets: p.budgets, thinking: p.thinking, keyed, origin };
+    let changes = Changes {
+        title: p.title,
+        mode: p.mode,
+        budgets: p.budgets,
+        thinking: p.thinking,
+        model: p.model,
+        tools: p.tools,
+        additional_dirs: p.additional_dirs,
+        keyed,
+        origin,
+    };
     let session = office.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

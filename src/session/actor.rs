@@ -1,8 +1,9 @@
 //! The loop that owns one session: decide → write → remember → tell → act.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -14,13 +15,14 @@ use super::error::SessionError;
 use super::feed::{Feed, Line};
 use super::handle::{Aborted, Command, Reply};
 use super::house::{House, Rung};
-use super::jobs::{Jobs, Surroundings};
+use super::jobs::Jobs;
 use super::journal;
 use super::moments;
 use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
 use crate::store::{Idempotency, OwedGrant, SessionKey, StoreError};
 use crate::tools::Birth;
+use crate::types::background::{BackgroundCommand, BackgroundState, KilledBy};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
@@ -62,6 +64,8 @@ pub(super) struct Actor {
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     pub births: mpsc::Receiver<Birth>,
     pub jobs: Jobs,
+    /// For whoever looks from outside: what runs in the background.
+    pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     pub door: Arc<Door>,
     pub state: Tending,
 }
@@ -75,6 +79,8 @@ pub(super) struct Tending {
     /// Calls whose processes are recorded.
     born: HashSet<CallId>,
     pub call_aborts: HashMap<CallId, Vec<Reply<Aborted>>>,
+    /// Who killed a session without a turn, while its background commands end.
+    pub kills: Option<(Vec<Reply<Aborted>>, Aborted)>,
     pub aborted: Aborted,
     pub stop_by: Option<Instant>,
     /// Reports taken out of order while deltas were joined.
@@ -121,7 +127,7 @@ impl Actor {
                 }
                 continue;
             }
-            if self.engine.is_aborting() && self.jobs.are_idle() && self.state.ahead.is_none() {
+            if self.has_stopped() {
                 self.state.stop_by = None;
                 let price = self.price();
                 self.hear(Input::Stopped { price }).await;
@@ -154,6 +160,7 @@ impl Actor {
             }
         }
         self.jobs.drop_all();
+        self.jobs.drop_all_commands();
         if self.state.parking.is_some() && self.state.stuck.is_none() {
             self.hear(Input::Parked).await;
         }
@@ -163,6 +170,14 @@ impl Actor {
                 let _ = reply.send(());
             }
         }
+    }
+
+    /// Whether nothing is left of a turn that is being aborted.
+    fn has_stopped(&self) -> bool {
+        self.engine.is_aborting()
+            && self.jobs.are_idle()
+            && self.state.ahead.is_none()
+            && (self.engine.aborted_commands().is_empty() || self.jobs.have_no_commands())
     }
 
     /// Of the turn's model.
@@ -179,7 +194,10 @@ impl Actor {
     /// When to leave memory; `None` while there is work. A session whose turn is open stays, also
     /// while the turn waits for a person: so loading one never looks like a restart to its turn.
     fn leaves_at(&mut self) -> Option<Instant> {
-        let rests = self.engine.turn_id().is_none() && self.jobs.are_idle() && self.state.aborts.is_empty();
+        let rests = self.engine.turn_id().is_none()
+            && self.jobs.are_idle()
+            && self.jobs.have_no_commands()
+            && self.state.aborts.is_empty();
         self.door.rest(rests);
         if !rests {
             self.state.resting_since = None;
@@ -232,10 +250,16 @@ impl Actor {
                 parking.told = true;
                 parking.by = Instant::now() + STOP_WITHIN;
                 self.jobs.stop_all();
+                self.jobs.stop_all_commands(KilledBy::Shutdown);
             }
             _ => {
                 tracing::warn!(session = %self.id, "jobs did not stop in time and are dropped");
                 self.jobs.drop_all();
+                if self.state.parking.is_some() {
+                    self.jobs.drop_all_commands();
+                } else {
+                    self.jobs.drop_commands(&self.engine.aborted_commands());
+                }
                 self.state.stop_by = None;
                 if self.state.stuck.is_some() {
                     // It cannot be written either; the next start asks the world again.
@@ -246,7 +270,10 @@ impl Actor {
     }
 
     fn is_parked(&self) -> bool {
-        self.state.parking.is_some() && self.jobs.are_idle() && self.state.ahead.is_none()
+        self.state.parking.is_some()
+            && self.jobs.are_idle()
+            && self.jobs.have_no_commands()
+            && self.state.ahead.is_none()
     }
 
     /// A job's report; deltas that wait behind it join it.
@@ -295,11 +322,16 @@ impl Actor {
                 | Input::Kill { .. }
         );
         if let Input::ToolDone { call_id, outcome, .. } = &mut input {
-            self.note_survivors(outcome.detail.as_ref());
+            self.note_survivors(journal::survivors(outcome.detail.as_ref()));
             if self.state.call_aborts.contains_key(call_id) {
                 // Who stops a call does not want it run again, wherever.
                 outcome.blocked = None;
             }
+        }
+        if let Input::CommandOver { call_id, over } = &input
+            && self.engine.aborted_commands().contains(call_id)
+        {
+            self.note_survivors(over.end.survivors.clone());
         }
         let mut plan = self.decide(input)?;
         let result = self.perform(&mut plan, idempotency).await;
@@ -424,10 +456,11 @@ impl Actor {
                 for reply in self.state.aborts.drain(..) {
                     let _ = reply.send(Ok(aborted.clone()));
                 }
-                for (_, replies) in self.state.call_aborts.drain() {
-                    for reply in replies {
-                        let _ = reply.send(Ok(Aborted::default()));
-                    }
+                // Those of commands in the background wait for their end.
+                let behind = self.engine.running_commands();
+                let over = self.state.call_aborts.extract_if(|call_id, _| !behind.contains(call_id));
+                for reply in over.flat_map(|(_, replies)| replies) {
+                    let _ = reply.send(Ok(Aborted::default()));
                 }
             }
             Event::SessionEnded { .. } => self.jobs.forget(self.id),
@@ -440,19 +473,49 @@ impl Actor {
             }
             Event::ToolBlocked { call_id, .. } => _ = self.state.born.remove(call_id),
             Event::ToolCompleted { call_id, detail, .. } => {
+                if self.engine.running_commands().contains(call_id) {
+                    return;
+                }
                 self.state.born.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
                     let survivors = journal::survivors(detail.as_ref());
                     let _ = reply.send(Ok(Aborted { turn: None, calls: vec![*call_id], survivors }));
                 }
             }
+            Event::ToolBackground { end: None, .. } => self.show_commands(),
+            Event::ToolBackground { call_id, end: Some(end), .. } => {
+                self.show_commands();
+                self.jobs.forget_command(*call_id);
+                self.state.born.remove(call_id);
+                let (call_id, survivors) = (*call_id, &end.survivors);
+                for reply in self.state.call_aborts.remove(&call_id).unwrap_or_default() {
+                    let (calls, survivors) = (vec![call_id], survivors.clone());
+                    let _ = reply.send(Ok(Aborted { turn: None, calls, survivors }));
+                }
+                if let Some((_, ended)) = &mut self.state.kills {
+                    ended.survivors.extend(survivors);
+                }
+                if self.engine.running_commands().is_empty()
+                    && let Some((replies, ended)) = self.state.kills.take()
+                {
+                    for reply in replies {
+                        let _ = reply.send(Ok(ended.clone()));
+                    }
+                }
+            }
             _ => {}
         }
     }
 
-    fn note_survivors(&mut self, detail: Option<&serde_json::Value>) {
+    fn show_commands(&self) {
+        let mut running = self.engine.commands();
+        running.retain(|command| command.state == BackgroundState::Running);
+        *self.commands.write().unwrap_or_else(PoisonError::into_inner) = running;
+    }
+
+    fn note_survivors(&mut self, survivors: Vec<i32>) {
         if self.engine.is_aborting() {
-            self.state.aborted.survivors.extend(journal::survivors(detail));
+            self.state.aborted.survivors.extend(survivors);
         }
     }
 
@@ -466,6 +529,7 @@ impl Actor {
                 let spec = self.engine.spec();
                 self.jobs.gather(workspace::Request {
                     cwd: spec.cwd.clone().into(),
+                    additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
                     model: spec.model.clone(),
                     date: self.house.clock.now().date(),
                     custom: spec.system_prompt.clone(),
@@ -477,19 +541,20 @@ impl Actor {
             Effect::CallModel { token, request } => self.jobs.call_model(token, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
-                self.jobs.prepare(turn_id, calls, Surroundings::of(&self.engine, self.id));
+                self.jobs.prepare(turn_id, calls, self.around());
             }
             Effect::RunTool { call, prepared } => {
-                self.jobs.run_tool(call, prepared, Surroundings::of(&self.engine, self.id));
+                self.jobs.run_tool(call, prepared, self.around());
             }
             Effect::Inspect { call, prepared } => {
-                self.jobs.inspect(call.call_id, prepared, Surroundings::of(&self.engine, self.id));
+                self.jobs.inspect(call.call_id, prepared, self.around());
             }
             Effect::StopAll => {
                 self.jobs.stop_all();
                 self.state.stop_by.get_or_insert(Instant::now() + STOP_WITHIN);
             }
             Effect::StopCall(call_id) => self.jobs.stop_tool(call_id),
+            Effect::StopCommands { calls, by } => self.jobs.stop_commands(&calls, by),
         }
     }
 

@@ -18,6 +18,7 @@ use super::law::Law;
 use crate::crash;
 use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
 use crate::store::{Idempotency, Store};
+use crate::types::background::KilledBy;
 use crate::types::event::{Event, Origin, SettledBy};
 use crate::types::ids::{CallId, PermissionId, Seq, SessionId};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
@@ -105,6 +106,8 @@ impl Actor {
                 crash::point("C23.parking");
                 let patience = if patient { PATIENCE } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
+                // They would not end by themselves.
+                self.jobs.stop_all_commands(KilledBy::Shutdown);
                 if !self.jobs.run_tools() {
                     self.jobs.drop_all();
                 }
@@ -204,8 +207,8 @@ impl Actor {
         Ok(answered)
     }
 
-    fn around(&self) -> Surroundings {
-        Surroundings::of(&self.engine, self.id)
+    pub(super) fn around(&self) -> Surroundings {
+        Surroundings::of(&self.engine, self.id, self.jobs.commands(&self.engine))
     }
 
     async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
@@ -224,7 +227,8 @@ impl Actor {
     /// Takes changes in. A mode counts from this moment on, also for what is pending.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
         const METHOD: &str = "session.update";
-        let Changes { title, mode, budgets, thinking, keyed, origin } = changes;
+        let Changes { title, mode, budgets, thinking, model, tools, additional_dirs, keyed, origin } =
+            changes;
         if let Some(done) = self.remembered(METHOD, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -232,7 +236,9 @@ impl Actor {
             Some(mode) => self.covered_by(mode).await,
             None => Vec::new(),
         };
-        let update = Update { title, mode, budgets, thinking, covered, origin: Some(origin) };
+        let origin = Some(origin);
+        let update =
+            Update { title, mode, budgets, thinking, model, tools, additional_dirs, covered, origin };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
         let idempotency = self.row(METHOD, keyed, &()).filter(|_| !plan.facts.is_empty());
@@ -367,18 +373,23 @@ impl Actor {
 
     async fn abort(&mut self, input: Input, call_id: Option<CallId>, reply: Reply<Aborted>) {
         let was_open = self.engine.open_calls();
+        let behind = self.engine.running_commands();
         let turn = self.engine.turn_id();
         let under_way = self.engine.is_aborting();
         if let Err(error) = self.advance(input, None).await {
             if matches!(error, SessionError::Store(_)) {
                 // The wish cannot be kept, but what runs is stopped: it may be what fills the disk.
                 let told = call_id.map_or(was_open, |call_id| vec![call_id]);
+                self.jobs.stop_commands(&told, KilledBy::Abort);
                 told.into_iter().for_each(|call_id| self.jobs.stop_tool(call_id));
             }
             let _ = reply.send(Err(error));
             return;
         }
         match call_id {
+            Some(call_id) if behind.contains(&call_id) => {
+                self.state.call_aborts.entry(call_id).or_default().push(reply);
+            }
             Some(call_id) if was_open.contains(&call_id) => {
                 if self.engine.open_calls().contains(&call_id) {
                     self.state.call_aborts.entry(call_id).or_default().push(reply);
@@ -388,10 +399,15 @@ impl Actor {
             }
             None if self.engine.is_aborting() => {
                 if !under_way {
-                    self.state.aborted = Aborted { turn, calls: was_open, survivors: Vec::new() };
+                    let calls = [was_open, self.engine.aborted_commands()].concat();
+                    self.state.aborted = Aborted { turn, calls, survivors: Vec::new() };
                     self.state.stop_by = Some(Instant::now() + STOP_WITHIN);
                 }
                 self.state.aborts.push(reply);
+            }
+            None if self.engine.is_ended() && !behind.is_empty() => {
+                let nothing = || Aborted { calls: behind, ..Aborted::default() };
+                self.state.kills.get_or_insert_with(|| (Vec::new(), nothing())).0.push(reply);
             }
             _ => {
                 let _ = reply.send(Ok(Aborted::default()));

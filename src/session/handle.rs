@@ -1,7 +1,7 @@
 //! The language in which the rest of the house speaks to a session.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -16,6 +16,7 @@ use super::registry::Slot;
 use crate::engine::{Busy, Edited, SessionRules};
 use crate::store::{SessionKey, Store};
 use crate::tools::Scene;
+use crate::types::background::BackgroundCommand;
 use crate::types::blob::Blob;
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
@@ -23,6 +24,7 @@ use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::thinking::Thinking;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 /// How long an attach waits for a session that is being loaded, before it reads ahead: a short journal is
@@ -126,6 +128,12 @@ pub struct Changes {
     pub mode: Option<Mode>,
     /// Limits of turns to come.
     pub budgets: Option<Budgets>,
+    /// Model of turns to come.
+    pub model: Option<String>,
+    /// Tools of turns to come.
+    pub tools: Option<ToolChoice>,
+    /// All further folders that count as workspace.
+    pub additional_dirs: Option<Vec<String>>,
     /// How much models may think in turns to come.
     pub thinking: Option<Thinking>,
     /// Idempotency.
@@ -234,6 +242,8 @@ pub(super) struct Resident {
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
     pub(super) door: Arc<Door>,
+    /// Commands that run in the background.
+    pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     /// How loading it ended, once it has.
     pub(super) loaded: Arc<SetOnce<Result<(), SessionError>>>,
 }
@@ -273,6 +283,11 @@ impl Resident {
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
         let visit = self.door.enter(tick)?;
         Some(SessionHandle { at: self.clone(), visit })
+    }
+
+    /// Commands that run in the background now.
+    pub fn commands(&self) -> Vec<BackgroundCommand> {
+        self.commands.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The session's task panicked; it must be loaded again.

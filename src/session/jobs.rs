@@ -20,11 +20,12 @@ use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Command, Live, Running, Scene, Unreadable};
+use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
-use crate::types::tool::{Confinement, Inspection, Prepared, ToolOutcome};
+use crate::types::tool::{Confinement, Inspection, Prepared, Subject, ToolOutcome};
 use crate::workspace;
 
 #[cfg(test)]
@@ -43,7 +44,13 @@ pub(super) struct Jobs {
     key: SessionKey,
     /// What tools may read of the session's own.
     blobs: Arc<dyn Blobs>,
-    running: JoinSet<Option<Input>>,
+    running: JoinSet<Option<Home>>,
+    /// Background commands that are followed, and those whose end is not in the journal yet. They belong
+    /// to the session, not to its turn.
+    commands: JoinSet<Option<Input>>,
+    live: HashMap<CallId, Behind>,
+    /// All of them end, also those that are just being started.
+    none_goes_on: Option<KilledBy>,
     /// Boxed: a queue keeps room for 32 entries, however few there are.
     reports: mpsc::Receiver<Box<Input>>,
     report: mpsc::Sender<Box<Input>>,
@@ -58,6 +65,26 @@ pub(super) struct Jobs {
     tools: HashMap<CallId, CancellationToken>,
     /// Processes that were started, on their way to the session.
     births: mpsc::Sender<Birth>,
+}
+
+/// A job's last words, with the command that goes on behind it.
+struct Home {
+    input: Input,
+    command: Option<Box<Running>>,
+}
+
+impl From<Input> for Home {
+    fn from(input: Input) -> Self {
+        Self { input, command: None }
+    }
+}
+
+/// A background command.
+struct Behind {
+    live: Arc<Live>,
+    /// Of the task that follows it.
+    task: tokio::task::Id,
+    abort: AbortHandle,
 }
 
 /// Deltas of one call. Kept until the next call, also when its job is stopped: a job that found
@@ -90,16 +117,18 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    pub fn of(engine: &Engine, session_id: crate::types::ids::SessionId) -> Self {
+    pub fn of(engine: &Engine, session_id: crate::types::ids::SessionId, commands: Vec<Command>) -> Self {
         let spec = engine.spec();
         let scene = Scene {
             session_id,
             workspace: PathBuf::from(&spec.cwd),
+            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
             unattended: spec.background,
             unreadable: Unreadable::default(),
             blobs: None,
+            commands,
         };
         Self { scene: Arc::new(scene), rules: engine.rules(), safe_mode: spec.safe_mode, mode: engine.mode() }
     }
@@ -114,6 +143,9 @@ impl Jobs {
             key,
             blobs: Arc::new(own),
             running: JoinSet::new(),
+            commands: JoinSet::new(),
+            live: HashMap::new(),
+            none_goes_on: None,
             reports,
             report,
             stream: None,
@@ -133,6 +165,11 @@ impl Jobs {
         self.running.is_empty() && self.held.is_none()
     }
 
+    /// Whether no background command is followed.
+    pub fn have_no_commands(&self) -> bool {
+        self.commands.is_empty()
+    }
+
     pub fn run_tools(&self) -> bool {
         !self.tools.is_empty()
     }
@@ -147,6 +184,7 @@ impl Jobs {
             biased;
             Some(input) = self.reports.recv() => Some(*input),
             Some(input) = hear(&mut self.stream) => Some(input),
+            Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
             Some(ended) = self.running.join_next() => self.ended(ended),
             else => std::future::pending().await,
         }
@@ -162,9 +200,30 @@ impl Jobs {
         })
     }
 
-    fn ended(&mut self, ended: Result<Option<Input>, tokio::task::JoinError>) -> Option<Input> {
+    /// A command that was dropped has ended as well, only nobody saw how.
+    fn command_ended(
+        &mut self,
+        ended: Result<(tokio::task::Id, Option<Input>), tokio::task::JoinError>,
+    ) -> Option<Input> {
+        match ended {
+            Ok((_, input)) => input,
+            Err(error) => {
+                let call_id = self.live.iter().find(|(_, it)| it.task == error.id()).map(|(id, _)| *id)?;
+                let note = "It was killed, and its end could not be waited for.".to_owned();
+                let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
+                let over = Over { state: BackgroundState::Lost, end, blob: None };
+                Some(Input::CommandOver { call_id, over: Box::new(over) })
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Result<Option<Home>, tokio::task::JoinError>) -> Option<Input> {
         self.others.retain(|job| !job.is_finished());
-        let input = ended.ok().flatten();
+        let home = ended.ok().flatten();
+        let (input, command) = home.map(|home| (home.input, home.command)).unzip();
+        if let (Some(Input::ToolDone { call_id, .. }), Some(command)) = (&input, command.flatten()) {
+            self.follow(*call_id, *command);
+        }
         if let Some(Input::ToolDone { call_id, .. }) = &input {
             self.tools.remove(call_id);
         }
@@ -204,7 +263,84 @@ impl Jobs {
         }
     }
 
-    /// Drops everything, finished or not: for jobs that did not obey in time.
+    /// Has background commands end; they come home as any other end of theirs.
+    pub fn stop_commands(&mut self, calls: &[CallId], by: KilledBy) {
+        for call_id in calls {
+            if let Some(command) = self.live.get(call_id) {
+                command.live.stop(by);
+            }
+        }
+    }
+
+    /// Has all of them end, those that are just being started too.
+    pub fn stop_all_commands(&mut self, by: KilledBy) {
+        self.none_goes_on = Some(by);
+        self.live.values().for_each(|command| command.live.stop(by));
+    }
+
+    /// Drops these commands: for those that did not obey in time.
+    pub fn drop_commands(&mut self, calls: &[CallId]) {
+        for call_id in calls {
+            if let Some(command) = self.live.get(call_id) {
+                command.abort.abort();
+            }
+        }
+    }
+
+    pub fn drop_all_commands(&mut self) {
+        self.commands.abort_all();
+    }
+
+    /// The end of a command stands in the journal.
+    pub fn forget_command(&mut self, call_id: CallId) {
+        if let Some(command) = self.live.remove(&call_id) {
+            command.live.written();
+        }
+    }
+
+    /// The session's background commands, for the scene of a call.
+    pub fn commands(&self, engine: &Engine) -> Vec<Command> {
+        let live = |call_id: &CallId| self.live.get(call_id).map(|it| Arc::clone(&it.live));
+        let known = engine.commands().into_iter();
+        known.map(|known| Command { live: live(&known.call_id), known }).collect()
+    }
+
+    /// Follows a command that was started, to its end.
+    fn follow(&mut self, call_id: CallId, command: Running) {
+        let (report, live) = (self.report.clone(), command.live());
+        let (progress, mut pieces) = mpsc::channel(PIECES);
+        let abort = self.commands.spawn(async move {
+            let run = AssertUnwindSafe(command.follow(progress)).catch_unwind();
+            tokio::pin!(run);
+            let over = loop {
+                tokio::select! {
+                    biased;
+                    over = &mut run => break over,
+                    Some(progress) = pieces.recv() => {
+                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
+                        tokio::pin!(send);
+                        tokio::select! {
+                            sent = &mut send => if sent.is_err() { return None },
+                            over = &mut run => break over,
+                        }
+                    }
+                }
+            };
+            let over = over.unwrap_or_else(|_| {
+                let note = "The daemon failed at following it; its log says more.".to_owned();
+                let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
+                Over { state: BackgroundState::Lost, end, blob: None }
+            });
+            crash::point("C14.background");
+            Some(Input::CommandOver { call_id, over: Box::new(over) })
+        });
+        if let Some(by) = self.none_goes_on {
+            live.stop(by);
+        }
+        self.live.insert(call_id, Behind { live, task: abort.id(), abort });
+    }
+
+    /// Drops everything of the turn, finished or not: for jobs that did not obey in time.
     pub fn drop_all(&mut self) {
         self.running.abort_all();
         self.tools.clear();
@@ -218,7 +354,7 @@ impl Jobs {
     }
 
     fn start(&mut self, job: impl Future<Output = Option<Input>> + Send + 'static) {
-        self.others.push(self.running.spawn(job));
+        self.others.push(self.running.spawn(async move { job.await.map(Home::from) }));
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
@@ -348,10 +484,26 @@ impl Jobs {
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
         let blobs = Arc::clone(&self.blobs);
+        let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
         self.running.spawn(async move {
             let scene = Law::now(&house, &around).await.scene(&setup.settings, blobs, &around);
             let started = house.clock.now();
             let call_id = call.call_id;
+            if goes_on {
+                let start = AssertUnwindSafe(setup.tools.start(&call, &prepared, &scene, births, stop));
+                let (outcome, command) = match start.catch_unwind().await {
+                    // What the model is told of it says the engine, which names it.
+                    Ok(Ok(command)) => {
+                        (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
+                    }
+                    Ok(Err(outcome)) => (outcome, None),
+                    Err(_) => (panicked(), None),
+                };
+                crash::point("C14");
+                let duration_ms = house.clock.now().since(started);
+                let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
+                return Some(Home { input, command });
+            }
             let (progress, mut pieces) = mpsc::channel(PIECES);
             let run = async {
                 crash::tool(&call.tool);
@@ -377,7 +529,7 @@ impl Jobs {
             let outcome = outcome.unwrap_or_else(|_| panicked());
             crash::point("C14");
             let duration_ms = house.clock.now().since(started);
-            Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms })
+            Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         });
     }
 }

@@ -114,7 +114,12 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
 
 /// The records that end with the results of a plan: those of calls of which nothing is left.
 pub(super) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
+    let goes_on = |call: CallId| {
+        let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
+        plan.facts.iter().any(|entry| begins(&entry.envelope.event))
+    };
     let ended = plan.facts.iter().filter_map(|entry| match &entry.envelope.event {
+        Event::ToolBackground { call_id, end: Some(end), .. } if end.survivors.is_empty() => Some(*call_id),
         Event::ToolCompleted { call_id, detail, .. } | Event::ToolBlocked { call_id, detail, .. }
             if survivors(detail.as_ref()).is_empty() =>
         {
@@ -122,7 +127,7 @@ pub(super) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
         }
         _ => None,
     });
-    ended.filter(|call_id| born.contains(call_id)).map(ProcessRow::Gone).collect()
+    ended.filter(|call_id| born.contains(call_id) && !goes_on(*call_id)).map(ProcessRow::Gone).collect()
 }
 
 /// The processes of a call that could not be ended, by its result's details.

@@ -72,7 +72,7 @@ impl Law {
     /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
     /// of a file does. Whether the command may run at all is for the verdict to say.
     pub fn outside(&self, around: &Surroundings, prepared: &Prepared) -> Option<String> {
-        let Subject::Bash { command } = &prepared.subject else { return None };
+        let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
         around.rules.allow.contains(&grant).then_some(grant)
     }

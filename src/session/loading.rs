@@ -225,6 +225,7 @@ impl Registry {
         let clients = Arc::new(AtomicU32::new(0));
         let door = Arc::new(Door::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
+        let commands = Arc::default();
         let house = Arc::clone(&self.inner.house);
         let resident = Resident {
             id,
@@ -235,6 +236,7 @@ impl Registry {
             feed: Arc::clone(&feed),
             clients: Arc::clone(&clients),
             door: Arc::clone(&door),
+            commands: Arc::clone(&commands),
             loaded: Arc::clone(&loaded),
         };
         self.inner.loaded.fetch_add(1, Ordering::Relaxed);
@@ -271,6 +273,7 @@ impl Registry {
                         leaving: left,
                         births,
                         jobs,
+                        commands,
                         door,
                         state,
                     };

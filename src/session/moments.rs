@@ -51,6 +51,9 @@ pub(super) fn committed(plan: &Plan) {
     if has(plan, |event| matches!(event, Event::ToolProgress { .. })) {
         point("C13.told");
     }
+    if has(plan, |event| matches!(event, Event::ToolBackground { end: None, .. })) {
+        point("C13.background");
+    }
     if has(plan, |event| matches!(event, Event::ToolCompleted { .. })) && !ends_turn {
         point(if asks_model { "C17" } else { "C15" });
     }

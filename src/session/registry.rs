@@ -29,8 +29,11 @@ use crate::types::model::ModelRef;
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
 use crate::types::time::Timestamp;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
+/// Folders beside its own that a session may have.
+const MOST_DIRS: usize = 16;
 /// How long a session may take to hear of a new configuration.
 const TELL_WITHIN: Duration = Duration::from_secs(1);
 /// Method name under which `session.delete` remembers its replies.
@@ -110,7 +113,7 @@ impl Registry {
         futures_util::future::join_all(told).await;
     }
 
-    /// Picks up every session whose turn was under way. One that cannot be loaded stops no other.
+    /// Picks up every session whose turn was under way, and those that left processes. One that cannot be loaded stops no other.
     ///
     /// # Errors
     /// The list of them could not be read.
@@ -219,20 +222,67 @@ impl Registry {
 
     /// A folder as the kernel knows it: absolute and free of links.
     pub(super) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
+        self.folder_of("cwd", asked).await
+    }
+
+    async fn folder_of(&self, name: &'static str, asked: &str) -> Result<String, SessionError> {
         let path = Path::new(asked);
         if !path.is_absolute() {
             let why = format!("expected an absolute path, got {asked:?}");
-            return Err(SessionError::BadParam("cwd", why));
+            return Err(SessionError::BadParam(name, why));
         }
         let cwd = match tokio::fs::canonicalize(path).await {
             Ok(cwd) if cwd.is_dir() => cwd,
-            Ok(_) => return Err(SessionError::BadParam("cwd", format!("{asked} is not a folder"))),
+            Ok(_) => return Err(SessionError::BadParam(name, format!("{asked} is not a folder"))),
             Err(error) => {
-                return Err(SessionError::BadParam("cwd", format!("could not open {asked}: {error}")));
+                return Err(SessionError::BadParam(name, format!("could not open {asked}: {error}")));
             }
         };
         let cwd = cwd.to_str().map(String::from);
-        cwd.ok_or_else(|| SessionError::BadParam("cwd", "the path is not valid UTF-8".into()))
+        cwd.ok_or_else(|| SessionError::BadParam(name, "the path is not valid UTF-8".into()))
+    }
+
+    /// Folders that are to count as workspace beside the session's own (Q42): each exists, is neither the
+    /// whole disk nor of the system or the daemon.
+    async fn additional(&self, asked: &[String]) -> Result<Vec<String>, SessionError> {
+        const NAME: &str = "additional_dirs";
+        if asked.len() > MOST_DIRS {
+            let why = format!("{} folders are too many, {MOST_DIRS} at most", asked.len());
+            return Err(SessionError::BadParam(NAME, why));
+        }
+        let setup = self.inner.house.setup();
+        let mut dirs = Vec::new();
+        for asked in asked {
+            let dir = self.folder_of(NAME, asked).await?;
+            let path = Path::new(&dir);
+            let of_system = ["/proc", "/sys", "/dev"].iter().any(|place| path.starts_with(place));
+            if path.parent().is_none() || of_system {
+                let why = format!("{asked} cannot be a workspace: name a folder of a project");
+                return Err(SessionError::BadParam(NAME, why));
+            }
+            if setup.tools.is_protected(path) {
+                let why = format!("{asked} is a folder of the daemon itself, which no tool may change");
+                return Err(SessionError::BadParam(NAME, why));
+            }
+            if !dirs.contains(&dir) {
+                dirs.push(dir);
+            }
+        }
+        Ok(dirs)
+    }
+
+    /// Tools that are named must exist: a misspelt name would offer less than was meant, or more.
+    fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
+        let cards = self.inner.house.setup().tools.cards();
+        let mut named = choice.allow.iter().flatten().chain(&choice.deny);
+        match named.find(|name| !cards.iter().any(|card| card.name == **name)) {
+            None => Ok(choice),
+            Some(name) => {
+                let known: Vec<&str> = cards.iter().map(|card| card.name.as_str()).collect();
+                let why = format!("there is no tool {name:?}; the tools are {}", known.join(", "));
+                Err(SessionError::BadParam("tools", why))
+            }
+        }
     }
 
     async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
@@ -260,6 +310,8 @@ impl Registry {
             thinking: request.thinking.or(settings.thinking),
             system_prompt: request.system_prompt.clone(),
             append_system_prompt: request.append_system_prompt.clone(),
+            tools: self.known_tools(request.tools.clone())?,
+            additional_dirs: self.additional(&request.additional_dirs).await?,
         })
     }
 
@@ -305,13 +357,23 @@ impl Registry {
         commands::remembered(&self.inner.house.store, SUBMIT, id, keyed).await
     }
 
-    /// Changes title, mode or limits of a session; a mode counts at once, also for a running turn.
+    /// Changes title, model, mode, limits, tools or folders of a session. A mode and folders count at once, also
+    /// for a running turn; model and tools with the next one.
     ///
     /// # Errors
     /// There is no such session, it has ended, or a value is wrong.
     pub async fn update(&self, id: SessionId, mut changes: Changes) -> Result<SessionView, SessionError> {
         if let Some(mode) = changes.mode {
             self.check_mode(mode)?;
+        }
+        if let Some(model) = changes.model {
+            changes.model = Some(self.known_model(&model)?);
+        }
+        if let Some(tools) = changes.tools {
+            changes.tools = Some(self.known_tools(tools)?);
+        }
+        if let Some(dirs) = changes.additional_dirs {
+            changes.additional_dirs = Some(self.additional(&dirs).await?);
         }
         if let Some(budgets) = changes.budgets {
             changes.budgets = Some(self.turn_budgets(id, budgets).await?);
@@ -385,6 +447,7 @@ impl Registry {
         if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
             view.clients = loaded.clients.load(Ordering::Relaxed);
             view.last_seq = view.last_seq.max(loaded.feed.last_seq());
+            view.background_commands = loaded.commands();
         }
         view
     }

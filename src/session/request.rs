@@ -6,6 +6,7 @@ use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
 use crate::types::session::{OnRestart, SessionSpec};
 use crate::types::thinking::Thinking;
+use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 /// What a session is to be.
@@ -35,6 +36,10 @@ pub struct NewSessionRequest {
     pub system_prompt: Option<String>,
     /// At the end of the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Tools on offer.
+    pub tools: ToolChoice,
+    /// Further folders that count as workspace.
+    pub additional_dirs: Vec<String>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -52,6 +57,8 @@ impl NewSessionRequest {
             && known.on_restart == spec.on_restart
             && known.system_prompt == spec.system_prompt
             && known.append_system_prompt == spec.append_system_prompt
+            && known.tools == spec.tools
+            && known.additional_dirs == spec.additional_dirs
             && same(&self.title, &known.title)
             && same(&self.model, &known.model)
             && same(&self.mode, &known.mode)

@@ -437,7 +437,8 @@ impl Store {
     pub async fn unfinished(&self) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select session_id from session where state in ('running', 'requires_action') order by id",
+                "select session_id from session where state in ('running', 'requires_action') \
+                 or id in (select session from process) order by id",
             )
             .fetch_all(&self.readers)
             .await?;
@@ -606,5 +607,6 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         clients: 0,
         turn_id: turn_id.as_deref().map(word).transpose()?,
         last_line: row.try_get("last_line")?,
+        background_commands: Vec::new(),
     })
 }

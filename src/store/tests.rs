@@ -66,6 +66,8 @@ pub(super) fn spec() -> SessionSpec {
         thinking: None,
         system_prompt: None,
         append_system_prompt: None,
+        tools: Default::default(),
+        additional_dirs: Vec::new(),
     }
 }
 

@@ -60,6 +60,8 @@ fn spec() -> SessionSpec {
         thinking: None,
         system_prompt: None,
         append_system_prompt: None,
+        tools: Default::default(),
+        additional_dirs: Vec::new(),
     }
 }
 

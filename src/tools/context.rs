@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, SandboxSettings, Spools};
+use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, Live, SandboxSettings, Spools};
 use super::web::Ranges;
+use crate::types::background::BackgroundCommand;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::names;
 use crate::types::tool::ReadRecord;
@@ -28,6 +30,8 @@ pub struct Settings {
     pub bash_timeout_ms: u64,
     /// How long a command may run at most, in milliseconds.
     pub bash_timeout_max_ms: u64,
+    /// How long a command may run in the background at most.
+    pub background_time: Duration,
     /// Characters of output that the model is told; of longer output the head and the tail.
     pub output_cap: usize,
     /// Whether a file must have been read before it is changed (T2, T3).
@@ -66,6 +70,7 @@ impl Settings {
             env_allow: Vec::new(),
             bash_timeout_ms: 120_000,
             bash_timeout_max_ms: 600_000,
+            background_time: Duration::from_secs(12 * 3_600),
             output_cap: 30_000,
             edit_requires_read: true,
             max_progress_bytes: 1 << 20,
@@ -89,6 +94,8 @@ pub struct Scene {
     pub session_id: SessionId,
     /// Its workspace, absolute and free of links.
     pub workspace: PathBuf,
+    /// Further folders that count as workspace, absolute and free of links.
+    pub additional: Vec<PathBuf>,
     /// The folder in which commands start and relative paths begin; at first the workspace.
     pub cwd: PathBuf,
     /// What the model has seen of files, by resolved path.
@@ -99,6 +106,29 @@ pub struct Scene {
     pub unreadable: Unreadable,
     /// The session's own blobs.
     pub blobs: Option<Arc<dyn Blobs>>,
+    /// The session's background commands, as they stood when the call began.
+    pub commands: Vec<Command>,
+}
+
+impl Scene {
+    /// All folders that count as workspace, its own first.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.workspace).chain(&self.additional)
+    }
+
+    /// Whether a path without links lies in the workspace.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        self.roots().any(|root| path.starts_with(root))
+    }
+}
+
+/// A background command of the session.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// What the journal knows of it.
+    pub known: BackgroundCommand,
+    /// What it says meanwhile, and its end; of those that run.
+    pub live: Option<Arc<Live>>,
 }
 
 /// The blobs of one session, for tools that show parts of them.

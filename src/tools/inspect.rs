@@ -72,6 +72,7 @@ fn remove_temps(context: &Context, subject: &Subject, call_id: CallId) {
         Subject::Read { .. }
         | Subject::Web { .. }
         | Subject::Bash { .. }
+        | Subject::Background { .. }
         | Subject::Blob { .. }
         | Subject::Tool { .. } => {}
     }

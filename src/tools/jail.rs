@@ -197,9 +197,9 @@ impl Jail {
         }
     }
 
-    /// Whether its first folder is this one.
-    pub(super) fn begins_at(&self, workspace: &Path) -> bool {
-        self.roots.first().is_some_and(|root| root.path == workspace)
+    /// Whether its folders are these.
+    pub(super) fn is_of<'p>(&self, workspaces: impl Iterator<Item = &'p PathBuf>) -> bool {
+        self.roots.iter().map(|root| &root.path).eq(workspaces)
     }
 }
 

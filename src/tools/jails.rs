@@ -1,6 +1,6 @@
 //! The workspaces of the sessions that use the tools, each held since its first call.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::care::Places;
@@ -28,9 +28,10 @@ impl Jails {
     pub(super) fn of(&self, scene: &Scene) -> Arc<Jail> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.iter().position(|(session_id, _)| *session_id == scene.session_id);
-        let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, &scene.workspace));
+        let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, scene));
         let jail = jail.unwrap_or_else(|| {
-            Arc::new(Jail::hold(std::slice::from_ref(&scene.workspace), Arc::clone(&self.places)))
+            let roots: Vec<PathBuf> = scene.roots().cloned().collect();
+            Arc::new(Jail::hold(&roots, Arc::clone(&self.places)))
         });
         held.push((scene.session_id, Arc::clone(&jail)));
         if held.len() > MOST {
@@ -40,6 +41,6 @@ impl Jails {
     }
 }
 
-fn is_usable(jail: &Jail, workspace: &Path) -> bool {
-    jail.begins_at(workspace) && jail.is_current()
+fn is_usable(jail: &Jail, scene: &Scene) -> bool {
+    jail.is_of(scene.roots()) && jail.is_current()
 }

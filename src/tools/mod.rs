@@ -53,14 +53,15 @@ mod write;
 mod tests;
 
 pub use care::Access;
-pub use context::{Blobs, Scene, Settings, Unreadable};
+pub use context::{Blobs, Command, Scene, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use given::{Gift, Source, Taken};
 pub use held::Held;
 pub use jail::Jail;
 pub use refusal::Refusal;
 pub use shell::{
-    Available, Birth, CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Spools, Swept,
+    Available, Birth, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, Running, SandboxSettings,
+    Spools, Swept,
 };
 pub use toolbox::{SandboxReport, Toolbox};
 pub use web::{Ranges, WrongRange};

@@ -2,6 +2,7 @@
 //! validate, (be judged elsewhere,) run (Q23).
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -15,7 +16,7 @@ use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
-use super::shell::{Available, Birth, Cells, Swept, Wires};
+use super::shell::{Available, Birth, Cells, Running, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
@@ -52,6 +53,8 @@ pub struct SandboxReport {
 /// The arguments of a call, read.
 enum Call {
     Bash(shell::Input),
+    BashOutput(shell::OutputInput),
+    KillBash(shell::KillInput),
     Read(read::Input),
     Write(write::Input),
     Edit(edit::Input),
@@ -83,6 +86,12 @@ impl Toolbox {
             cards: cards(),
             web: web::Client::default(),
         }
+    }
+
+    /// Whether a folder is the daemon's own, or lies in one of those.
+    #[must_use]
+    pub fn is_protected(&self, folder: &Path) -> bool {
+        self.places.protected.iter().any(|place| folder.starts_with(place))
     }
 
     /// For people: how commands are held to their limits here.
@@ -158,6 +167,8 @@ impl Toolbox {
         let here = Available::here().await;
         let prepared = blocking(move || match &call {
             Call::Bash(input) => shell::prepare(&context, here, input),
+            Call::BashOutput(input) => shell::prepare_output(&context, input),
+            Call::KillBash(input) => shell::prepare_kill(&context, input),
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
             Call::Edit(input) => edit::prepare(&context, input),
@@ -198,6 +209,31 @@ impl Toolbox {
         }
     }
 
+    /// Starts a Bash call that asks to go on in the background: it runs and is recorded when this
+    /// returns. The error is an outcome that goes to the model. `stop` ends it until then; if the future is
+    /// dropped, what was started is killed.
+    ///
+    /// # Errors
+    /// It was not started, or nothing of it is left.
+    pub async fn start(
+        &self,
+        call: &ToolCall,
+        prepared: &Prepared,
+        scene: &Scene,
+        births: mpsc::Sender<Birth>,
+        stop: CancellationToken,
+    ) -> Result<Running, ToolOutcome> {
+        // Its progress begins when somebody follows it.
+        let (progress, _) = mpsc::channel(1);
+        match self.parse(call)? {
+            Call::Bash(input) => {
+                let wires = Wires { progress, births, stop };
+                shell::start(&self.context(scene), call.call_id, &input, prepared, wires).await
+            }
+            _ => Err(internal().into()),
+        }
+    }
+
     /// After a crash: what became of a change of a file that `call_id` had begun. Removes the
     /// temporary file that it may have left. Never panics; cancel-safe.
     pub async fn inspect(&self, call_id: CallId, prepared: &Prepared, scene: &Scene) -> Inspection {
@@ -227,10 +263,13 @@ impl Toolbox {
         let context = self.context(scene);
         let call_id = call.call_id;
         let call = match self.parse(call)? {
+            // It has a beginning of its own: `start`.
+            Call::Bash(input) if input.goes_on() => return Err(internal()),
             Call::Bash(input) => {
                 return shell::run(&context, call_id, &input, prepared, Wires { progress, births, stop })
                     .await;
             }
+            Call::KillBash(input) => return shell::run_kill(&context, &input, &stop).await,
             Call::WebFetch(input) => {
                 return web::run(&context, &self.web, &input, prepared, &stop).await;
             }
@@ -241,7 +280,8 @@ impl Toolbox {
         }
         let prepared = prepared.clone();
         blocking(move || match &call {
-            Call::Bash(_) | Call::WebFetch(_) => Err(internal()),
+            Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) => Err(internal()),
+            Call::BashOutput(input) => shell::run_output(&context, input, &stop),
             Call::Read(input) => read::run(&context, input, &prepared, &stop),
             Call::Write(input) => write::run(&context, call_id, input, &prepared, &stop),
             Call::Edit(input) => edit::run(&context, call_id, input, &prepared, &stop),
@@ -268,6 +308,8 @@ impl Toolbox {
     fn parse(&self, call: &ToolCall) -> Result<Call, Refusal> {
         Ok(match call.tool.as_str() {
             "Bash" => Call::Bash(input::parse(call)?),
+            "BashOutput" => Call::BashOutput(input::parse(call)?),
+            "KillBash" => Call::KillBash(input::parse(call)?),
             "Read" => Call::Read(input::parse(call)?),
             "Write" => Call::Write(input::parse(call)?),
             "Edit" => Call::Edit(input::parse(call)?),
@@ -310,6 +352,8 @@ fn cards() -> Arc<[ToolCard]> {
     };
     [
         card("Bash", shell::DESCRIPTION, input::schema::<shell::Input>(), false),
+        card("BashOutput", shell::OUTPUT, input::schema::<shell::OutputInput>(), true),
+        card("KillBash", shell::KILL, input::schema::<shell::KillInput>(), false),
         card("Read", read::DESCRIPTION, input::schema::<read::Input>(), true),
         card("Write", write::DESCRIPTION, input::schema::<write::Input>(), false),
         card("Edit", edit::DESCRIPTION, input::schema::<edit::Input>(), false),

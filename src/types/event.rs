@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use super::message::{InputBlock, Message};
@@ -17,7 +18,9 @@ use super::question::{Choice, Question, QuestionKind};
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::thinking::Thinking;
 use super::time::Timestamp;
-use super::tool::{Blocked, Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolStatus};
+use super::tool::{
+    Blocked, Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolChoice, ToolStatus,
+};
 use super::usage::{Budgets, Usage};
 
 /// Who caused an event.
@@ -132,7 +135,8 @@ pub enum Event {
     /// The session was made.
     #[serde(rename = "session.created")]
     SessionCreated(SessionSpec),
-    /// Title, model, mode or limits changed; only what changed is there.
+    /// Title, model, mode, limits, tools or folders changed; only what changed is there. Model and tools count
+    /// from the next turn on.
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
@@ -147,6 +151,12 @@ pub enum Event {
         /// New limits of turns to come.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         budgets: Option<Budgets>,
+        /// The tools on offer from now on.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tools: Option<ToolChoice>,
+        /// All further folders that count as workspace from now on.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        additional_dirs: Option<Vec<String>>,
         /// How much models may think from the next turn on.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
@@ -457,7 +467,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
     },
-    /// Output of a running tool. Foldable.
+    /// Output of a running tool, or of a background command until it ends. Foldable.
     #[serde(rename = "tool.progress")]
     ToolProgress {
         /// The call.
@@ -498,6 +508,26 @@ pub enum Event {
         /// The folder for further commands, if it moved.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
+        /// Of BashOutput: how far the model has now been told the output of a background command.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        told: Option<BackgroundRead>,
+    },
+    /// A command runs on behind its call, which has its result already, or it ended. It belongs to the
+    /// session: `turn_id` is there only while the turn that started it runs.
+    #[serde(rename = "tool.background")]
+    ToolBackground {
+        /// The call that started it.
+        call_id: CallId,
+        /// Its name in the session.
+        bash_id: BashId,
+        /// Where it stands.
+        state: BackgroundState,
+        /// The beginning of the command, with `running`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        command: Option<String>,
+        /// How it ended.
+        #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+        end: Option<BackgroundEnd>,
     },
     /// A tool changed a file.
     #[serde(rename = "file.changed")]
@@ -681,6 +711,7 @@ impl Event {
             Event::ToolBlocked { .. } => "tool.blocked",
             Event::ToolProgress { .. } => "tool.progress",
             Event::ToolCompleted { .. } => "tool.completed",
+            Event::ToolBackground { .. } => "tool.background",
             Event::FileChanged { .. } => "file.changed",
             Event::PermissionRequested { .. } => "permission.requested",
             Event::PermissionResolved { .. } => "permission.resolved",

@@ -1,6 +1,7 @@
 //! Floor 0: plain values that every floor may know. No async, no I/O, no clock.
 
 pub mod audit;
+pub mod background;
 pub mod blob;
 pub mod event;
 pub mod ids;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::background::BackgroundCommand;
 use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
 use super::message::{Block, Role};
@@ -13,7 +14,7 @@ use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
 use super::thinking::Thinking;
 use super::time::Timestamp;
-use super::tool::ToolStatus;
+use super::tool::{ToolChoice, ToolStatus};
 use super::usage::{Budgets, Usage};
 
 /// State of a session (R13).
@@ -108,6 +109,12 @@ pub struct SessionSpec {
     /// Stands at the end of the system prompt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub append_system_prompt: Option<String>,
+    /// The tools on offer.
+    #[serde(skip_serializing_if = "ToolChoice::is_all", default)]
+    pub tools: ToolChoice,
+    /// Further folders that count as workspace, absolute and free of links.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub additional_dirs: Vec<String>,
 }
 
 /// A session as `session.list` and `session.get` return it.
@@ -148,6 +155,9 @@ pub struct SessionView {
     /// Last line that was said.
     #[serde(default)]
     pub last_line: String,
+    /// Commands that run in the background now.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub background_commands: Vec<BackgroundCommand>,
 }
 
 /// Kinds of items (R13).

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::background::{BackgroundRead, BashId};
 use super::blob::{Attachment, Blob, BlobRef};
 use super::ids::BlobId;
 use schemars::JsonSchema;
@@ -20,6 +21,33 @@ pub struct ToolCard {
     /// Calls of this tool change nothing and may run beside each other (Q22), and may run again
     /// after a crash (S4).
     pub read_only: bool,
+}
+
+/// Which of the tools a session offers its models (Q42). By default all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolChoice {
+    /// Only these; absent for all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub deny: Vec<String>,
+}
+
+impl ToolChoice {
+    /// Whether all are offered.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a tool is offered.
+    #[must_use]
+    pub fn offers(&self, tool: &str) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|name| name == tool);
+        self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
+    }
 }
 
 /// What a call would do, found out without doing it. Judged before the call may start.
@@ -245,6 +273,14 @@ pub enum Subject {
     Bash {
         /// The exact text.
         command: String,
+        /// Whether it goes on behind its call.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        background: bool,
+    },
+    /// Looks at or ends a background command of the session itself.
+    Background {
+        /// The command.
+        bash_id: BashId,
     },
     /// Reads a blob of the session itself.
     Blob {
@@ -269,6 +305,7 @@ impl Subject {
             Subject::Read { .. }
             | Subject::Web { .. }
             | Subject::Bash { .. }
+            | Subject::Background { .. }
             | Subject::Blob { .. }
             | Subject::Tool { .. } => false,
         }
@@ -340,6 +377,12 @@ pub struct ToolOutcome {
     pub attachments: Vec<Attachment>,
     /// The whole of what `output` shows in part. Its content is in `blobs`.
     pub whole: Option<BlobRef>,
+    /// Its command goes on in the background; the end of it comes by itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub goes_on: bool,
+    /// How far the model has now been told the output of a background command.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub told: Option<BackgroundRead>,
     /// Contents, stored in the transaction that writes the result.
     #[serde(skip)]
     pub blobs: Vec<Blob>,
@@ -362,6 +405,8 @@ impl ToolOutcome {
             cwd: None,
             attachments: Vec::new(),
             whole: None,
+            goes_on: false,
+            told: None,
             blobs: Vec::new(),
             blocked: None,
         }

@@ -24,22 +24,26 @@ pub(super) struct Instruction {
     pub text: String,
 }
 
-/// The user's own file first, then the root's, then each folder's on the way down.
-pub(super) fn collect(cwd: &Path, user_dir: Option<&Path>) -> Vec<Instruction> {
-    let root = repository_root(cwd).unwrap_or_else(|| cwd.to_path_buf());
-    let mut folders: Vec<PathBuf> =
-        cwd.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect();
-    folders.reverse();
+/// The user's own file first, then the root's, then each folder's on the way down; then the same of each
+/// additional folder.
+pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> Vec<Instruction> {
     let mut reader = Reader { seen: HashSet::new(), found: Vec::new(), bytes: 0 };
     if let Some(dir) = user_dir.and_then(|dir| dir.canonicalize().ok()) {
         reader.read(&dir.join(NAMES[0]), &dir, 0);
     }
-    for folder in folders {
-        for name in NAMES {
-            reader.read(&folder.join(name), &root, 0);
-        }
+    for folder in std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path)) {
+        reader.read_down(folder);
     }
     reader.found
+}
+
+/// The folders from the repository's root down to this one.
+fn way_down(cwd: &Path) -> (PathBuf, Vec<PathBuf>) {
+    let root = repository_root(cwd).unwrap_or_else(|| cwd.to_path_buf());
+    let mut folders: Vec<PathBuf> =
+        cwd.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect();
+    folders.reverse();
+    (root, folders)
 }
 
 struct Reader {
@@ -49,6 +53,15 @@ struct Reader {
 }
 
 impl Reader {
+    fn read_down(&mut self, cwd: &Path) {
+        let (root, folders) = way_down(cwd);
+        for folder in folders {
+            for name in NAMES {
+                self.read(&folder.join(name), &root, 0);
+            }
+        }
+    }
+
     fn read(&mut self, path: &Path, root: &Path, depth: usize) {
         // Resolved first: a link must not lead out of the root.
         let Ok(resolved) = path.canonicalize() else { return };
@@ -107,7 +120,7 @@ mod tests {
     use super::*;
 
     fn texts(cwd: &Path) -> Vec<String> {
-        collect(cwd, None).into_iter().map(|found| found.text).collect()
+        collect(cwd, &[], None).into_iter().map(|found| found.text).collect()
     }
 
     #[test]

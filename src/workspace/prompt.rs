@@ -13,6 +13,8 @@ use crate::types::session::Untrusted;
 pub struct Request {
     /// The session's folder, absolute and free of links.
     pub cwd: PathBuf,
+    /// Further folders that count as workspace.
+    pub additional: Vec<PathBuf>,
     /// `PROVIDER/MODEL`.
     pub model: String,
     /// The day the session began, `YYYY-MM-DD` in UTC.
@@ -64,7 +66,7 @@ pub async fn gather(request: Request) -> Option<Gathered> {
 
 /// The same inputs give the same bytes. Blocking.
 fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -> Gathered {
-    let found = instructions::collect(&request.cwd, request.user_dir.as_deref());
+    let found = instructions::collect(&request.cwd, &request.additional, request.user_dir.as_deref());
     let mut system = request.custom.clone().unwrap_or_else(|| DEFAULT.to_string());
     if !found.is_empty() {
         system.push_str("\n\n# Project instructions\nWritten by the project's authors; follow them where they fit what the user asks.");
@@ -82,6 +84,9 @@ fn compose(request: &Request, git: Option<&str>, untrusted: Option<Untrusted>) -
         request.model,
         if is_repository { "yes" } else { "no" },
     ));
+    for folder in &request.additional {
+        system.push_str(&format!("\n- Additional folder: {}", folder.display()));
+    }
     system.push_str(git.unwrap_or_default());
     if let Some(appended) = &request.appended {
         system.push_str("\n\n");
@@ -98,6 +103,7 @@ mod tests {
     fn request(cwd: &std::path::Path) -> Request {
         Request {
             cwd: cwd.to_path_buf(),
+            additional: Vec::new(),
             model: "p/m".into(),
             date: "2026-01-02".into(),
             custom: None,
@@ -105,6 +111,23 @@ mod tests {
             user_dir: None,
             trusted: None,
         }
+    }
+
+    #[test]
+    fn additional_folders_are_named_with_their_instructions() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        for (name, text) in [("own", "Use tabs."), ("more", "Use spaces. @../own/AGENTS.md")] {
+            std::fs::create_dir(base.join(name)).expect("made");
+            std::fs::write(base.join(name).join("AGENTS.md"), text).expect("written");
+        }
+        let more = base.join("more");
+        let made =
+            compose(&Request { additional: vec![more.clone()], ..request(&base.join("own")) }, None, None);
+        let at = |text: &str| made.system.find(text).unwrap_or_else(|| panic!("{text}: {}", made.system));
+        assert!(at("Use tabs.") < at("Use spaces."));
+        assert_eq!(made.system.matches("Use tabs.").count(), 1, "a file stands there once");
+        assert!(made.system.contains(&format!("- Additional folder: {}", more.display())));
     }
 
     #[test]

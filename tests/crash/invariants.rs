@@ -231,11 +231,20 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
 
     // A call or a message that is whole stands for the rows that streamed while it was under way.
     let mut opened: HashMap<&str, u64> = HashMap::new();
+    // Commands that go on behind their call, by that call.
+    let mut behind: HashMap<&str, u64> = HashMap::new();
     let mut whole: Vec<(u64, u64)> = Vec::new();
     for (seq, event) in journal {
         let kind = event["type"].as_str().expect("a type");
         let id = event["call_id"].as_str().or(event["item_id"].as_str()).unwrap_or_default();
         match kind {
+            "tool.background" if event["state"] == "running" => {
+                assert!(behind.insert(id, *seq).is_none(), "I4: {session}: {id} goes on twice");
+            }
+            "tool.background" => {
+                let first = behind.remove(id);
+                whole.push((first.unwrap_or_else(|| panic!("I4: {session}: {id} ends twice")), *seq));
+            }
             "message.started" | "tool.started" => drop(opened.insert(id, *seq)),
             "message.completed" | "tool.completed" | "tool.blocked" => {
                 if let Some(first) = opened.remove(id) {
@@ -257,7 +266,8 @@ fn happens_once(session: &str, journal: &BTreeMap<u64, Value>) {
     for piece in kept_pieces {
         let seq = piece["seq"].as_u64().expect("a number");
         let id = piece["call_id"].as_str().or(piece["item_id"].as_str()).unwrap_or_default();
-        assert!(opened.contains_key(id), "I3: {session}: {seq} belongs to nothing that is under way");
+        let is_open = opened.contains_key(id) || behind.contains_key(id);
+        assert!(is_open, "I3: {session}: {seq} belongs to nothing that is under way");
     }
 }
 

@@ -93,16 +93,18 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C13",
-        "tool running, also with a child that left its session",
-        &["C13.started", "C13.recorded", "C13.told"],
+        "tool running, also with a child that left its session; in the background, behind its call",
+        &["C13.started", "C13.recorded", "C13.told", "C13.background"],
         "every process is gone; the command is `unknown` and never run again; output that was shown is in the \
-         result",
+         result. In the background: `lost`, and BashOutput gives what was shown",
     ),
     row(
         "C14",
-        "tool exited, before its result is committed; its spool is whole and no blob yet",
-        &["C14", "C14.spooled"],
-        "a command is `unknown` and never run again; an edit is found to be done; the next start removes the spool",
+        "tool exited, before its result is committed; its spool is whole and no blob yet; a command in the background \
+         ended, before that is committed",
+        &["C14", "C14.spooled", "C14.background"],
+        "a command is `unknown` and never run again, in the background `lost`; an edit is found to be done; the next \
+         start removes the spool",
     ),
     row(
         "C15",

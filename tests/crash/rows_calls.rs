@@ -9,6 +9,7 @@ use super::story::{Story, bash};
 use crate::support::daemon::{Blueprint, House, Way};
 use crate::support::model_server::Step;
 use crate::support::pages::Pages;
+use crate::support::wait::{LOOK_AGAIN, within};
 
 matrix_ways! {
     c12_a_command_that_was_about_to_begin_is_unknown => c12_command,
@@ -19,6 +20,7 @@ matrix_ways! {
     c14_a_spool_that_nothing_refers_to_is_removed => c14_spool,
     c14_an_edit_whose_result_was_not_committed_is_done => c14_edit,
     c14_a_page_whose_fetch_was_not_committed_is_not_fetched_again => c14_fetch,
+    c13_c14_a_command_in_the_background_is_gone_and_lost => behind,
     c15_of_calls_beside_each_other_results_are_kept => c15_beside,
     c15_of_calls_after_each_other_results_are_kept => c15_after,
     c16_a_file_is_changed_whole_or_not_at_all => c16,
@@ -127,6 +129,44 @@ async fn c13(way: Way) {
         }
         let journals = story.ends_well().await;
         assert_eq!(outcomes(&journals, &pilot)[0]["status"], "unknown");
+    }
+}
+
+async fn behind(way: Way) {
+    for (point, command) in [
+        ("C13.background", "(setsid -f sleep 1000); echo once >> log.txt; echo said; sleep 1000"),
+        ("C14.background", "echo once >> log.txt; echo said"),
+    ] {
+        let mut story = Story::begin(plan(), point, way).await;
+        let behind = ("Bash", json!({"command": command, "run_in_background": true}));
+        let (pilot, _) = dies(&mut story, Step::calls([behind])).await;
+        // The turn goes on, if it was not over: its call has its result.
+        story.house.models.otherwise(|request| match request.messages().last() {
+            Some(last) if last.to_string().contains("and now?") => {
+                Step::calls([("BashOutput", json!({"bash_id": "bash_1"}))])
+            }
+            _ => Step::text("Done."),
+        });
+        story.restart().await;
+        let (session, mut log) = story.look(&pilot).await;
+        let is_end = |event: &Value| event["type"] == "tool.background" && event["state"] != "running";
+        assert_eq!(log.find("its end", is_end).await["state"], "lost", "{point}");
+        let idle = async {
+            while session.view().await["state"] != "idle" {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        within("the turn's end", String::new, idle).await;
+        assert_eq!(log.seen_of("question.requested").len(), 0, "{point}");
+        assert_eq!(story.house.tool_processes(), [], "{point}");
+        assert!(story.house.read("log.txt").lines().count() <= 1, "{point}: never run again");
+        session.submit("and now?").await;
+        let told = log
+            .find("what it said", |event| event["type"] == "tool.completed" && event["tool"] == "BashOutput");
+        let told = told.await;
+        assert!(told["output"].as_str().expect("a text").contains("was lost"), "{point}: {told}");
+        log.turn_ends("success").await;
+        story.ends_well().await;
     }
 }
 

@@ -5,6 +5,7 @@ mod agentctl;
 mod answer;
 mod approve;
 mod attach;
+mod background;
 mod bad_input;
 mod blobs;
 mod busy;
@@ -44,6 +45,7 @@ mod trust;
 mod unattended;
 mod unload;
 mod unreachable;
+mod update;
 mod upgrade;
 
 use serde_json::{Value, json};

@@ -15,7 +15,7 @@ use super::bash;
 use crate::support::client::Session;
 use crate::support::daemon::House;
 use crate::support::model_server::Step;
-use crate::support::wait::until;
+use crate::support::wait::{LOOK_AGAIN, until, within};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
@@ -112,7 +112,7 @@ async fn a_dead_daemon_s_commands_are_gone_before_the_next_one_answers() {
         assert_eq!(house.tool_processes(), [], "{command:?}");
         let status = house.client("bob").await.call("daemon.status", json!({})).await;
         assert_eq!(status["leftovers"], json!([]));
-        assert!(recorded(&house).await.is_empty(), "the list is empty again");
+        is_forgotten(&house).await;
     }
 }
 
@@ -200,7 +200,7 @@ async fn a_start_leaves_strangers_alone_also_those_with_a_number_that_was_ours()
     assert_eq!(marked.alive(), [], "found by its environment");
     assert_eq!(spared.alive().len(), 3, "another daemon's");
     assert_eq!(bystander.try_wait().expect("ours"), None, "somebody else with the recorded number");
-    assert!(recorded(&house).await.is_empty());
+    is_forgotten(&house).await;
 }
 
 #[tokio::test]
@@ -297,6 +297,16 @@ fn children(house: &House) -> Vec<String> {
 async fn database(house: &House) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(house.path("data/agentd/agentd.db"));
     SqliteConnection::connect_with(&options).await.expect("a database")
+}
+
+/// Waits until nothing is recorded: a start forgets what it ended once the sessions of it know.
+async fn is_forgotten(house: &House) {
+    let look = async {
+        while !recorded(house).await.is_empty() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    within("the list to be empty again", || house.log(), look).await;
 }
 
 /// The recorded processes: call, process id, start time, boot.

@@ -11,7 +11,7 @@ use crate::support::model_server::Step;
 use crate::support::wait::{LOOK_AGAIN, within};
 
 /// Waits until so many sessions are in memory.
-async fn loaded(client: &Client, wanted: u64) {
+pub(super) async fn loaded(client: &Client, wanted: u64) {
     let look = async {
         while client.call("daemon.status", json!({})).await["loaded_sessions"] != wanted {
             tokio::time::sleep(LOOK_AGAIN).await;

@@ -125,9 +125,10 @@ impl App {
                     self.progress = one_line(line, 200);
                 }
             }
-            Event::ToolCompleted { .. } | Event::ToolBlocked { .. } | Event::TurnCompleted { .. } => {
-                self.progress.clear();
-            }
+            Event::ToolCompleted { .. }
+            | Event::ToolBlocked { .. }
+            | Event::ToolBackground { end: Some(_), .. }
+            | Event::TurnCompleted { .. } => self.progress.clear(),
             Event::PermissionRequested { request, .. } => {
                 self.requests.push_back(request.clone());
                 if request.diff.is_some() {

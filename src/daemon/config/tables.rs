@@ -437,6 +437,10 @@ pub struct Tools {
     pub bash_timeout: Span,
     /// Longest time limit a command may name.
     pub bash_timeout_max: Span,
+    /// How long a command may run in the background.
+    pub background_time: Span,
+    /// Commands that run in the background at once, in one session.
+    pub background_commands: usize,
     /// Environment variables that tools may see beyond the usual ones.
     pub env: Vec<String>,
     /// Where commands get a cgroup of their own.
@@ -470,6 +474,8 @@ impl Default for Tools {
             parallel: 10,
             bash_timeout: Span(Duration::from_secs(120)),
             bash_timeout_max: Span(Duration::from_secs(600)),
+            background_time: Span(Duration::from_secs(12 * 3_600)),
+            background_commands: 8,
             env: Vec::new(),
             cgroup: CgroupChoice::default(),
             memory: None,

@@ -1,13 +1,14 @@
 //! The laws of facts about tool calls: asked before allowed, allowed before started, ended once.
 
 use super::law;
-use super::watch::{CallWatch, Watch};
+use super::watch::{CallWatch, CommandWatch, Watch};
 use crate::engine::words;
+use crate::types::background::BackgroundState;
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
 use crate::types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
 use crate::types::session::{ItemKind, ItemStatus};
-use crate::types::tool::ToolStatus;
+use crate::types::tool::{Subject, ToolStatus};
 
 /// The grant that lets the one command of these scripts out of its sandbox.
 pub const OUTSIDE: &str = "Outside(ls)";
@@ -31,6 +32,7 @@ impl Watch {
                 law!(!allowed_by.is_empty(), "whoever may run knows why");
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
                 call.is_edit = prepared.subject.changes_files();
+                call.is_background = matches!(prepared.subject, Subject::Bash { background: true, .. });
             }
             Event::PermissionRequested { request, read_only, sandbox, .. } => {
                 let leaves = request.kind == RequestKind::Sandbox;
@@ -167,6 +169,31 @@ impl Watch {
                 if again {
                     self.seen.insert("outside run".into());
                 }
+            }
+            Event::ToolBackground {
+                call_id, bash_id, state: BackgroundState::Running, end: None, ..
+            } => {
+                let most = self.setup.settings.background_commands;
+                law!(self.running_commands().count() < most, "no more commands run than may");
+                let call = self.open_call(*call_id)?;
+                law!(call.started.is_some() && call.is_background, "only what was judged so goes on");
+                law!(fact.turn_id.is_some(), "a command begins in a turn");
+                law!(bash_id.0 as usize == self.commands.len() + 1, "commands are numbered in order");
+                let (call_id, turn_id, opened) = (*call_id, fact.turn_id, fact.seq);
+                self.commands.push(CommandWatch { call_id, turn_id, opened, is_over: false });
+            }
+            Event::ToolBackground { call_id, bash_id, state, end, .. } => {
+                let known = self.commands.get_mut(bash_id.0 as usize - 1).ok_or("what ends had begun")?;
+                law!(known.call_id == *call_id && !known.is_over, "a command ends once");
+                law!(*state != BackgroundState::Running && end.is_some(), "an end says how");
+                law!(fact.turn_id.is_none() || fact.turn_id == known.turn_id, "an end names no other turn");
+                known.is_over = true;
+            }
+            Event::ToolProgress { call_id, .. }
+                if self.running_commands().any(|it| it.call_id == *call_id) =>
+            {
+                let opened = self.running_commands().find(|it| it.call_id == *call_id).map(|it| it.opened);
+                law!(fold == opened, "what a command says belongs to its beginning");
             }
             Event::ToolProgress { call_id, text, .. } => {
                 let call = self.open_call(*call_id)?;

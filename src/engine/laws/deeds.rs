@@ -72,6 +72,14 @@ impl Watch {
                 Some((_, false)) if !self.is_aborting() => None,
                 _ => Some(Refusal::NotPending),
             },
+            Input::Abort { turn_id, call_id: Some(call_id), .. }
+                if self.running_commands().any(|it| {
+                    it.call_id == *call_id
+                        && (turn_id.is_none() || *turn_id == current || *turn_id == it.turn_id)
+                }) =>
+            {
+                None
+            }
             Input::Abort { turn_id: Some(turn_id), .. } if current.is_some_and(|id| id != *turn_id) => {
                 Some(Refusal::StaleTurn { current })
             }
@@ -141,6 +149,11 @@ impl Watch {
             law!(told, "everything is stopped when an abort was written");
             return Ok(());
         }
+        if let Effect::StopCommands { calls, .. } = effect {
+            let runs = |call_id: &CallId| self.running_commands().any(|it| it.call_id == *call_id);
+            law!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
+            return Ok(());
+        }
         law!(self.turn.is_some(), "without a turn nothing is done");
         if let Effect::StopCall(call_id) = effect {
             let is_looked_at = self.calls.get(call_id).is_some_and(|call| call.is_edit && call.runs > 0);
@@ -206,7 +219,7 @@ impl Watch {
                 );
                 self.run(call.call_id, prepared.read_only)?;
             }
-            Effect::StopAll | Effect::StopCall(_) | Effect::Inspect { .. } => {}
+            Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. } | Effect::Inspect { .. } => {}
         }
         Ok(())
     }
@@ -328,6 +341,8 @@ impl Watch {
         };
         let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
         law!(engine.next_deadline() == next, "the engine knows its next deadline, also after a restart");
+        let running = self.running_commands().map(|it| it.call_id);
+        law!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();
         questions.sort();
         let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::script::{Chance, Fate, Found, Part};
 use crate::engine::{Input, Judged};
+use crate::types::background::{BackgroundEnd, BackgroundState, Over};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
@@ -109,6 +110,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
         Fate::Edit { asks: false, .. } => (VerdictKind::Allow, false, false),
         Fate::Edit { asks: true, .. } => (VerdictKind::Ask, false, true),
+        Fate::Background => (VerdictKind::Allow, false, false),
         Fate::Deny => (VerdictKind::Deny, false, false),
         Fate::Refused(status) => {
             return Err(ToolOutcome {
@@ -127,7 +129,8 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
     });
     let (subject, change) = match fate {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
-        _ => (Subject::Bash { command: "ls".into() }, None),
+        Fate::Background => (Subject::Bash { command: "serve".into(), background: true }, None),
+        _ => (Subject::Bash { command: "ls".into(), background: false }, None),
     };
     let prepared = Prepared {
         subject,
@@ -177,6 +180,18 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
         Found::Neither => Inspection::Conflict("it holds something else".into()),
     };
     Input::Inspected { call_id, inspection }
+}
+
+/// A command began and goes on behind its call.
+pub fn goes_on(call_id: CallId) -> Input {
+    let outcome = ToolOutcome { goes_on: true, ..ToolOutcome::completed("") };
+    Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
+}
+
+/// A background command is over.
+pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
+    let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
+    Input::CommandOver { call_id, over: Box::new(Over { state, end, blob: None }) }
 }
 
 /// A run that the sandbox stopped.

@@ -20,6 +20,9 @@ impl World {
     /// The daemon stops in good order, and the next one goes on.
     pub fn stop(&mut self) -> Result<(), String> {
         let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
+        if self.next().is_multiple_of(2) {
+            self.end_commands(|_| true)?;
+        }
         let plan = self.feed(Input::Parked)?.unwrap_or_default();
         law!(plan.facts.len() == usize::from(running) && plan.effects.is_empty(), "a stop says so, once");
         self.crash(false, false)
@@ -35,9 +38,14 @@ impl World {
         }
         let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
         let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
+        let behind = self.watch.running_commands().count();
         self.die()?;
         let first = self.feed(recovered())?.unwrap_or_default();
-        law!(turn.is_some() || first == Plan::default(), "without a turn there is nothing to recover");
+        law!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
+        law!(
+            turn.is_some() || behind > 0 || first == Plan::default(),
+            "without a turn there is nothing to recover"
+        );
         for call_id in lost {
             let call = &self.watch.calls[&call_id];
             let done = |wanted: fn(&Effect) -> Option<CallId>| {
@@ -185,7 +193,8 @@ impl World {
                 self.watch.calls.values().any(|call| {
                     call.status.is_none() && call.started.is_some() && call.started == entry.fold
                 });
-            law!(entry.fold == streaming || by_tool, "rows of what is whole are folded away");
+            let by_command = self.watch.running_commands().any(|it| entry.fold == Some(it.opened));
+            law!(entry.fold == streaming || by_tool || by_command, "rows of what is whole are folded away");
         }
         Ok(())
     }

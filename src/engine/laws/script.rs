@@ -102,6 +102,11 @@ pub enum Step {
         twice: bool,
     },
     /// Something that came home before, or was given up, comes (again).
+    /// A background command says something, or ends.
+    Command {
+        pick: u8,
+        ends: bool,
+    },
     Late {
         pick: u8,
     },
@@ -167,6 +172,8 @@ pub enum Fate {
         asks: bool,
         plans: bool,
     },
+    /// A command that goes on behind its call, if it ends well.
+    Background,
     Deny,
     Refused(ToolStatus),
 }
@@ -196,7 +203,13 @@ fn budgets() -> impl Strategy<Value = Budgets> {
 pub fn setup() -> impl Strategy<Value = Setup> {
     use OfferOutside::{Always, Attended, Never};
     (
-        (1..4u32, 1..4usize, 0..4u32, prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)]),
+        (
+            1..4u32,
+            1..4usize,
+            0..4u32,
+            prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
+            0..4usize,
+        ),
         (
             prop_oneof![2 => Just(false), 1 => Just(true)],
             proptest::option::weighted(0.2, prop_oneof![Just(OnRestart::Resume), Just(OnRestart::Pause)]),
@@ -212,7 +225,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     )
         .prop_map(
             |(
-                (retry_attempts, parallel_tools, max_resumes, policy),
+                (retry_attempts, parallel_tools, max_resumes, policy, background_commands),
                 own,
                 safe,
                 has_model,
@@ -223,6 +236,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     retry_attempts,
                     parallel_tools,
                     max_resumes,
+                    background_commands,
                     on_restart: policy,
                     unattended: Unattended { deadline_ms: unattended.0, on_timeout: unattended.1 },
                     offer_outside: unattended.2,
@@ -322,6 +336,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
+        6 => (any::<u8>(), any::<bool>()).prop_map(|(pick, ends)| Step::Command { pick, ends }),
     ]
 }
 
@@ -382,6 +397,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         5 => any::<bool>().prop_map(|read_only| Fate::Allow { read_only }),
         4 => any::<[bool; 2]>().prop_map(|[read_only, suggests]| Fate::Ask { read_only, suggests }),
         3 => any::<[bool; 3]>().prop_map(|[a, b, c]| Fate::Edit { asks: a && b, plans: b || c }),
+        3 => Just(Fate::Background),
         1 => Just(Fate::Deny),
         1 => prop_oneof![Just(ToolStatus::Failed), Just(ToolStatus::Denied)].prop_map(Fate::Refused),
     ]

@@ -29,6 +29,7 @@ pub struct CallWatch {
     pub started: Option<Seq>,
     pub status: Option<ToolStatus>,
     pub is_edit: bool,
+    pub is_background: bool,
     /// The folder that a person was shown.
     pub folder: Option<String>,
     /// What a person put in the place of its arguments.
@@ -73,6 +74,15 @@ pub struct TurnWatch {
     pub calls: Vec<CallId>,
 }
 
+/// What is known of a background command.
+#[derive(Clone, Debug)]
+pub struct CommandWatch {
+    pub call_id: CallId,
+    pub turn_id: Option<TurnId>,
+    pub opened: Seq,
+    pub is_over: bool,
+}
+
 pub struct Watch {
     pub setup: Setup,
     pub last_seq: Seq,
@@ -92,6 +102,8 @@ pub struct Watch {
     pub outside: BTreeSet<PermissionId>,
     /// Question → its call, whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
+    /// In the order of their numbers.
+    pub commands: Vec<CommandWatch>,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
@@ -134,6 +146,7 @@ impl Watch {
             requests: BTreeMap::new(),
             outside: BTreeSet::new(),
             questions: BTreeMap::new(),
+            commands: Vec::new(),
             items: BTreeMap::new(),
             streaming: None,
             running: Vec::new(),
@@ -280,6 +293,11 @@ impl Watch {
             }
             Event::TurnCompleted { result } => {
                 let turn = self.turn.take().ok_or("only a running turn ends")?;
+                let is_left = |it: &&CommandWatch| turn.ending || it.turn_id == Some(turn.id);
+                law!(
+                    !turn.aborting || !self.running_commands().any(|it| is_left(&it)),
+                    "what an aborted turn started is gone before it ends"
+                );
                 self.completed(&turn, result, fact.at_ms)?;
             }
             _ => {}
@@ -479,6 +497,11 @@ impl Watch {
         Ok(())
     }
 
+    /// Background commands that run.
+    pub fn running_commands(&self) -> impl Iterator<Item = &CommandWatch> {
+        self.commands.iter().filter(|it| !it.is_over)
+    }
+
     /// Whether calls wait to be looked at.
     pub fn is_unjudged(&self) -> bool {
         self.message
@@ -501,7 +524,10 @@ fn sum(mut sum: Usage, more: &Usage) -> Usage {
 fn is_of_session(event: &Event) -> bool {
     matches!(
         event,
-        Event::SessionAttached { .. } | Event::SessionDetached { .. } | Event::ConfigReloaded { .. }
+        Event::SessionAttached { .. }
+            | Event::SessionDetached { .. }
+            | Event::ConfigReloaded { .. }
+            | Event::ToolBackground { end: Some(_), .. }
     )
 }
 

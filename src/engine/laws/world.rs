@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::given::{self, Answer, context, inspected, prepared, someone, tool_done};
+use super::given::{self, Answer, command_over, context, inspected, prepared, someone, tool_done};
 use super::law;
 use super::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
-use super::watch::Watch;
+use super::watch::{CommandWatch, Watch};
 use crate::engine::{
     Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
 };
+use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
@@ -98,6 +99,8 @@ impl World {
             thinking: setup.thinking,
             system_prompt: None,
             append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
         };
         let envelope = Envelope {
             seq: 1,
@@ -240,12 +243,25 @@ impl World {
                 self.feed(Input::Abort { turn_id, call_id: None, origin: someone() })?;
             }
             Step::AbortCall { pick, known } => {
-                let open = self.engine.open_calls();
+                let open = [self.engine.open_calls(), self.engine.running_commands()].concat();
                 let call_id = match choose(&open, *pick) {
                     Some(call_id) if *known => *call_id,
                     _ => self.mint().call(),
                 };
                 self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: someone() })?;
+            }
+            Step::Command { pick, ends } => {
+                let running: Vec<CallId> = self.watch.running_commands().map(|it| it.call_id).collect();
+                let Some(call_id) = choose(&running, *pick).copied() else { return Ok(()) };
+                let progress = Progress { stream: "stdout", text: "out é".repeat(usize::from(*pick)) };
+                let input = match ends {
+                    true => command_over(call_id, BackgroundState::Exited),
+                    false => Input::Progress { call_id, progress },
+                };
+                if *ends {
+                    self.late.push(input.clone());
+                }
+                self.feed(input)?;
             }
             Step::Kill => drop(self.feed(Input::Kill { origin: someone() })?),
             Step::Attach => drop(self.feed(Input::Attached { clients: 1, origin: someone() })?),
@@ -356,7 +372,7 @@ impl World {
                 Outstanding::Stop
             }
             // The tool ends soon, one way or another.
-            Effect::StopCall(_) => return Ok(()),
+            Effect::StopCall(_) | Effect::StopCommands { .. } => return Ok(()),
         };
         law!(
             !(thinking(&next) && self.outstanding.iter().any(thinking)),
@@ -412,6 +428,10 @@ impl World {
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
                     self.feed(Input::Progress { call_id, progress: Progress { stream: "stdout", text } })?;
                 }
+                ToolStep::Done(ToolStatus::Completed) if self.watch.calls[&call_id].is_background => {
+                    self.late.push(given::goes_on(call_id));
+                    self.feed(given::goes_on(call_id))?;
+                }
                 ToolStep::Blocked => {
                     let input = given::tool_blocked(call_id);
                     self.late.push(input.clone());
@@ -438,10 +458,24 @@ impl World {
                 for out in std::mem::take(&mut self.outstanding) {
                     self.give_up(out);
                 }
+                let turn = self.watch.turn.as_ref().map(|turn| (turn.id, turn.ending));
+                self.end_commands(|it| turn.is_some_and(|(id, all)| all || it.turn_id == Some(id)))?;
                 let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
                 self.feed(Input::Stopped { price })?;
                 self.late.push(Input::Stopped { price });
             }
+        }
+        Ok(())
+    }
+
+    /// Commands that are meant come to their end.
+    pub(super) fn end_commands(&mut self, meant: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
+        let calls: Vec<CallId> =
+            self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
+        for call_id in calls {
+            let input = command_over(call_id, BackgroundState::Killed);
+            self.late.push(input.clone());
+            self.feed(input)?;
         }
         Ok(())
     }

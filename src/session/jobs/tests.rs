@@ -74,7 +74,7 @@ async fn an_end_that_is_seen_first_is_held_until_the_last_deltas_are_heard() {
             out.try_send(batch(n)).unwrap();
         }
         // The moment between two looks: nothing was to be heard yet, and the job has ended since.
-        let first = jobs.ended(Ok(Some(end(fails))));
+        let first = jobs.ended(Ok(Some(end(fails).into())));
         assert_eq!(jobs.are_idle(), count == 0, "what is held is work");
         assert_eq!(said_before_the_end(&mut jobs, first).await, expected(count));
         assert!(jobs.are_idle());
@@ -91,7 +91,7 @@ async fn no_end_overtakes_what_was_said_while_both_are_on_their_way() {
             for n in 0..count {
                 out.send(batch(n)).await.unwrap();
             }
-            Some(end(round % 2 == 0))
+            Some(end(round % 2 == 0).into())
         });
         assert_eq!(said_before_the_end(&mut jobs, None).await, expected(count), "round {round}");
         assert!(jobs.are_idle());
@@ -105,7 +105,7 @@ async fn the_end_of_an_earlier_call_leaves_the_next_one_its_listener() {
     let (next, batches) = mpsc::channel(BATCHES);
     jobs.stream = Some(Stream { token: TOKEN + 1, batches });
     drop(out);
-    assert!(matches!(jobs.ended(Ok(Some(end(true)))), Some(Input::ModelFailed { token: TOKEN, .. })));
+    assert!(matches!(jobs.ended(Ok(Some(end(true).into()))), Some(Input::ModelFailed { token: TOKEN, .. })));
     next.try_send(batch(0)).unwrap();
     let heard = jobs.next().await;
     assert!(matches!(&heard, Some(Input::Deltas { token, .. }) if *token == TOKEN + 1), "{heard:?}");

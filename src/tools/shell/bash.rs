@@ -1,7 +1,9 @@
-//! Bash (T6), in the foreground: run a command, stream what it says, leave nothing behind.
+//! Bash (T6): run a command, stream what it says, leave nothing behind. What goes on behind its call is in
+//! `background`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -17,7 +19,7 @@ use super::birth::{Birth, register};
 use super::capture::{Capture, Utf8};
 use super::cell::Powers;
 use super::environment::scrub;
-use super::limits::Breach;
+use super::limits::{Breach, Limits};
 use super::process::{self, Launch, Shell};
 use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level};
 use super::spool::{Spool, Spooled};
@@ -38,6 +40,8 @@ use crate::types::tool::{
 const LONGEST_COMMAND: usize = 100_000;
 /// How long output is still read after the shell's exit, while others hold its pipes.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// A deadline that is further away than the clock can tell.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 /// Between TERM and KILL, when a call is stopped and when it left children behind.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
@@ -58,15 +62,33 @@ pub(in crate::tools) struct Input {
     #[serde(default, deserialize_with = "input::number")]
     #[schemars(with = "Option<u64>")]
     timeout_ms: Option<u64>,
-    /// Not available yet: commands run in the foreground.
+    /// Give the result at once and let the command go on; for servers, watchers and long builds. Read what
+    /// it says with BashOutput and end it with KillBash. Then timeout_ms bounds its whole life.
     #[serde(default, deserialize_with = "input::flag")]
     #[schemars(with = "bool")]
     run_in_background: bool,
 }
 
+impl Input {
+    fn subject(&self) -> Subject {
+        Subject::Bash { command: self.command.clone(), background: self.run_in_background }
+    }
+
+    /// Whether the command goes on behind its call.
+    pub(in crate::tools) fn goes_on(&self) -> bool {
+        self.run_in_background
+    }
+
+    /// How long it may run, of those that say so.
+    pub(super) fn timeout_ms(&self) -> Option<u64> {
+        self.timeout_ms
+    }
+}
+
 pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The working directory stays for the \
     next command as long as it is inside the workspace; variables and functions do not. There is no terminal and \
-    no input, and everything the command started is ended with it. Use Read, Edit, Glob and Grep for files.";
+    no input, and everything the command started is ended with it; with run_in_background it goes on behind the \
+    call. Use Read, Edit, Glob and Grep for files.";
 
 pub(in crate::tools) fn prepare(
     context: &Context,
@@ -86,12 +108,6 @@ pub(in crate::tools) fn prepare(
             format!("the command is longer than {LONGEST_COMMAND} bytes; write a script and run that"),
         ));
     }
-    if input.run_in_background {
-        return Err(Refusal::new(
-            "unsupported",
-            "run_in_background is not supported yet; run the command in the foreground with a timeout_ms",
-        ));
-    }
     if input.timeout_ms == Some(0) {
         return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
     }
@@ -101,8 +117,8 @@ pub(in crate::tools) fn prepare(
         _ => one_line(command.trim()),
     };
     Ok(Prepared {
-        subject: Subject::Bash { command: command.clone() },
-        summary,
+        subject: input.subject(),
+        summary: if input.run_in_background { format!("{summary} (in the background)") } else { summary },
         diff: None,
         read_only: false,
         change: None,
@@ -118,7 +134,7 @@ fn one_line(text: &str) -> String {
 
 /// Why a command is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Exited,
     TimedOut,
     Stopped,
@@ -143,13 +159,63 @@ pub(in crate::tools) async fn run(
     prepared: &Prepared,
     wires: Wires,
 ) -> Result<ToolOutcome, Refusal> {
-    let Wires { progress, births, stop } = wires;
-    toolbox::same_target(prepared, &Subject::Bash { command: input.command.clone() })?;
-    if stop.is_cancelled() {
-        return Ok(cancelled());
-    }
     let settings = &context.settings;
     let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
+    let stop = wires.stop.clone();
+    let Some(started) = start(context, call_id, input, prepared, wires).await? else {
+        return Ok(cancelled());
+    };
+    let (ran, output) = started.see_through(Duration::from_millis(limit), &stop).await;
+    let said = output.finish(settings.output_cap).await;
+    crash::point("C14.spooled");
+    Ok(Report { context, limit, ran }.tell(said))
+}
+
+/// A command that runs and whose process is recorded. Dropping it kills all of it.
+pub(super) struct Started {
+    shell: Shell,
+    tree: Tree,
+    pub(super) output: Output,
+    begun: Instant,
+    choice: Choice,
+    how: Confinement,
+    ground: Ground,
+    powers: Powers,
+    cwd: PathBuf,
+    /// Its own temporary folder and the like stay as long as it runs.
+    _confined: Confined,
+}
+
+/// A command that is over.
+pub(super) struct Ran {
+    pub(super) end: End,
+    pub(super) status: Option<ExitStatus>,
+    pub(super) ended: Ended,
+    pub(super) choice: Choice,
+    /// As it is told.
+    how: Confinement,
+    ground: Ground,
+    powers: Powers,
+    /// Where it started, and where it ended.
+    cwd: PathBuf,
+    folder: Option<PathBuf>,
+    pub(super) spent: Duration,
+}
+
+/// Starts a command; `None` if it was stopped before.
+pub(super) async fn start(
+    context: &Context,
+    call_id: CallId,
+    input: &Input,
+    prepared: &Prepared,
+    wires: Wires,
+) -> Result<Option<Started>, Refusal> {
+    let Wires { progress, births, stop } = wires;
+    toolbox::same_target(prepared, &input.subject())?;
+    if stop.is_cancelled() {
+        return Ok(None);
+    }
+    let settings = &context.settings;
     let cwd = starting_folder(context);
     let (choice, confined, ground) = confine(context, prepared, &cwd).await?;
     let begun = Instant::now();
@@ -177,32 +243,37 @@ pub(in crate::tools) async fn run(
     }
     crash::point("C13.recorded");
     let spool = Spool::new(settings.spools.clone(), call_id);
-    let mut output = Output::new(&mut shell, settings, progress, spool);
-    let (end, mut status) =
-        follow(&mut shell, &mut output, begun + Duration::from_millis(limit), &stop).await;
-
-    // The pipes are read on while the tree ends, so that nobody hangs in a write.
-    let grace = if end == End::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
-    let mut ending = std::pin::pin!(tree.end(grace));
-    let ended = loop {
-        tokio::select! {
-            ended = &mut ending => break ended,
-            result = shell.child.wait(), if status.is_none() => status = result.ok(),
-            () = output.pump(), if output.is_open() => {}
-        }
-    };
-    if status.is_none() {
-        status = timeout(LAST_WORDS, shell.child.wait()).await.ok().and_then(Result::ok);
-    }
-    let _ = timeout(LAST_WORDS, output.drain()).await;
-
-    let folder = shell.last_folder();
-    let spent = begun.elapsed();
-    let said = output.finish(settings.output_cap).await;
-    crash::point("C14.spooled");
+    let output = Output::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
-    Ok(Report { context, choice, how, ground, cwd, limit, end, status, ended, powers, folder, spent }
-        .tell(said))
+    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, _confined: confined }))
+}
+
+impl Started {
+    /// Follows it to its end: until it exits, has run for `limit`, or is stopped. Then every process of it
+    /// is gone or named as a survivor.
+    pub(super) async fn see_through(self, limit: Duration, stop: &CancellationToken) -> (Ran, Output) {
+        let Self { mut shell, tree, mut output, begun, choice, how, ground, powers, cwd, _confined } = self;
+        let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + FOREVER);
+        let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
+
+        // The pipes are read on while the tree ends, so that nobody hangs in a write.
+        let grace = if end == End::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
+        let mut ending = std::pin::pin!(tree.end(grace));
+        let ended = loop {
+            tokio::select! {
+                ended = &mut ending => break ended,
+                result = shell.child.wait(), if status.is_none() => status = result.ok(),
+                () = output.pump(), if output.is_open() => {}
+            }
+        };
+        if status.is_none() {
+            status = timeout(LAST_WORDS, shell.child.wait()).await.ok().and_then(Result::ok);
+        }
+        let _ = timeout(LAST_WORDS, output.drain()).await;
+        let folder = shell.last_folder();
+        let spent = begun.elapsed();
+        (Ran { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
+    }
 }
 
 /// The session's folder; the workspace if that is gone.
@@ -306,14 +377,14 @@ async fn follow(
 }
 
 /// What the command says: kept for the model, sent on as progress.
-struct Output {
+pub(super) struct Output {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     texts: [Utf8; 2],
     bytes: [u64; 2],
-    capture: Capture,
+    capture: Arc<Mutex<Capture>>,
     spool: Spool,
-    progress: mpsc::Sender<Progress>,
+    pub(super) progress: mpsc::Sender<Progress>,
     /// Bytes of progress that may still be sent.
     budget: usize,
     /// Bytes read since the last rest, and when the one that is due ends.
@@ -330,7 +401,7 @@ impl Output {
             stderr: shell.child.stderr.take(),
             texts: [Utf8::default(), Utf8::default()],
             bytes: [0, 0],
-            capture: Capture::default(),
+            capture: Arc::default(),
             spool,
             progress,
             budget: settings.max_progress_bytes,
@@ -384,7 +455,7 @@ impl Output {
         if text.is_empty() {
             return;
         }
-        self.capture.push(&text);
+        kept(&self.capture).push(&text);
         self.spool.push(&text);
         if text.len() <= self.budget {
             self.budget -= text.len();
@@ -402,14 +473,34 @@ impl Output {
         }
     }
 
-    async fn finish(mut self, cap: usize) -> Said {
+    /// What it says, as it comes.
+    pub(super) fn capture(&self) -> Arc<Mutex<Capture>> {
+        Arc::clone(&self.capture)
+    }
+
+    /// Takes the last of it; then the whole of it is there to be kept.
+    pub(super) fn close(&mut self) {
         for which in [0, 1] {
             let text = self.texts[which].finish();
             self.take(which, text);
         }
-        let (text, truncated) = self.capture.render(cap);
+    }
+
+    /// What is to be kept of it.
+    pub(super) fn into_spool(self) -> Spool {
+        self.spool
+    }
+
+    async fn finish(mut self, cap: usize) -> Said {
+        self.close();
+        let (text, truncated) = std::mem::take(&mut *kept(&self.capture)).render(cap);
         Said { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
     }
+}
+
+/// What is kept of an output. Nobody holds it while waiting for something.
+pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
+    capture.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How a command was held, and what of it seems to have been in its way: `files` or `network`.
@@ -435,32 +526,59 @@ struct Said {
 /// Everything that is known when a command is over.
 struct Report<'a> {
     context: &'a Context,
-    choice: Choice,
-    /// As it is told.
-    how: Confinement,
-    ground: Ground,
-    /// Where it started.
-    cwd: PathBuf,
     /// In milliseconds.
     limit: u64,
-    end: End,
-    status: Option<ExitStatus>,
-    ended: Ended,
-    powers: Powers,
-    folder: Option<PathBuf>,
-    spent: Duration,
+    ran: Ran,
+}
+
+impl Ran {
+    /// The signal that ended the shell, and its exit code as shells tell it.
+    pub(super) fn code(&self) -> (Option<i32>, Option<i32>) {
+        use std::os::unix::process::ExitStatusExt as _;
+        let signal = self.status.and_then(|status| status.signal());
+        (signal, self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal))))
+    }
+
+    /// What may have been in the way of a command that failed: the limit that it ran into, as far as the
+    /// kernel tells, else what its words let suspect.
+    pub(super) fn trouble(
+        &self,
+        limits: &Limits,
+        text: &str,
+    ) -> (Option<Breach>, Option<Blocked>, Vec<String>) {
+        let (signal, exit_code) = self.code();
+        let breach = self.breach(limits, signal, exit_code);
+        if let Some(breach) = breach {
+            return (Some(breach), None, vec![format!("The command {}.", limits.words(breach))]);
+        }
+        if let Some(words) = limits.suspect(text, self.powers) {
+            return (None, None, vec![words]);
+        }
+        let blocked = sandbox::suspect(text, self.choice, &self.ground);
+        let words = blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice));
+        (None, blocked, words.into_iter().collect())
+    }
+
+    fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
+        if self.ended.oom_kills > 0 {
+            return Some(Breach::Memory);
+        }
+        if self.ended.refused_forks > 0 {
+            return Some(Breach::Processes);
+        }
+        // The shell tells of its last command's signal by its own exit code.
+        limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
+    }
 }
 
 impl Report<'_> {
     fn tell(self, said: Said) -> ToolOutcome {
-        use std::os::unix::process::ExitStatusExt as _;
         let Said { mut text, truncated, bytes, spooled } = said;
-        let signal = self.status.and_then(|status| status.signal());
-        let exit_code = self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal)));
+        let (signal, exit_code) = self.ran.code();
 
         let mut notes = Vec::new();
         let (mut limit_reached, mut blocked): (_, Option<Blocked>) = (None, None);
-        let (status, code) = match (self.end, exit_code) {
+        let (status, code) = match (self.ran.end, exit_code) {
             (End::Stopped, _) => {
                 notes.push("The command was cancelled.".to_owned());
                 (ToolStatus::Cancelled, Some("cancelled"))
@@ -471,26 +589,18 @@ impl Report<'_> {
             }
             (End::Exited, Some(0)) => (ToolStatus::Completed, None),
             (End::Exited, exit_code) => {
-                let breach = self.breach(signal, exit_code);
-                let limits = &self.context.settings.limits;
-                if let Some(breach) = breach {
-                    notes.push(format!("The command {}.", limits.words(breach)));
-                } else if let Some(words) = limits.suspect(&text, self.powers) {
-                    notes.push(words);
-                } else {
-                    blocked = sandbox::suspect(&text, self.choice, &self.ground);
-                }
-                notes.extend(blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice)));
+                let trouble;
+                (limit_reached, blocked, trouble) = self.ran.trouble(&self.context.settings.limits, &text);
+                notes.extend(trouble);
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),
                     (None, Some(code)) => format!("Exit code {code}"),
                     (None, None) => "The exit code of the command is not known.".to_owned(),
                 });
-                limit_reached = breach;
-                (ToolStatus::Failed, Some(breach.map_or("exit_code", |_| "limit_exceeded")))
+                (ToolStatus::Failed, Some(limit_reached.map_or("exit_code", |_| "limit_exceeded")))
             }
         };
-        let survivors = &self.ended.survivors;
+        let survivors = &self.ran.ended.survivors;
         let cwd = self.next_folder(&mut notes);
         if !survivors.is_empty() {
             notes.push(format!("These processes could not be ended: {survivors:?}"));
@@ -511,15 +621,15 @@ impl Report<'_> {
         let detail = json!({
             "exit_code": exit_code,
             "signal": signal,
-            "timed_out": self.end == End::TimedOut,
+            "timed_out": self.ran.end == End::TimedOut,
             "truncated": truncated,
             "stdout_bytes": bytes[0],
             "stderr_bytes": bytes[1],
-            "duration_ms": u64::try_from(self.spent.as_millis()).unwrap_or(u64::MAX),
-            "cwd": cwd.as_ref().unwrap_or(&self.cwd),
+            "duration_ms": u64::try_from(self.ran.spent.as_millis()).unwrap_or(u64::MAX),
+            "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
             "survivors": survivors,
             "limit": limit_reached.map(Breach::name),
-            "sandbox": Held { how: self.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
+            "sandbox": Held { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
         });
         ToolOutcome {
             status,
@@ -533,31 +643,18 @@ impl Report<'_> {
         }
     }
 
-    /// The limit that the command ran into, as far as the kernel tells.
-    fn breach(&self, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
-        let limits = &self.context.settings.limits;
-        if self.ended.oom_kills > 0 {
-            return Some(Breach::Memory);
-        }
-        if self.ended.refused_forks > 0 {
-            return Some(Breach::Processes);
-        }
-        // The shell tells of its last command's signal by its own exit code.
-        limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
-    }
-
     /// The folder for the next command, if it is another one than before.
     fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
         let scene = &self.context.scene;
-        let is_inside = |path: &Path| path.starts_with(&scene.workspace) && path.is_dir();
+        let is_inside = |path: &Path| scene.holds(path) && path.is_dir();
         let reset = |notes: &mut Vec<String>| {
-            notes.push(format!("The working directory was reset to {}", self.cwd.display()));
-            (self.cwd != scene.cwd).then(|| self.cwd.clone())
+            notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
+            (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())
         };
-        match &self.folder {
+        match &self.ran.folder {
             Some(folder) if is_inside(folder) => (*folder != scene.cwd).then(|| folder.clone()),
             Some(_) => reset(notes),
-            None if self.cwd != scene.cwd => reset(notes),
+            None if self.ran.cwd != scene.cwd => reset(notes),
             None => None,
         }
     }

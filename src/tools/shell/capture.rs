@@ -48,8 +48,17 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
     0
 }
 
+/// A part of an output, with a hole in it perhaps.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) before: String,
+    /// Bytes that are missing between the two.
+    pub(super) gone: u64,
+    pub(super) rest: String,
+}
+
 /// Both streams in the order of their arrival: the head, and the tail of what follows.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Capture {
     head: String,
     tail: VecDeque<u8>,
@@ -73,6 +82,30 @@ impl Capture {
             self.tail.drain(..excess);
             self.dropped += excess as u64;
         }
+    }
+
+    /// Bytes of all that came.
+    pub(super) fn bytes(&self) -> u64 {
+        self.head.len() as u64 + self.dropped + self.tail.len() as u64
+    }
+
+    /// What came after the first `from` bytes, as much of it as is kept; with how many bytes of it are
+    /// missing before the last part, and where that part begins.
+    pub(super) fn since(&self, from: u64) -> Piece {
+        let (head_end, tail_start) = (self.head.len() as u64, self.head.len() as u64 + self.dropped);
+        let at = usize::try_from(from.min(head_end)).unwrap_or(0);
+        let mut before = self.head.get(at..).unwrap_or_default().to_owned();
+        let skip = usize::try_from(from.saturating_sub(tail_start)).unwrap_or(usize::MAX);
+        let bytes: Vec<u8> = self.tail.iter().skip(skip).copied().collect();
+        // Where something was dropped, or somebody counted wrongly, it may begin inside a character.
+        let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+        let rest = String::from_utf8_lossy(&bytes[cut..]);
+        let gone = tail_start.saturating_sub(from.max(head_end));
+        if gone == 0 {
+            before.push_str(&rest);
+            return Piece { before, gone, rest: String::new() };
+        }
+        Piece { before, gone, rest: rest.into_owned() }
     }
 
     /// What the model is told: at most `cap` characters of output. The flag says whether
@@ -107,7 +140,7 @@ fn last_chars(text: &str, chars: usize) -> &str {
 }
 
 /// Head and tail of a text of more than `cap` characters, with a note of what is missing.
-fn cut_middle(text: &str, cap: usize) -> (String, bool) {
+pub(super) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
     let total = text.chars().count();
     if total <= cap {
         return (text.to_owned(), false);
@@ -142,6 +175,28 @@ mod tests {
         let (text, cut) = huge.render(100);
         assert!(cut && text.starts_with("BEGIN") && text.ends_with("END"), "{text}");
         assert!(text.chars().count() < 160);
+    }
+
+    #[test]
+    fn what_is_new_is_told_from_any_place_on() {
+        let mut small = Capture::default();
+        small.push("aé\nb");
+        for (from, expected) in [(0, "aé\nb"), (3, "\nb"), (5, ""), (9, "")] {
+            let piece = Piece { before: expected.into(), gone: 0, rest: String::new() };
+            assert_eq!(small.since(from), piece, "{from}");
+        }
+        let mut flood = Capture::default();
+        for _ in 0..100_000 {
+            flood.push("123456789\n");
+        }
+        flood.push("end");
+        assert_eq!(flood.bytes(), 1_000_003);
+        let (half, all) = (HALF as u64, flood.bytes());
+        let whole = flood.since(0);
+        assert_eq!((whole.before.len(), whole.gone, whole.rest.len()), (HALF, all - 2 * half, HALF));
+        let later = flood.since(500_000);
+        assert_eq!((later.before.as_str(), later.gone), ("", all - half - 500_000));
+        assert_eq!(flood.since(all - 5), Piece { before: "9\nend".into(), gone: 0, rest: String::new() });
     }
 
     proptest::proptest! {

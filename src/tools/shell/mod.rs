@@ -1,10 +1,12 @@
 //! Commands as processes: their environment, their limits, their output, and the end of their whole
 //! tree, also of what a dead daemon left.
 
+mod background;
 mod bash;
 mod birth;
 mod capture;
 mod cell;
+mod commands;
 mod environment;
 mod limits;
 mod process;
@@ -14,10 +16,15 @@ mod sweep;
 mod tree;
 
 use crate::types::tool::Confinement;
+pub(super) use background::start;
+pub use background::{Live, Running};
 pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
 pub use birth::Birth;
 pub(super) use cell::Cells;
 pub use cell::CgroupSetting;
+pub(super) use commands::{
+    KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
+};
 pub use limits::Limits;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
 pub(super) use sandbox::{forget_temp, sweep_temp, temp_folders};

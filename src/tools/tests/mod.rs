@@ -59,10 +59,12 @@ impl Room {
             session_id: mint.session(),
             cwd: workspace.clone(),
             workspace,
+            additional: Vec::new(),
             reads: Arc::new(HashMap::new()),
             unattended: false,
             unreadable: Default::default(),
             blobs: None,
+            commands: Vec::new(),
         };
         Self { _root: dir, root, scene, tools: Toolbox::new(settings), mint }
     }

@@ -134,6 +134,8 @@ impl House {
             thinking: None,
             system_prompt: None,
             append_system_prompt: None,
+            tools: Default::default(),
+            additional_dirs: Vec::new(),
             on_restart: None,
         };
         let new = NewSession {
@@ -419,6 +421,7 @@ impl House {
                 detail: None,
                 reads: Vec::new(),
                 cwd: None,
+                told: None,
                 duration_ms: 0,
                 output_blob: None,
                 attachments: Vec::new(),

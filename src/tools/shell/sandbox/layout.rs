@@ -110,13 +110,16 @@ impl Layout {
     /// That folder cannot be made, or is not ours alone.
     pub(in crate::tools::shell) fn of(context: &Context, network: bool) -> std::io::Result<Self> {
         let settings = &context.settings.sandbox;
-        let (workspace, home) = (&context.scene.workspace, &context.places.home);
+        let (scene, home) = (&context.scene, &context.places.home);
         let mut layout = Self {
             temp: temp::folder_of(&settings.temp, context.scene.session_id)?,
             home: home.clone(),
             ..Self::default()
         };
-        layout.writable.push(workspace.clone());
+        // The folders beside it may be gone since.
+        let additional = scene.additional.iter().filter(|folder| folder.is_dir());
+        layout.writable.push(scene.workspace.clone());
+        layout.writable.extend(additional.clone().cloned());
         layout.writable.extend(settings.writable.iter().filter_map(|path| path.canonicalize().ok()));
         let asked = layout.writable.clone();
         if network {
@@ -129,7 +132,8 @@ impl Layout {
             settings.hidden.iter().cloned().chain(secrets).filter(|path| is_there(path)).collect();
         layout.hidden.sort();
         layout.hidden.dedup();
-        layout.guard(workspace);
+        layout.guard(&scene.workspace);
+        additional.for_each(|folder| layout.guard(folder));
         Ok(layout)
     }
 

@@ -1,0 +1,285 @@
+//! BashOutput and KillBash (T6): what became of a background command, and its end. Both know only the
+//! commands of their own session.
+
+use std::time::Duration;
+
+use grep_matcher::Matcher as _;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::capture::{Piece, cut_middle};
+use crate::tools::context::{Command, Context};
+use crate::tools::refusal::{Refusal, cancelled};
+use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
+use crate::types::blob::BlobRef;
+use crate::types::tool::{Prepared, Subject, ToolOutcome};
+
+/// Bytes of the beginning, and of the end, of what is new of a command that is over.
+const HALF: u64 = 128 << 10;
+/// Bytes that a filter may take when it is made ready.
+const FILTER_BYTES: usize = 1 << 20;
+/// TERM, two seconds, KILL, five seconds at most, and the journal.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct OutputInput {
+    /// The background command, as Bash named it: bash_1 and so on.
+    #[serde(alias = "shell_id")]
+    bash_id: String,
+    /// Only lines that match this regular expression; the others are not shown later either.
+    #[serde(default)]
+    filter: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(in crate::tools) struct KillInput {
+    /// The background command, as Bash named it: bash_1 and so on.
+    #[serde(alias = "bash_id")]
+    shell_id: String,
+}
+
+pub(in crate::tools) const OUTPUT: &str = "Shows what a background command has said since you last looked, whether \
+    it still runs, and how it ended. Does not wait for more.";
+
+pub(in crate::tools) const KILL: &str = "Ends a background command with all that it started, and lists those \
+    that still run.";
+
+pub(in crate::tools) fn prepare_output(context: &Context, input: &OutputInput) -> Result<Prepared, Refusal> {
+    filter(input)?;
+    let bash_id = find(context, &input.bash_id)?.known.bash_id;
+    Ok(prepared(bash_id, format!("Read the output of {bash_id}"), true))
+}
+
+pub(in crate::tools) fn prepare_kill(context: &Context, input: &KillInput) -> Result<Prepared, Refusal> {
+    let known = &find(context, &input.shell_id)?.known;
+    Ok(prepared(known.bash_id, format!("End {} ({})", known.bash_id, one_line(&known.command)), false))
+}
+
+fn prepared(bash_id: BashId, summary: String, read_only: bool) -> Prepared {
+    let subject = Subject::Background { bash_id };
+    Prepared { subject, summary, diff: None, read_only, change: None, sandbox: None }
+}
+
+fn find<'c>(context: &'c Context, text: &str) -> Result<&'c Command, Refusal> {
+    let commands = &context.scene.commands;
+    let bash_id: Option<BashId> = text.parse().ok();
+    let found = bash_id.and_then(|bash_id| commands.iter().find(|it| it.known.bash_id == bash_id));
+    found.ok_or_else(|| {
+        let known: Vec<String> = commands.iter().map(|it| it.known.bash_id.to_string()).collect();
+        let there = match known.as_slice() {
+            [] => "none was started, or all are long over".to_owned(),
+            known => format!("known: {}", known.join(", ")),
+        };
+        Refusal::new("unknown_command", format!("there is no background command {text:?}; {there}"))
+            .with(json!({ "known": known }))
+    })
+}
+
+fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, Refusal> {
+    let Some(pattern) = input.filter.as_deref().filter(|pattern| !pattern.is_empty()) else {
+        return Ok(None);
+    };
+    match RegexMatcherBuilder::new().size_limit(FILTER_BYTES).build(pattern) {
+        Ok(matcher) => Ok(Some(matcher)),
+        Err(error) => {
+            let why = format!("filter is no regular expression that can be used: {error}");
+            Err(Refusal::new("invalid_input", why).with(json!({ "path": "filter" })))
+        }
+    }
+}
+
+fn one_line(command: &str) -> String {
+    let line = command.lines().next().unwrap_or_default();
+    let short: String = line.chars().take(60).collect();
+    if short.len() < command.len() { format!("{short} …") } else { short }
+}
+
+/// Waits for the disk where a command is over.
+pub(in crate::tools) fn run_output(
+    context: &Context,
+    input: &OutputInput,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, Refusal> {
+    if stop.is_cancelled() {
+        return Ok(cancelled());
+    }
+    let matcher = filter(input)?;
+    let Command { known, live } = find(context, &input.bash_id)?;
+    let from = known.read_bytes;
+    let (bytes, piece) = match (&known.end, live) {
+        (Some(end), _) => (end.output_bytes, kept_after(context, end, from)?),
+        (None, Some(live)) => live.since(from),
+        (None, None) => (from, nothing()),
+    };
+    let is_lost = known.end.is_none() && live.is_none();
+    let mut text = match &known.end {
+        Some(end) => format!("{} {}", known.bash_id, how(known.state, end)),
+        None if is_lost => format!("{} runs no more; its end is not in the journal yet.", known.bash_id),
+        None => format!("{} is running.", known.bash_id),
+    };
+    let (fresh, is_cut) = shown(piece, matcher.as_ref(), context.settings.output_cap);
+    text.push('\n');
+    match (fresh.is_empty(), bytes > from, &matcher) {
+        (true, true, Some(_)) => text.push_str("No new line matches the filter."),
+        (true, ..) => text.push_str("No new output."),
+        (false, ..) => {
+            text.push_str("New output:\n");
+            text.push_str(&fresh);
+        }
+    }
+    if let Some(note) = known.end.as_ref().and_then(|end| end.note.as_ref()) {
+        text.push_str(if text.ends_with('\n') { "" } else { "\n" });
+        text.push_str(note);
+    }
+    let end = known.end.as_ref();
+    let detail = json!({
+        "bash_id": known.bash_id,
+        "state": known.state,
+        "exit_code": end.and_then(|end| end.exit_code),
+        "signal": end.and_then(|end| end.signal),
+        "from_bytes": from,
+        "to_bytes": bytes,
+        "truncated": is_cut,
+    });
+    let told = Some(BackgroundRead { bash_id: known.bash_id, bytes });
+    Ok(ToolOutcome { detail: Some(detail), told, ..ToolOutcome::completed(text) })
+}
+
+/// How a command ended, in words.
+fn how(state: BackgroundState, end: &BackgroundEnd) -> String {
+    match (state, end.signal, end.exit_code) {
+        (BackgroundState::Running, ..) => "is running.".into(),
+        (BackgroundState::Exited, Some(signal), _) => format!("was ended by signal {signal}."),
+        (BackgroundState::Exited, None, Some(code)) => format!("has ended with exit code {code}."),
+        (BackgroundState::Exited, None, None) => "has ended; its exit code is not known.".into(),
+        (BackgroundState::Killed, ..) => match end.killed_by {
+            Some(KilledBy::Tool) => "was ended with KillBash.".into(),
+            Some(KilledBy::Abort) => "was ended because the user stopped the turn or the call.".into(),
+            Some(KilledBy::Shutdown) => "was ended because the daemon stopped.".into(),
+            Some(KilledBy::Session) | None => "was ended.".into(),
+        },
+        (BackgroundState::TimedOut, ..) => "was ended because its time was over.".into(),
+        (BackgroundState::Lost, ..) => "was lost when the daemon restarted: it runs no more.".into(),
+    }
+}
+
+fn nothing() -> Piece {
+    Piece { before: String::new(), gone: 0, rest: String::new() }
+}
+
+/// What a command that is over had said after the first `from` bytes, as far as it was kept.
+fn kept_after(context: &Context, end: &BackgroundEnd, from: u64) -> Result<Piece, Refusal> {
+    let unread = end.output_bytes.saturating_sub(from);
+    let (Some(BlobRef { blob_id, bytes, .. }), Some(blobs)) = (&end.output_blob, &context.scene.blobs) else {
+        return Ok(nothing());
+    };
+    if unread == 0 {
+        return Ok(nothing());
+    }
+    let read = |offset: u64, most: u64| {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let read = blobs.read(*blob_id, offset, most);
+        read.map_err(|why| Refusal::new("io_error", format!("the output could not be read: {why}")))
+    };
+    // Where the middle of a flood was left out, what is new is at the end.
+    let start = from.min(*bytes).max(bytes.saturating_sub(unread));
+    let left = bytes - start;
+    if left <= 2 * HALF {
+        return Ok(Piece { before: text_of(&read(start, left)?), gone: 0, rest: String::new() });
+    }
+    let (before, rest) = (text_of(&read(start, HALF)?), text_of(&read(bytes - HALF, HALF)?));
+    Ok(Piece { before, gone: left - 2 * HALF, rest })
+}
+
+/// Text of bytes that may begin or end inside a character.
+fn text_of(bytes: &[u8]) -> String {
+    let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+    String::from_utf8_lossy(&bytes[cut..]).into_owned()
+}
+
+/// What the model is shown of what is new, and whether something is missing.
+fn shown(piece: Piece, filter: Option<&RegexMatcher>, cap: usize) -> (String, bool) {
+    let matching = |text: String| match filter {
+        None => text,
+        Some(filter) => text
+            .split_inclusive('\n')
+            .filter(|line| filter.is_match(line.trim_end_matches(['\n', '\r']).as_bytes()).unwrap_or(false))
+            .collect(),
+    };
+    let Piece { before, gone, rest } = piece;
+    let (before, rest) = (matching(before), matching(rest));
+    if gone == 0 {
+        return cut_middle(&(before + &rest), cap);
+    }
+    // Both sides get their half, and the note stays.
+    let (before, _) = cut_middle(&before, cap / 2);
+    let (rest, _) = cut_middle(&rest, cap / 2);
+    (format!("{before}\n[… {gone} bytes were left out here …]\n{rest}"), true)
+}
+
+/// Returns when the command is gone and its end stands in the journal.
+pub(in crate::tools) async fn run_kill(
+    context: &Context,
+    input: &KillInput,
+    stop: &CancellationToken,
+) -> Result<ToolOutcome, Refusal> {
+    let Command { known, live } = find(context, &input.shell_id)?;
+    let bash_id = known.bash_id;
+    if let Some(end) = &known.end {
+        let why = format!("{bash_id} does not run any more: it {}", how(known.state, end));
+        return Err(Refusal::new("not_running", why));
+    }
+    let Some(live) = live else {
+        return Err(Refusal::new("not_running", format!("{bash_id} does not run any more")));
+    };
+    live.stop(KilledBy::Tool);
+    tokio::select! {
+        biased;
+        ended = timeout(ENDS_WITHIN, live.is_written()) => if ended.is_err() {
+            let why = format!("{bash_id} was told to end, and has not yet; BashOutput tells when it has");
+            return Err(Refusal::new("still_ending", why));
+        },
+        () = stop.cancelled() => return Ok(cancelled()),
+    }
+    let others =
+        context.scene.commands.iter().filter(|it| it.known.end.is_none() && it.known.bash_id != bash_id);
+    let others: Vec<String> =
+        others.map(|it| format!("{} ({})", it.known.bash_id, one_line(&it.known.command))).collect();
+    let still = match others.as_slice() {
+        [] => "No other runs in the background.".to_owned(),
+        others => format!("Still running in the background: {}.", others.join(", ")),
+    };
+    let text = format!(
+        "{bash_id} ({}) is ended. BashOutput still gives what it said last. {still}",
+        one_line(&known.command)
+    );
+    Ok(ToolOutcome { detail: Some(json!({ "bash_id": bash_id })), ..ToolOutcome::completed(text) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(before: &str, gone: u64, rest: &str) -> Piece {
+        Piece { before: before.into(), gone, rest: rest.into() }
+    }
+
+    #[test]
+    fn a_filter_keeps_lines_and_a_cap_keeps_both_ends() {
+        let matcher = RegexMatcher::new("^err|7$").expect("a pattern");
+        let text = "error 1\nfine\r\nerr 2\r\nnumber 7";
+        assert_eq!(
+            shown(piece(text, 0, ""), Some(&matcher), 100),
+            ("error 1\nerr 2\r\nnumber 7".into(), false)
+        );
+        assert_eq!(shown(piece("abc", 0, "def"), None, 100), ("abcdef".into(), false));
+        let (cut, is_cut) = shown(piece("abcdefgh", 0, ""), None, 4);
+        assert!(is_cut && cut.starts_with("ab\n") && cut.ends_with("\ngh"), "{cut}");
+        let (holed, is_cut) = shown(piece("begin", 5_000, "end"), None, 100);
+        assert_eq!((holed.as_str(), is_cut), ("begin\n[… 5000 bytes were left out here …]\nend", true));
+    }
+}

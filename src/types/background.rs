@@ -1,0 +1,190 @@
+//! Commands that go on behind the call that started them (T6).
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::blob::{Blob, BlobRef};
+use super::ids::CallId;
+use super::time::Timestamp;
+
+/// The name of a background command in its session: `bash_1`, `bash_2` and so on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BashId(pub u32);
+
+impl fmt::Display for BashId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bash_{}", self.0)
+    }
+}
+
+impl fmt::Debug for BashId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for BashId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.trim().strip_prefix("bash_").and_then(|number| number.parse().ok());
+        number.map(Self).ok_or("expected an id like bash_1")
+    }
+}
+
+impl Serialize for BashId {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for BashId {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(d)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for BashId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "BashId".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^bash_[0-9]+$" })
+    }
+}
+
+/// Where a background command stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BackgroundState {
+    /// It runs.
+    Running,
+    /// It ended by itself.
+    Exited,
+    /// It was ended; `killed_by` says by what.
+    Killed,
+    /// It ran longer than it may.
+    TimedOut,
+    /// The daemon died while it ran: its processes are gone, and how far it came is not known.
+    Lost,
+}
+
+impl BackgroundState {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackgroundState::Running => "running",
+            BackgroundState::Exited => "exited",
+            BackgroundState::Killed => "killed",
+            BackgroundState::TimedOut => "timed_out",
+            BackgroundState::Lost => "lost",
+        }
+    }
+}
+
+/// What ended a background command that did not end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KilledBy {
+    /// The model, with KillBash.
+    Tool,
+    /// An abort of its turn, or of the call that started it.
+    Abort,
+    /// Its session was killed.
+    Session,
+    /// The daemon stopped.
+    Shutdown,
+}
+
+/// A background command as far as the journal knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundCommand {
+    /// Its name in the session.
+    pub bash_id: BashId,
+    /// The call that started it.
+    pub call_id: CallId,
+    /// The beginning of the command.
+    pub command: String,
+    /// Where it stands.
+    pub state: BackgroundState,
+    /// When it started.
+    pub started_at_ms: Timestamp,
+    /// Bytes of its output that the model was told.
+    #[serde(default)]
+    pub read_bytes: u64,
+    /// How it ended.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub end: Option<BackgroundEnd>,
+}
+
+/// How a background command ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundEnd {
+    /// Of the shell; 128 and the number of the signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signal: Option<i32>,
+    /// What ended it, with `killed`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub killed_by: Option<KilledBy>,
+    /// Bytes that it said in all.
+    pub output_bytes: u64,
+    /// Its whole output, as much as was kept; none if it said nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_blob: Option<BlobRef>,
+    /// More about its end: a limit that it ran into, output that could not be kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub note: Option<String>,
+    /// Processes of it that could not be ended.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub survivors: Vec<i32>,
+    /// How long it ran.
+    pub duration_ms: u64,
+}
+
+/// A command that is over, on its way to the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Over {
+    /// Not `running`.
+    pub state: BackgroundState,
+    /// How it ended.
+    pub end: BackgroundEnd,
+    /// The content behind `output_blob`, stored with the event that names it.
+    pub blob: Option<Blob>,
+}
+
+/// How far the model was told the output of a background command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundRead {
+    /// The command.
+    pub bash_id: BashId,
+    /// Bytes of its output, from its beginning.
+    pub bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_commands_are_read_as_they_are_written() {
+        assert_eq!(BashId(12).to_string(), "bash_12");
+        for (text, expected) in [
+            ("bash_1", Some(1)),
+            (" bash_7\n", Some(7)),
+            ("1", None),
+            ("bash_", None),
+            ("bash_-1", None),
+            ("", None),
+        ] {
+            assert_eq!(text.parse().ok(), expected.map(BashId), "{text:?}");
+        }
+    }
+}

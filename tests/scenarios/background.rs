@@ -1,0 +1,319 @@
+//! Commands that go on behind their call (T6): they outlive their turn, say what they do piece by piece,
+//! and are gone with all that they started when somebody ends them, whoever that is (S8, S9, S15).
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::bash;
+use super::unload::loaded;
+use crate::support::client::Session;
+use crate::support::daemon::House;
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+
+const FREE: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// A child in a session of its own, whose parent is gone, and a command that does not end.
+const STAYS: &str = "(setsid -f sleep 1000); echo up; sleep 1000";
+
+fn behind(command: &str) -> (&'static str, Value) {
+    ("Bash", json!({"command": command, "run_in_background": true}))
+}
+
+fn output(bash_id: &str) -> (&'static str, Value) {
+    ("BashOutput", json!({"bash_id": bash_id}))
+}
+
+/// A turn with these calls of one message. Returns their results, in the order in which they ended.
+async fn turn(
+    house: &House,
+    session: &Session,
+    seen: &mut Log,
+    calls: Vec<(&'static str, Value)>,
+) -> Vec<Value> {
+    let before = seen.seen_of("tool.completed").len();
+    house.models.push(Step::calls(calls));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    seen.seen_of("tool.completed").split_off(before)
+}
+
+fn text(result: &Value) -> &str {
+    result["output"].as_str().expect("a text")
+}
+
+async fn ends(seen: &mut Log, bash_id: &str) -> Value {
+    let is_end = |event: &Value| {
+        event["type"] == "tool.background" && event["bash_id"] == bash_id && event["state"] != "running"
+    };
+    // It may have come before the end of its turn.
+    if let Some(known) = seen.seen().into_iter().find(|event| is_end(event)) {
+        return known;
+    }
+    seen.find(&format!("the end of {bash_id}"), is_end).await
+}
+
+async fn says(seen: &mut Log, word: &str) {
+    let is_it = |event: &Value| {
+        event["type"] == "tool.progress" && event["text"].as_str().is_some_and(|text| text.contains(word))
+    };
+    seen.find(&format!("{word:?} in the output"), is_it).await;
+}
+
+#[tokio::test]
+async fn a_command_outlives_its_turn_and_says_what_is_new_each_time() {
+    let house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let command = "echo one; until test -e go; do sleep 0.02; done; echo two >&2; exit 3";
+    let begun = turn(&house, &session, &mut seen, vec![behind(command)]).await;
+    assert_eq!(begun[0]["status"], "completed", "{}", begun[0]);
+    assert!(text(&begun[0]).contains("bash_1"), "{}", begun[0]);
+    let told = &seen.seen_of("tool.background")[0];
+    assert_eq!((&told["bash_id"], &told["state"]), (&json!("bash_1"), &json!("running")));
+    assert_eq!((&told["call_id"], &told["command"]), (&begun[0]["call_id"], &json!(command)));
+    says(&mut session.follow().await, "one").await;
+    let view = session.view().await;
+    assert_eq!(view["state"], "idle");
+    assert_eq!(view["background_commands"][0]["bash_id"], "bash_1", "{view}");
+
+    let first = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    assert_eq!(text(&first[0]), "bash_1 is running.\nNew output:\none\n");
+    let again = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    assert_eq!(text(&again[0]), "bash_1 is running.\nNo new output.");
+
+    // It ends while no turn runs.
+    house.write("go", "");
+    let end = ends(&mut seen, "bash_1").await;
+    assert_eq!((&end["state"], &end["exit_code"]), (&json!("exited"), &json!(3)), "{end}");
+    assert_eq!((&end["output_bytes"], &end["turn_id"]), (&json!(8), &Value::Null));
+    let blob = session.call("blob", json!({"blob_id": end["output_blob"]["blob_id"]})).await;
+    assert_eq!(blob["content"], "one\ntwo\n", "{blob}");
+    assert!(session.view().await.get("background_commands").is_none());
+    assert_eq!(house.tool_processes(), []);
+    assert!(session.events().await.iter().all(|event| event["type"] != "tool.progress"), "folded away");
+
+    let last = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    assert!(
+        text(&last[0]).starts_with("bash_1 has ended with exit code 3.\nNew output:\ntwo\n"),
+        "{}",
+        last[0]
+    );
+    let after = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    assert!(text(&after[0]).contains("No new output."), "{}", after[0]);
+    let none = turn(&house, &session, &mut seen, vec![output("bash_2")]).await;
+    assert_eq!(none[0]["code"], "unknown_command");
+}
+
+#[tokio::test]
+async fn a_filter_shows_lines_that_match_and_a_wrong_one_is_told() {
+    let house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    turn(&house, &session, &mut seen, vec![behind("printf 'fine\\nerror 1\\nfine\\nerror 2\\n'")]).await;
+    ends(&mut seen, "bash_1").await;
+    let wrong = ("BashOutput", json!({"bash_id": "bash_1", "filter": "("}));
+    assert_eq!(turn(&house, &session, &mut seen, vec![wrong]).await[0]["code"], "invalid_input");
+    let filtered = ("BashOutput", json!({"bash_id": "bash_1", "filter": "^error"}));
+    let shown = turn(&house, &session, &mut seen, vec![filtered]).await;
+    assert!(text(&shown[0]).contains("New output:\nerror 1\nerror 2\n"), "{}", shown[0]);
+    let after = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    assert!(text(&after[0]).contains("No new output."), "what a filter hid is not shown later: {}", after[0]);
+}
+
+#[tokio::test]
+async fn kill_bash_ends_a_command_with_all_that_it_started() {
+    let house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    turn(&house, &session, &mut seen, vec![behind(STAYS), behind("echo other; sleep 1000")]).await;
+    house.tool_processes_reach(|count| count >= 4).await;
+    let kill = ("KillBash", json!({"shell_id": "bash_1"}));
+    let killed = turn(&house, &session, &mut seen, vec![kill.clone()]).await;
+    assert_eq!(killed[0]["status"], "completed", "{}", killed[0]);
+    assert!(text(&killed[0]).contains("Still running in the background: bash_2"), "{}", killed[0]);
+    let background = seen.seen_of("tool.background");
+    let end = background.iter().find(|event| event["state"] == "killed").expect("its end");
+    assert_eq!((&end["bash_id"], &end["killed_by"]), (&json!("bash_1"), &json!("tool")));
+    assert!(end["seq"].as_u64() < killed[0]["seq"].as_u64(), "its end stands before the answer");
+    let first = &background[0]["call_id"];
+    assert_eq!(house.processes_of(first), [], "also the one that left its session");
+    assert!(!house.tool_processes().is_empty(), "the other goes on");
+    let again = turn(&house, &session, &mut seen, vec![kill]).await;
+    assert_eq!(again[0]["code"], "not_running", "{}", again[0]);
+    session.call("kill", json!({})).await;
+    assert_eq!(house.tool_processes(), []);
+}
+
+#[tokio::test]
+async fn an_abort_ends_what_its_turn_started_and_spares_what_earlier_ones_did() {
+    let house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let first = turn(&house, &session, &mut seen, vec![behind(STAYS)]).await.remove(0);
+    house.models.push(Step::calls([behind(STAYS)]));
+    house.models.push(Step::calls([bash("echo here; sleep 1000")]));
+    session.submit("more").await;
+    says(&mut seen, "here").await;
+    let aborted = session.call("abort", json!({})).await;
+    assert_eq!(aborted["survivors"], json!([]));
+    let background = seen.seen_of("tool.background");
+    let second = background.iter().find(|event| event["bash_id"] == "bash_2").expect("its beginning");
+    assert_eq!(house.processes_of(&second["call_id"]), []);
+    assert!(aborted["stopped"].as_array().expect("a list").contains(&second["call_id"]), "{aborted}");
+    assert_eq!(ends(&mut seen, "bash_2").await["killed_by"], "abort");
+    assert!(!house.processes_of(&first["call_id"]).is_empty(), "the earlier one goes on");
+    seen.turn_ends("aborted").await;
+
+    // The call that started it names it, also when its turn is long over.
+    let aborted = session.call("abort", json!({"call_id": first["call_id"]})).await;
+    assert_eq!(aborted, json!({"stopped": [first["call_id"]], "survivors": []}));
+    assert_eq!(house.tool_processes(), []);
+    assert_eq!(ends(&mut seen, "bash_1").await["killed_by"], "abort");
+}
+
+#[tokio::test]
+async fn a_killed_session_takes_its_commands_along_while_no_turn_runs() {
+    let house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let begun = turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
+    house.tool_processes_reach(|count| count >= 3).await;
+    let killed = session.call("kill", json!({})).await;
+    assert_eq!(killed, json!({"stopped": [begun[0]["call_id"]], "survivors": []}));
+    assert_eq!(house.tool_processes(), []);
+    assert_eq!(ends(&mut seen, "bash_1").await["killed_by"], "session");
+}
+
+#[tokio::test]
+async fn a_daemon_that_stops_ends_commands_and_the_next_one_knows_what_they_said() {
+    let mut house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
+    house.tool_processes_reach(|count| count >= 3).await;
+    says(&mut session.follow().await, "up").await;
+    house.signal(Signal::SIGTERM);
+    assert!(house.ended().await.success());
+    assert_eq!(house.tool_processes(), []);
+    house.launch().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow().await;
+    let end = ends(&mut seen, "bash_1").await;
+    assert_eq!((&end["state"], &end["killed_by"]), (&json!("killed"), &json!("shutdown")), "{end}");
+    let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let shown = text(&told[0]);
+    assert!(shown.contains("the daemon stopped") && shown.contains("New output:\nup\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn after_a_kill_of_the_daemon_commands_are_gone_and_said_to_be_lost() {
+    let mut house = House::plan().config(FREE).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    turn(&house, &session, &mut seen, vec![behind(STAYS)]).await;
+    house.tool_processes_reach(|count| count >= 3).await;
+    says(&mut session.follow().await, "up").await;
+    house.crash_and_restart().await;
+    assert_eq!(house.tool_processes(), []);
+    let bob = house.client("bob").await;
+    let session = bob.join(&session);
+    let mut seen = session.follow().await;
+    let end = ends(&mut seen, "bash_1").await;
+    assert_eq!(end["state"], "lost", "{end}");
+    let told = turn(&house, &session, &mut seen, vec![output("bash_1"), behind("true")]).await;
+    let shown = text(&told[0]);
+    assert!(shown.contains("was lost") && shown.contains("New output:\nup\n"), "{shown}");
+    assert!(text(&told[1]).contains("bash_2"), "numbers are not given out again: {}", told[1]);
+}
+
+#[tokio::test]
+async fn no_more_commands_run_behind_a_session_than_may_and_time_ends_them() {
+    let config = format!("{FREE}\n[tools]\nbackground_commands = 1");
+    let house = House::plan().config(&config).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let short = ("Bash", json!({"command": "sleep 1000", "run_in_background": true, "timeout_ms": 3000}));
+    let results = turn(&house, &session, &mut seen, vec![short, behind("echo too many >> log.txt")]).await;
+    assert_eq!(results[1]["code"], "too_many_background", "{}", results[1]);
+    assert!(text(&results[1]).contains("bash_1"), "{}", results[1]);
+    assert_eq!(house.read("log.txt"), "", "it was not run");
+    let end = ends(&mut seen, "bash_1").await;
+    assert_eq!(end["state"], "timed_out", "{end}");
+    let room = turn(&house, &session, &mut seen, vec![behind("true")]).await;
+    assert_eq!(room[0]["status"], "completed", "there is room again");
+}
+
+#[tokio::test]
+async fn a_command_behind_a_call_needs_the_same_permission() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([behind("make serve")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert_eq!(asked["subject"], json!({"kind": "bash", "command": "make serve", "background": true}));
+    assert!(asked["summary"].as_str().expect("a text").ends_with("(in the background)"), "{asked}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    assert_eq!(seen.seen_of("tool.background"), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_flood_behind_a_call_costs_bounded_memory_and_disk() {
+    let config = format!("{FREE}\n[tools]\nspool_size = \"4MiB\"");
+    let house = House::plan().config(&config).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let before = peak(&house);
+    turn(&house, &session, &mut seen, vec![behind("echo BEGIN; yes flood | head -c 60M; echo END")]).await;
+    let end = ends(&mut seen, "bash_1").await;
+    assert_eq!((&end["state"], &end["exit_code"]), (&json!("exited"), &json!(0)), "{end}");
+    assert_eq!(end["output_bytes"], 60 * (1 << 20) + 10);
+    let kept = end["output_blob"]["bytes"].as_u64().expect("a length");
+    assert!(kept <= 5 << 20, "{kept} bytes on the disk");
+    let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    let shown = text(&told[0]);
+    assert!(
+        shown.contains("BEGIN\n") && shown.contains("END\n") && shown.contains("left out"),
+        "{shown:.200}"
+    );
+    assert!(shown.len() < 40_000, "{}", shown.len());
+    let progress: usize =
+        seen.seen_of("tool.progress").iter().map(|event| event["text"].as_str().map_or(0, str::len)).sum();
+    assert!(progress <= 1 << 20, "{progress} bytes of progress");
+    let more = peak(&house) - before;
+    assert!(more < 64 << 10, "{more} KiB more at the peak");
+}
+
+/// The most memory that the daemon has had at once, in KiB.
+fn peak(house: &House) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", house.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[tokio::test]
+async fn a_session_with_a_command_behind_it_stays_in_memory_until_that_ends() {
+    let house = House::plan().config(&format!("{FREE}\n[limits]\nidle_unload = \"20ms\"")).start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let wait = "until test -e go; do sleep 0.02; done; echo went";
+    turn(&house, &session, &mut seen, vec![behind(wait)]).await;
+    seen.unsubscribe().await;
+    // Another one leaves meanwhile; this one does not.
+    let other = alice.create(&house).await;
+    loaded(&alice, 1).await;
+    assert_eq!(session.view().await["background_commands"][0]["bash_id"], "bash_1");
+    assert!(other.view().await.get("background_commands").is_none());
+    house.write("go", "");
+    loaded(&alice, 0).await;
+    let mut seen = session.follow().await;
+    assert_eq!(ends(&mut seen, "bash_1").await["state"], "exited");
+    let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
+    assert!(text(&told[0]).contains("New output:\nwent\n"), "{}", told[0]);
+    assert_eq!(house.tool_processes(), []);
+}
