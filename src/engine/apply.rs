@@ -10,6 +10,7 @@ use super::state::{
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{CallId, RequestId, SessionId};
+use crate::types::ledger::Booking;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::BlockKind;
 use crate::types::permission::{Decision, RuleKind, Scope, digest};
@@ -45,6 +46,9 @@ impl State {
         }
         if fact.event.is_fact() {
             self.updated_at = fact.at_ms;
+        }
+        if let Some(booking) = Booking::of(fact) {
+            self.book(&booking);
         }
         match &fact.event {
             Event::SessionCreated(spec) => {
@@ -124,14 +128,8 @@ impl State {
                 self.continues = None;
                 transcript.extend(messages.iter().cloned().map(Arc::new));
             }
-            Event::UsageBooked { model, usage, cost_usd_micros, .. } => {
-                self.model_calls += 1;
-                self.usage.add(usage);
-                self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
+            Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.usage.add(usage);
-                    turn.usage_by_model.entry(model.clone()).or_default().add(usage);
-                    turn.cost_usd_micros = add_cost(turn.cost_usd_micros, *cost_usd_micros);
                     turn.lost_calls += 1;
                     // That attempt is over: it is not booked twice.
                     if matches!(turn.activity, Activity::Calling { .. }) {
@@ -139,30 +137,14 @@ impl State {
                     }
                 }
             }
-            Event::MessageCompleted {
-                item,
-                model,
-                stop_reason,
-                usage,
-                cost_usd_micros,
-                duration_ms,
-                response_id,
-                ..
-            } => {
+            Event::MessageCompleted { item, model, stop_reason, usage, duration_ms, response_id, .. } => {
                 self.message_completed(item, model.as_ref());
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
                     // An answer that left nothing in the transcript cannot be continued from there.
                     self.continues =
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }
-                if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
-                    self.model_calls += 1;
-                    self.usage.add(usage);
-                    self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
-                    turn.usage.add(usage);
-                    let model = model.clone().unwrap_or_else(|| turn.model.clone());
-                    turn.usage_by_model.entry(model).or_default().add(usage);
-                    turn.cost_usd_micros = add_cost(turn.cost_usd_micros, *cost_usd_micros);
+                if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
                     turn.failures = 0;
                 }
@@ -172,6 +154,15 @@ impl State {
             }
             Event::ToolBackground { .. } => self.apply_background(fact),
             _ => self.apply_to_turn(fact),
+        }
+    }
+
+    /// Session, turn and model take the same booking: what they say together agrees.
+    fn book(&mut self, booking: &Booking) {
+        self.spent.book(booking);
+        if let Some(turn) = &mut self.turn {
+            turn.spent.book(booking);
+            turn.usage_by_model.entry(booking.model.clone()).or_default().book(booking);
         }
     }
 
@@ -563,9 +554,4 @@ fn set_stage(turn: &mut Turn, call_id: CallId, stage: Stage) {
     {
         call.stage = stage;
     }
-}
-
-/// An unknown price makes the sum unknown: never 0 (M5).
-fn add_cost(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
-    Some(sum?.saturating_add(more?))
 }

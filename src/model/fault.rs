@@ -134,7 +134,7 @@ pub(super) fn from_status(
         _ => String::new(),
     };
     let message = format!("{provider} answered {status}: {text}{check}");
-    ModelFault { kind, message, retry_after_ms, word, overflow: overflow::read(&text) }
+    ModelFault { kind, message, retry_after_ms, word, overflow: overflow::read(&text), usage: None }
 }
 
 /// What the body of an error says.

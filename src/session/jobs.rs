@@ -417,15 +417,15 @@ impl Jobs {
             });
             Some(match result {
                 Ok(reply) => {
-                    let price = setup.models.price(&request.model);
-                    let cost = price.map(|price| price.cost_usd_micros(&reply.usage));
+                    let terms = setup.models.terms(&request.model);
+                    let cost = terms.cost_usd_micros(&reply.usage);
                     // What nobody was asked costs nothing, whatever the price.
                     let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
-                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
+                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
                 }
                 Err(fault) => {
-                    let price = setup.models.price(&request.model);
-                    Input::ModelFailed { token, fault, price, duration_ms }
+                    let terms = setup.models.terms(&request.model);
+                    Input::ModelFailed { token, fault, terms, duration_ms }
                 }
             })
         });
