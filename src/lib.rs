@@ -10,6 +10,8 @@ pub mod engine;
 pub mod judge;
 
 pub mod model;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod policy;
 pub mod store;
 pub mod tools;

@@ -22,6 +22,8 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("workspace", 2, &["types", "crash", "proc", "judge"]),
     // `proc` for the parents of a peer.
     ("transport", 2, &["proc"]),
+    // With the feature `otel` alone.
+    ("otel", 2, &["types"]),
     ("session", 3, &["types", "crash", "engine", "judge", "policy", "store", "model", "tools", "workspace"]),
     // `transport` for the connection and where a subscription's events go out.
     ("rpc", 4, &["types", "crash", "api", "session", "transport"]),
@@ -43,6 +45,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "tools",
             "workspace",
             "transport",
+            "otel",
             "session",
             "rpc",
         ],

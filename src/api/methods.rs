@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::fault::Code;
 use super::params::{self as p, ClientRole};
+use crate::types::metrics::Metrics;
 
 /// One method.
 pub struct Method {
@@ -101,6 +102,17 @@ pub static METHODS: &[Method] = &[
         waits: false,
         params: schema::<p::NoParams>,
         reply: schema::<p::StatusReply>,
+    },
+    Method {
+        name: "daemon.metrics",
+        summary: "What the daemon has done since it started, in numbers. `GET /metrics` on the socket gives them as text for \
+                  Prometheus.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::NoParams>,
+        reply: schema::<Metrics>,
     },
     Method {
         name: "daemon.reload",
@@ -329,6 +341,27 @@ pub static METHODS: &[Method] = &[
         waits: false,
         params: schema::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "model.list",
+        summary: "Models to choose from, with what is known of them: capabilities, prices and where those come from. \
+                  What is not known is null.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ModelListParams>,
+        reply: schema::<p::ModelListReply>,
+    },
+    Method {
+        name: "model.usage",
+        summary: "The cost ledger: tokens, calls and money by session and model, with the sum. Deleted sessions stay in it.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ModelUsageParams>,
+        reply: schema::<p::ModelUsageReply>,
     },
     Method {
         name: "workspace.status",

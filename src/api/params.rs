@@ -13,9 +13,11 @@ use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
 
 mod input;
+mod model;
 mod permission;
 
 pub use input::*;
+pub use model::*;
 pub use permission::*;
 
 /// A method without parameters.

@@ -51,6 +51,14 @@ pub enum Command {
     },
     /// Print what happened in a session
     Logs(LogsArgs),
+    /// Show tokens and money by session and model
+    Cost(CostArgs),
+    /// List models with what is known of them
+    Models {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Give a session something to do; it queues while a turn runs
     Submit {
         /// Session id, unique start of it, or title
@@ -376,6 +384,22 @@ pub struct PsArgs {
     /// Again every second
     #[arg(short, long)]
     pub watch: bool,
+}
+
+/// What `cost` takes.
+#[derive(Debug, Default, Args)]
+pub struct CostArgs {
+    /// Session id, unique start of it, title, or `.` for the newest of this folder; without it, all sessions
+    pub session: Option<String>,
+    /// Also sessions that were deleted, one by one; the total has them in any case
+    #[arg(short, long)]
+    pub all: bool,
+    /// Only calls of this last while (2h, 7d)
+    #[arg(long, value_name = "DURATION", value_parser = super::cost::since)]
+    pub since: Option<u64>,
+    /// As JSON, with full ids
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What `logs` takes.

@@ -101,7 +101,7 @@ impl Asker {
         self.keys = Some(Keys::take()?);
         out.set_raw(true);
         show(request, out)?;
-        out.aside(&prompt::keys(request))
+        show_keys(request, out)
     }
 
     /// Gives the terminal back.
@@ -137,7 +137,7 @@ impl Asker {
                 Typed::Back => {
                     self.words = None;
                     out.aside(&Line::default())?;
-                    out.aside(&prompt::keys(request))?;
+                    show_keys(request, out)?;
                 }
                 Typed::Done => {
                     let said = Some(words.take()).filter(|w| !w.trim().is_empty());
@@ -205,7 +205,7 @@ impl Asker {
             Ok(answer) => Ok(self.answered(answer)),
             Err(why) => {
                 out.aside(&Line::new(Tone::Bad, format!("  {why}")))?;
-                out.aside(&prompt::keys(request))?;
+                show_keys(request, out)?;
                 Ok(Outcome::Wait)
             }
         }
@@ -239,6 +239,13 @@ fn choose(question: &Question, input: &Input) -> Outcome {
 /// The question on the paper.
 pub(super) fn show(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
     for line in prompt::rows(request, terminal_columns()) {
+        out.aside(&line)?;
+    }
+    Ok(())
+}
+
+fn show_keys(request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
+    for line in prompt::keys(request).wrap(terminal_columns()) {
         out.aside(&line)?;
     }
     Ok(())

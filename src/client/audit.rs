@@ -121,7 +121,8 @@ fn line(entry: &AuditEntry) -> Line {
         line = line.and(Tone::Dim, format!("  by {}", escape::line(&format!("{client}{pid}{exe}"))));
     }
     if note.sandbox != NO_SANDBOX {
-        line = line.and(Tone::Dim, format!("  in {}", escape::line(&note.sandbox)));
+        let place = if note.sandbox.starts_with("outside") { "" } else { "in " };
+        line = line.and(Tone::Dim, format!("  {place}{}", escape::line(&note.sandbox)));
     }
     line
 }

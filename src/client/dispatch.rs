@@ -11,8 +11,8 @@ use super::out::Out;
 use super::places::Places;
 use super::reach::Reach;
 use super::{
-    abort, answer, approve, attach, audit, backup, daemon, demo, diff, doctor, explain, list, logs, rpc,
-    rules, submit, trust,
+    abort, answer, approve, attach, audit, backup, cost, daemon, demo, diff, doctor, explain, list, logs,
+    models, rpc, rules, submit, trust,
 };
 use crate::api::params::ClientRole;
 
@@ -74,6 +74,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Ps(args) => list::ps(&reach, &args, out).await,
         Command::Attach { session, thinking } => attach::attach(&reach, &session, thinking, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
+        Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
+        Command::Models { json } => models::models(&reach, json, out).await,
         Command::Submit { session, text, model, given } => {
             submit::submit(&reach, &session, text, model, &given, out).await
         }

@@ -35,15 +35,19 @@ pub fn exact(raw: &str) -> Vec<String> {
 pub fn exact_line(raw: &str) -> String {
     let solid = raw.trim_end_matches(' ');
     let mut shown = escape(solid, |c| is_treacherous(c) || is_odd_blank(c)).into_owned();
-    // Rows of nothing would push what follows out of sight, or to the beginning of a row.
-    while let Some(start) = shown.find(MANY) {
-        let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
-        shown.replace_range(start..start + blanks, &format!("{OPEN}SP×{blanks}{CLOSE}"));
-    }
+    count_blanks(&mut shown);
     for _ in solid.len()..raw.len() {
         push_name(&mut shown, ' ');
     }
     shown
+}
+
+/// Rows of nothing would push what follows out of sight, or to the beginning of a row.
+pub(super) fn count_blanks(shown: &mut String) {
+    while let Some(start) = shown.find(MANY) {
+        let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
+        shown.replace_range(start..start + blanks, &format!("{OPEN}SP×{blanks}{CLOSE}"));
+    }
 }
 
 fn escape(raw: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {

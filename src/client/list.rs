@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args::PsArgs;
 use super::escape;
 use super::failure::Failure;
-use super::measure::{age, all_tokens, money, now, tokens};
+use super::measure::{age, all_tokens, cost, now, tokens};
 use super::names;
 use super::out::{Out, terminal_columns};
 use super::paint::{Line, Tone, cut, cut_start, pad, width};
@@ -56,7 +56,7 @@ fn is_alive(session: &SessionView) -> bool {
 }
 
 /// For each id the shortest start that no other one shares, at least eight characters.
-fn short_ids(sessions: &[SessionView]) -> HashMap<String, String> {
+pub(super) fn short_ids(sessions: &[SessionView]) -> HashMap<String, String> {
     let mut ids: Vec<String> = sessions.iter().map(|s| s.session_id.to_string()).collect();
     ids.sort_unstable();
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
@@ -132,7 +132,7 @@ fn table(
             state(session),
             (Tone::Dim, age(now.since(session.created_at_ms))),
             (Tone::Plain, text(&session.model, model)),
-            (Tone::Plain, money(session.cost_usd_micros)),
+            (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
             (Tone::Plain, tokens(all_tokens(&session.usage))),
             (Tone::Plain, session.clients.to_string()),
             (Tone::Plain, cut_start(&escape::line(&places::short(&session.cwd, home)), folder)),

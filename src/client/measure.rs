@@ -48,7 +48,16 @@ pub fn tokens(count: u64) -> String {
 /// All the tokens of a usage.
 #[must_use]
 pub fn all_tokens(usage: &Usage) -> u64 {
-    usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    usage.all_tokens()
+}
+
+/// What something cost, of which perhaps not all is known: `?` if nothing is, `≥$1.50` if a part is.
+#[must_use]
+pub fn cost(known: Option<u64>, at_least: u64) -> String {
+    match (known, at_least) {
+        (None, 1..) => format!("≥{}", money(Some(at_least))),
+        (known, _) => money(known),
+    }
 }
 
 /// Micro-dollars; `?` when the price is unknown.
@@ -101,6 +110,10 @@ mod tests {
         check(tokens(2_500_000), "2.5M");
         check(money(None), "?");
         check(money(Some(3_150)), "$0.003150");
+        check(cost(None, 0), "?");
+        check(cost(None, 1_500_000), "≥$1.50");
+        check(cost(Some(1_500_000), 1_500_000), "$1.50");
+        check(cost(Some(0), 0), "$0");
         check(money(Some(1_234_567)), "$1.23");
     }
 

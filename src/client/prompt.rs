@@ -164,9 +164,8 @@ pub fn keys(request: &PermissionRequest) -> Line {
     if request.kind == RequestKind::Sandbox {
         let mut line = Line::new(Tone::Bold, "▌ y").and(Tone::Plain, " once outside");
         if !request.suggestions.is_empty() {
-            line = line
-                .and(Tone::Bold, "  s")
-                .and(Tone::Plain, " this command outside, whatever it runs by then, for the session");
+            line =
+                line.and(Tone::Bold, "  s").and(Tone::Plain, " outside for the session, this command only");
         }
         for (key, word) in [("  n", " no"), ("  f", " no, because…"), ("  a", " abort the turn")] {
             line = line.and(Tone::Bold, key).and(Tone::Plain, word);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::answer;
 use super::escape;
-use super::measure::{all_tokens, money, tokens, took};
+use super::measure::{all_tokens, cost, tokens, took};
 use super::paint::{Line, Tone, cut};
 use super::summary::{call_summary, cut_diff, one_line};
 use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
@@ -356,7 +356,7 @@ fn turn_completed(result: &TurnResult, said: &HashSet<String>) -> Vec<Line> {
             took(result.duration_ms),
             if calls == 1 { "" } else { "s" },
             tokens(all_tokens(&result.usage)),
-            money(result.cost_usd_micros),
+            cost(result.cost_usd_micros, result.cost_at_least_usd_micros),
         ),
     ));
     shown

@@ -28,7 +28,8 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
 pub fn one_line(text: &str, columns: usize) -> String {
     let text = text.trim_end();
     let first = text.lines().next().unwrap_or_default();
-    let shown = escape::line(first);
+    let mut shown = escape::line(first).into_owned();
+    escape::count_blanks(&mut shown);
     let more = if first.len() < text.len() { " …" } else { "" };
     cut(&format!("{shown}{more}"), columns)
 }

@@ -104,6 +104,8 @@ pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     let config = Config::load(&env, options.config)?;
     let places = places::find(&env, options.socket, &config)?;
     wiring::setup(&config, &places, &Found::default().with_sandboxes(&config).await)?;
+    #[cfg(feature = "otel")]
+    wiring::telemetry(&config, &env)?;
     Ok(Checked { without_effect: config::without_effect(&config), files: config.files })
 }
 
@@ -141,6 +143,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Nothing is made for a configuration that cannot be.
     let found = Found::default().with_sandboxes(&config).await;
     wiring::setup(&config, &places, &found)?;
+    #[cfg(feature = "otel")]
+    wiring::telemetry(&config, &env)?;
     let ways = herald::Ways::of(&config)?;
     places::make_private(&places.data_dir)?;
     let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
@@ -155,6 +159,15 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::at(places.data_dir.join("policy"));
     let house = House::new(store, Arc::clone(&clock), setup).with_policies(policies);
+    #[cfg(feature = "otel")]
+    let (house, exporter) = match wiring::telemetry(&config, &env)? {
+        Some(settings) => {
+            let started = crate::otel::Exporter::start(&settings, Arc::clone(&clock));
+            let (watcher, exporter) = started.map_err(DaemonError::Bug)?;
+            (house.with_observer(telemetry::Exported(watcher)), Some(exporter))
+        }
+        None => (house, None),
+    };
     let registry = Registry::new(house);
     // Before anybody decides by them.
     registry.pay_grants().await;
@@ -164,12 +177,13 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+    let started_at = clock.now();
     let info = Info {
         socket: places.socket.display().to_string(),
         data_dir: places.data_dir.display().to_string(),
         backups,
         storage_notices: store::notices(&database),
-        started_at: clock.now(),
+        started_at,
         leftovers: leftovers.survivors.clone(),
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
@@ -193,7 +207,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         Some(listener) => transport::Bound::adopt(listener)?,
         None => transport::bind(&places.socket)?,
     };
-    let bound = bound.with_mark(&format!("AGENTD_INSTANCE={}", found.instance));
+    let counted = registry.clone();
+    let bound = bound
+        .with_mark(&format!("AGENTD_INSTANCE={}", found.instance))
+        .with_metrics(move || rpc::metrics_text(&rpc::metrics(&counted, started_at)));
     let accepting = CancellationToken::new();
     let serving = transport::serve(bound, methods, config.limits.of_transport(), accepting.clone());
     notify::ready();
@@ -267,6 +284,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         tracing::warn!("the journal was not closed in time; nothing that was promised is lost");
     }
     crash::point("C23.closed");
+    #[cfg(feature = "otel")]
+    if let Some(exporter) = exporter {
+        // The last spans; whoever receives them slowly does without.
+        exporter.last(CLOSE_WITHIN).await;
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -27,6 +27,17 @@ pub(super) fn start(config: &Config) {
     }
 }
 
+/// Shows committed facts to the exporter.
+#[cfg(feature = "otel")]
+pub(super) struct Exported(pub crate::otel::Watcher);
+
+#[cfg(feature = "otel")]
+impl crate::session::Observer for Exported {
+    fn saw(&self, fact: &crate::types::event::Envelope) {
+        self.0.saw(fact);
+    }
+}
+
 /// Logs more or less from now on.
 pub(super) fn set_level(level: LogLevel) {
     if let Some(handle) = FILTER.get()

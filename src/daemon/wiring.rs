@@ -382,6 +382,31 @@ fn bypass(config: &Config, is_root: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Where telemetry goes, if it goes anywhere.
+///
+/// # Errors
+/// The settings cannot work, or a header's environment variable is not set.
+#[cfg(feature = "otel")]
+pub(super) fn telemetry(
+    config: &Config,
+    env: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<crate::otel::Settings>, DaemonError> {
+    let given = &config.telemetry;
+    let Some(endpoint) = given.endpoint.clone() else { return Ok(None) };
+    let mut headers = given.headers.clone();
+    for (header, name) in &given.headers_env {
+        let value = env(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+            let why = format!("[telemetry] headers_env: {name} is not set in the daemon's environment");
+            config.wrong(&["telemetry", "headers_env"], why)
+        })?;
+        headers.insert(header.clone(), value);
+    }
+    let settings = crate::otel::Settings { endpoint, headers, service_name: given.service_name.clone() };
+    crate::otel::Exporter::check(&settings)
+        .map_err(|why| config.wrong(&["telemetry"], format!("[telemetry]: {why}")))?;
+    Ok(Some(settings))
+}
+
 fn budgets(config: &Config) -> Budgets {
     let given = &config.session.budgets;
     Budgets {

@@ -11,6 +11,7 @@ use super::wait::Wait;
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{CallId, RequestId, SessionId};
+use crate::types::ledger::Booking;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::{BlockKind, FaultKind, StopReason};
 use crate::types::permission::{Decision, RuleKind, Scope, digest};
@@ -46,6 +47,9 @@ impl State {
         }
         if fact.event.is_fact() {
             self.updated_at = fact.at_ms;
+        }
+        if let Some(booking) = Booking::of(fact) {
+            self.book(&booking);
         }
         match &fact.event {
             Event::SessionCreated(spec) => {
@@ -126,14 +130,8 @@ impl State {
                 self.continues = None;
                 transcript.extend(messages.iter().cloned().map(Arc::new));
             }
-            Event::UsageBooked { model, usage, cost_usd_micros, .. } => {
-                self.model_calls += 1;
-                self.usage.add(usage);
-                self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
+            Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.usage.add(usage);
-                    turn.usage_by_model.entry(model.clone()).or_default().add(usage);
-                    turn.cost_usd_micros = add_cost(turn.cost_usd_micros, *cost_usd_micros);
                     turn.lost_calls += 1;
                     // That attempt is over: it is not booked twice.
                     if matches!(turn.activity, Activity::Calling { .. }) {
@@ -146,7 +144,6 @@ impl State {
                 model,
                 stop_reason,
                 usage,
-                cost_usd_micros,
                 duration_ms,
                 response_id,
                 superseded,
@@ -158,14 +155,7 @@ impl State {
                     self.continues =
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }
-                if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
-                    self.model_calls += 1;
-                    self.usage.add(usage);
-                    self.cost_usd_micros = add_cost(self.cost_usd_micros, *cost_usd_micros);
-                    turn.usage.add(usage);
-                    let model = model.clone().unwrap_or_else(|| turn.model.clone());
-                    turn.usage_by_model.entry(model).or_default().add(usage);
-                    turn.cost_usd_micros = add_cost(turn.cost_usd_micros, *cost_usd_micros);
+                if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
                     turn.failures = 0;
                     turn.overloads = 0;
@@ -175,8 +165,8 @@ impl State {
                         turn.go_ons = 0;
                     }
                 }
-                if let Some(usage) = usage.filter(|usage| !*superseded && usage.total() > 0) {
-                    self.context_tokens = usage.total();
+                if let Some(usage) = usage.filter(|usage| !*superseded && usage.all_tokens() > 0) {
+                    self.context_tokens = usage.all_tokens();
                 }
                 if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
                     turn.model_ms += ms;
@@ -184,6 +174,15 @@ impl State {
             }
             Event::ToolBackground { .. } => self.apply_background(fact),
             _ => self.apply_to_turn(fact),
+        }
+    }
+
+    /// Session, turn and model take the same booking: what they say together agrees.
+    fn book(&mut self, booking: &Booking) {
+        self.spent.book(booking);
+        if let Some(turn) = &mut self.turn {
+            turn.spent.book(booking);
+            turn.usage_by_model.entry(booking.model.clone()).or_default().book(booking);
         }
     }
 
@@ -616,9 +615,4 @@ fn set_stage(turn: &mut Turn, call_id: CallId, stage: Stage) {
     {
         call.stage = stage;
     }
-}
-
-/// An unknown price makes the sum unknown: never 0 (M5).
-fn add_cost(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
-    Some(sum?.saturating_add(more?))
 }

@@ -12,7 +12,7 @@ use crate::types::session::Untrusted;
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Inspection, Prepared, Progress, ToolChoice, ToolOutcome};
-use crate::types::usage::{Budgets, Price};
+use crate::types::usage::{Budgets, Terms};
 
 /// Time and randomness of one decision.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +163,8 @@ pub enum Input {
         reply: Box<ModelReply>,
         /// What it cost, if the price is known.
         cost_usd_micros: Option<u64>,
+        /// What is known of the model.
+        terms: Terms,
         /// How long it took.
         duration_ms: u64,
     },
@@ -172,8 +174,8 @@ pub enum Input {
         token: Seq,
         /// Why.
         fault: ModelFault,
-        /// What the model costs, if that is known.
-        price: Option<Price>,
+        /// What is known of the model.
+        terms: Terms,
         /// How long it took.
         duration_ms: u64,
     },
@@ -279,8 +281,8 @@ pub enum Input {
     },
     /// After an abort: nothing of the turn runs any more.
     Stopped {
-        /// Of the turn's model, if it is known.
-        price: Option<Price>,
+        /// What is known of the turn's model.
+        terms: Terms,
     },
     /// A client attached; `clients` are there now.
     Attached {
@@ -312,8 +314,8 @@ pub enum Input {
 /// What recovery has to know beside the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Recovery {
-    /// What the turn's model costs, if that is known.
-    pub price: Option<Price>,
+    /// What is known of the turn's model.
+    pub terms: Terms,
 }
 
 /// Why an input is refused; it leaves no trace.

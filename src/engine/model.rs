@@ -11,7 +11,7 @@ use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
 use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
-use crate::types::usage::{Price, Usage};
+use crate::types::usage::{Terms, Usage};
 
 /// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -140,16 +140,15 @@ pub(super) fn pieces(text: String) -> Vec<String> {
 
 /// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
 /// three to four bytes of most text.
-fn estimate(request: &ModelRequest, partial: Option<&Partial>) -> Usage {
+fn estimate(request: &ModelRequest, received: usize) -> Usage {
     let mut sent = Count(request.system.len());
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
     let _ = serde_json::to_writer(&mut sent, &request.tools);
     let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
     let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
-    let received = partial.map_or(0, |partial| partial.bytes).max(1);
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    Usage { input_tokens: tokens(sent.0) + shown, output_tokens: tokens(received), ..Usage::default() }
+    Usage { input_tokens: tokens(sent.0) + shown, output_tokens: tokens(received.max(1)), ..Usage::default() }
 }
 
 /// More tokens than a picture or a document can cost: vendors count at most about 1,600 for a picture of
@@ -158,6 +157,20 @@ fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
     match kind {
         AttachmentKind::Image => 3_000,
         AttachmentKind::Document => (bytes / 2).min(300_000),
+    }
+}
+
+/// What an attempt is booked with. A provider reports the input at the beginning and the output at the
+/// end: what it said of the input is so, what it said of the output so far is a lower bound.
+fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
+    let Some(reported) = reported else { return estimate };
+    let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
+    let input = if has_input { *reported } else { estimate };
+    Usage {
+        output_tokens: reported.output_tokens.max(estimate.output_tokens),
+        reasoning_tokens: reported.reasoning_tokens,
+        web_search_requests: reported.web_search_requests,
+        ..input
     }
 }
 
@@ -191,10 +204,12 @@ impl Draft<'_> {
         token: Seq,
         mut reply: ModelReply,
         cost_usd_micros: Option<u64>,
+        terms: Terms,
         duration_ms: u64,
     ) {
         let Some(partial) = self.awaited(token) else { return };
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
+        let received = partial.as_ref().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
         let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.attempts);
         for text in reply.notices {
@@ -232,6 +247,15 @@ impl Draft<'_> {
             })
             .collect();
         let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
+        // Some servers report nothing, which is not the same as none.
+        let estimated = reply.usage.all_tokens() == 0;
+        let (usage, cost_usd_micros) = match self.request() {
+            Ok(request) if estimated => {
+                let usage = estimate(&request, received);
+                (usage, terms.cost_usd_micros(&usage))
+            }
+            _ => (reply.usage, cost_usd_micros),
+        };
         let seq = self.state.next_seq;
         let item = Item {
             item_id,
@@ -252,8 +276,10 @@ impl Draft<'_> {
                 item,
                 model: Some(model),
                 stop_reason: Some(reply.stop_reason),
-                usage: Some(reply.usage),
+                usage: Some(usage),
+                estimated,
                 cost_usd_micros,
+                terms: Some(terms),
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
                 superseded: longer,
@@ -289,13 +315,15 @@ impl Draft<'_> {
         self.prepare_open_calls();
     }
 
-    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, price: Option<Price>) {
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: Terms) {
         let Some(partial) = self.awaited(token) else { return };
         let reaction = self.react(fault);
-        if let Some(partial) = partial {
-            self.interrupt_message(&partial, !matches!(reaction, Reaction::GiveUp(_)));
+        if let Some(partial) = &partial {
+            self.interrupt_message(partial, !matches!(reaction, Reaction::GiveUp(_)));
+        }
+        if partial.is_some() || fault.usage.is_some() {
             // The provider began to answer: it may charge for that.
-            self.book_lost_attempt(Some(&partial), price);
+            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
         }
         let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
             return;
@@ -358,7 +386,9 @@ impl Draft<'_> {
                 model,
                 stop_reason: None,
                 usage: None,
+                estimated: false,
                 cost_usd_micros: None,
+                terms: None,
                 duration_ms: None,
                 response_id: None,
                 superseded,
@@ -367,14 +397,16 @@ impl Draft<'_> {
         );
     }
 
-    /// Books a model call that was sent and brought no answer (S3).
-    pub fn book_lost_attempt(&mut self, partial: Option<&Partial>, price: Option<Price>) {
+    /// Books a model call that was sent and brought no answer (S3): what the provider `reported` of it,
+    /// an upper estimate of the rest.
+    pub fn book_lost_attempt(&mut self, partial: Option<&Partial>, reported: Option<&Usage>, terms: Terms) {
         let Ok(request) = self.request() else { return };
-        let usage = estimate(&request, partial);
+        let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes)), reported);
         self.push_turn(Event::UsageBooked {
             model: self.turn_model(),
             usage,
-            cost_usd_micros: price.map(|price| price.cost_usd_micros(&usage)),
+            cost_usd_micros: terms.cost_usd_micros(&usage),
+            terms: Some(terms),
             reason: UsageReason::LostAttempt,
             estimated: true,
         });

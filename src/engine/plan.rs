@@ -137,10 +137,10 @@ impl Engine {
                 draft.context_ready(system, sources, untrusted);
             }
             Input::Untrusted(untrusted) => draft.ask_for_trust(untrusted),
-            Input::ModelDone { token, reply, cost_usd_micros, duration_ms } => {
-                draft.model_done(token, *reply, cost_usd_micros, duration_ms);
+            Input::ModelDone { token, reply, cost_usd_micros, terms, duration_ms } => {
+                draft.model_done(token, *reply, cost_usd_micros, terms, duration_ms);
             }
-            Input::ModelFailed { token, fault, price, .. } => draft.model_failed(token, &fault, price),
+            Input::ModelFailed { token, fault, terms, .. } => draft.model_failed(token, &fault, terms),
             Input::TimerFired { token } => draft.timer_fired(token),
             Input::Prepared { turn_id, mode, calls } => draft.prepared(turn_id, mode, calls),
             Input::ToolDone { call_id, outcome, duration_ms } => {
@@ -172,7 +172,7 @@ impl Engine {
                 draft.origin = origin;
                 draft.kill();
             }
-            Input::Stopped { price } => draft.stopped(price),
+            Input::Stopped { terms } => draft.stopped(terms),
             Input::Attached { clients, origin } => {
                 draft.origin = origin;
                 draft.push_session(Event::SessionAttached { clients });

@@ -29,7 +29,7 @@ impl Draft<'_> {
         if turn.aborting {
             // What a person stopped stays stopped, once it is known what became of a file.
             if !self.inspect_edits() {
-                self.stopped(recovery.price);
+                self.stopped(recovery.terms);
             }
             return;
         }
@@ -37,7 +37,7 @@ impl Draft<'_> {
             if let Some(partial) = partial {
                 self.interrupt_message(partial, turn.resumes < self.engine.settings.max_resumes);
             }
-            self.book_lost_attempt(partial.as_ref(), recovery.price);
+            self.book_lost_attempt(partial.as_ref(), None, recovery.terms);
         }
         if self.paused_by().is_some() {
             return;

@@ -14,6 +14,7 @@ use super::wait::Wait;
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
@@ -170,12 +171,10 @@ pub(super) struct State {
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
-    pub usage: Usage,
-    pub cost_usd_micros: Option<u64>,
     /// Tokens of the newest answer and of all that was sent for it.
     pub context_tokens: u64,
-    /// Model calls of all turns.
-    pub model_calls: u64,
+    /// What all model calls took.
+    pub spent: ModelUsage,
     /// Duration of all turns that ended.
     pub worked_ms: u64,
     pub last_line: String,
@@ -241,9 +240,9 @@ pub(super) struct Turn {
     pub aborted_by: Option<Origin>,
     pub ends_as: Subtype,
     pub steered: VecDeque<Vec<InputBlock>>,
-    pub usage: Usage,
-    pub usage_by_model: BTreeMap<String, Usage>,
-    pub cost_usd_micros: Option<u64>,
+    /// What its model calls took.
+    pub spent: ModelUsage,
+    pub usage_by_model: BTreeMap<String, ModelUsage>,
     pub model_ms: u64,
     pub tools_ms: u64,
     pub permission_ms: u64,
@@ -389,6 +388,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Cost so far.
     pub cost_usd_micros: Option<u64>,
+    /// What is known of it, if not all is.
+    pub cost_at_least_usd_micros: u64,
     /// Last line that was said.
     pub last_line: String,
     /// Time of the newest fact; clients that come and go are none.
@@ -557,8 +558,9 @@ impl Engine {
             state: state.status,
             requires: state.requires,
             turn_id: self.turn_id(),
-            usage: state.usage,
-            cost_usd_micros: state.cost_usd_micros,
+            usage: state.spent.usage,
+            cost_usd_micros: state.spent.cost_usd_micros,
+            cost_at_least_usd_micros: state.spent.cost_at_least_usd_micros,
             last_line: state.last_line.clone(),
             updated_at: state.updated_at,
         }
@@ -625,10 +627,8 @@ impl State {
             rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),
-            usage: Usage::default(),
-            cost_usd_micros: Some(0),
             context_tokens: 0,
-            model_calls: 0,
+            spent: ModelUsage::default(),
             worked_ms: 0,
             last_line: String::new(),
             updated_at: Timestamp(0),
@@ -688,9 +688,8 @@ impl Turn {
             aborted_by: None,
             ends_as: Subtype::Aborted,
             steered: VecDeque::new(),
-            usage: Usage::default(),
+            spent: ModelUsage::default(),
             usage_by_model: BTreeMap::new(),
-            cost_usd_micros: Some(0),
             model_ms: 0,
             tools_ms: 0,
             permission_ms: 0,

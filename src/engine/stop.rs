@@ -11,7 +11,7 @@ use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
 use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::{ToolOutcome, ToolStatus};
-use crate::types::usage::Price;
+use crate::types::usage::Terms;
 
 impl Draft<'_> {
     /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
@@ -111,7 +111,7 @@ impl Draft<'_> {
     }
 
     /// Nothing of the turn runs any more: close what is open and end it.
-    pub fn stopped(&mut self, price: Option<Price>) {
+    pub fn stopped(&mut self, terms: Terms) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let ends_as = turn.ends_as;
         // What follows is what they wanted.
@@ -123,7 +123,7 @@ impl Draft<'_> {
                 self.interrupt_message(partial, false);
             }
             // What was asked and half answered is paid for.
-            self.book_lost_attempt(partial.as_ref(), price);
+            self.book_lost_attempt(partial.as_ref(), None, terms);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
         for call in self.state.calls().to_vec() {

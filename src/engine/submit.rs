@@ -140,7 +140,9 @@ impl Draft<'_> {
                 model: None,
                 stop_reason: None,
                 usage: None,
+                estimated: false,
                 cost_usd_micros: None,
+                terms: None,
                 duration_ms: None,
                 response_id: None,
                 superseded: false,
@@ -214,7 +216,7 @@ impl Draft<'_> {
         let turn = self.state.turn.as_ref()?;
         let made = step.saturating_sub(1) + turn.lost_calls;
         let budgets = turn.budgets;
-        let spent = turn.cost_usd_micros.unwrap_or(0);
+        let spent = turn.spent.cost_at_least_usd_micros;
         if let Some(limit) = budgets.model_calls.filter(|limit| made >= *limit) {
             return Some((Subtype::ErrorMaxTurns, format!("the limit of {limit} model calls was reached")));
         }
@@ -224,7 +226,7 @@ impl Draft<'_> {
                 format!("the budget of {limit} micro-dollars is used up"),
             ));
         }
-        if let Some(limit) = budgets.output_tokens.filter(|limit| turn.usage.output_tokens >= *limit) {
+        if let Some(limit) = budgets.output_tokens.filter(|limit| turn.spent.usage.output_tokens >= *limit) {
             return Some((
                 Subtype::ErrorMaxTokens,
                 format!("the limit of {limit} output tokens was reached"),
@@ -241,15 +243,15 @@ impl Draft<'_> {
     fn over_session(&self, limits: &Budgets, elapsed: u64) -> Option<(Subtype, String)> {
         let state = &self.state;
         let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
-        if let Some(limit) = reached(limits.session_usd_micros, state.cost_usd_micros.unwrap_or(0)) {
+        if let Some(limit) = reached(limits.session_usd_micros, state.spent.cost_at_least_usd_micros) {
             let why = format!("the session's budget of {limit} micro-dollars is used up");
             return Some((Subtype::ErrorMaxBudgetUsd, why));
         }
-        if let Some(limit) = reached(limits.session_model_calls, state.model_calls) {
+        if let Some(limit) = reached(limits.session_model_calls, state.spent.calls) {
             let why = format!("the session's limit of {limit} model calls was reached");
             return Some((Subtype::ErrorMaxTurns, why));
         }
-        if let Some(limit) = reached(limits.session_output_tokens, state.usage.output_tokens) {
+        if let Some(limit) = reached(limits.session_output_tokens, state.spent.usage.output_tokens) {
             let why = format!("the session's limit of {limit} output tokens was reached");
             return Some((Subtype::ErrorMaxTokens, why));
         }
@@ -271,9 +273,10 @@ impl Draft<'_> {
             subtype,
             text: turn.last_text.clone(),
             stop_reason: turn.stop_reason,
-            usage: turn.usage,
+            usage: turn.spent.usage,
             usage_by_model: turn.usage_by_model.clone(),
-            cost_usd_micros: turn.cost_usd_micros,
+            cost_usd_micros: turn.spent.cost_usd_micros,
+            cost_at_least_usd_micros: turn.spent.cost_at_least_usd_micros,
             duration_ms: self.now.at.since(turn.started_at),
             model_ms: turn.model_ms,
             tools_ms: turn.tools_ms,

@@ -1,6 +1,7 @@
 //! The APIs we speak over HTTP, and the one reader for what any of them answers.
 
 use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
+use crate::types::usage::Usage;
 
 use super::assembly::CallIds;
 use super::settings::{Kind, ModelSettings};
@@ -100,6 +101,8 @@ impl Api {
 pub(super) trait Decode: Send {
     /// The data of one event.
     fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
+    /// Tokens that were reported so far.
+    fn usage(&self) -> Usage;
     /// The provider said that nothing more comes.
     fn is_done(&self) -> bool;
     /// If the stream ended here, would the answer be whole?
@@ -147,6 +150,11 @@ impl Reader {
             }
             decoder.event(&String::from_utf8_lossy(event.data), out)
         })
+    }
+
+    /// Tokens that the provider reported so far; none if it has not.
+    pub(super) fn usage(&self) -> Usage {
+        self.decoder.usage()
     }
 
     /// The answer is complete and nothing more is to be read.

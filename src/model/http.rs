@@ -15,6 +15,7 @@ use tokio::sync::{OnceCell, mpsc};
 
 use crate::crash;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
+use crate::types::usage::Usage;
 
 use super::api::{Api, Reader};
 use super::fault::{self, garbage};
@@ -117,10 +118,25 @@ impl Exchange<'_> {
     /// Sends it and hands the answer on, batch by batch. Cancel-safe: dropping it closes the
     /// connection. What was read goes onto the `tape`, also if a fault follows.
     pub(super) async fn run(
+        self,
+        reader: Reader,
+        out: &mpsc::Sender<Vec<Delta>>,
+        tape: &mut Option<Tape>,
+    ) -> Result<ModelReply, ModelFault> {
+        let mut reported = Usage::default();
+        self.read(reader, out, tape, &mut reported).await.map_err(|fault| {
+            let usage = (reported != Usage::default()).then(|| Box::new(reported));
+            ModelFault { usage, ..fault }
+        })
+    }
+
+    /// The same; what the provider reported before a fault is left in `reported`.
+    async fn read(
         mut self,
         mut reader: Reader,
         out: &mpsc::Sender<Vec<Delta>>,
         tape: &mut Option<Tape>,
+        reported: &mut Usage,
     ) -> Result<ModelReply, ModelFault> {
         let request = self
             .client
@@ -178,6 +194,7 @@ impl Exchange<'_> {
             }
             bytes += chunk.len();
             let outcome = reader.feed(&chunk, &mut batch);
+            *reported = reader.usage();
             if is_quick && outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
                 ahead = at_hand(&mut response).await;
             }

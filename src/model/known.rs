@@ -82,7 +82,6 @@ impl ModelFacts {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Vendor {
-    #[expect(dead_code, reason = "for people who read the file, and a test")]
     source: String,
     models: BTreeMap<String, ModelFacts>,
 }
@@ -119,6 +118,24 @@ pub(super) fn look_up(
     let empty = ModelFacts::default();
     let facts = given.unwrap_or(&empty).or(found.as_ref().unwrap_or(&empty));
     (facts.settled(), is_known)
+}
+
+/// All that the table has of a vendor: names, facts, and where the prices come from.
+pub(super) fn of_vendor(kind: Kind) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
+    let vendor = match (kind, TABLE.as_ref()) {
+        (Kind::Anthropic, Some(table)) => &table.anthropic,
+        (Kind::OpenAiChat | Kind::OpenAiResponses, Some(table)) => &table.openai,
+        (Kind::Replay, _) | (_, None) => return Vec::new(),
+    };
+    vendor.models.iter().map(|(name, facts)| (name.as_str(), facts, vendor.source.as_str())).collect()
+}
+
+/// When and where the price of a model of the table was looked up.
+pub(super) fn price_noted(kind: Kind, model: &str) -> Option<(&'static str, &'static str)> {
+    let vendor = of_vendor(kind);
+    let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
+    let (_, facts, source) = longest.max_by_key(|(name, ..)| name.len())?;
+    Some((facts.as_of.as_deref()?, *source))
 }
 
 /// The entry of a model, which may be named with a date or as the latest.

@@ -26,6 +26,7 @@ pub mod fuzz;
 mod http;
 mod keys;
 mod known;
+mod list;
 mod media;
 mod models;
 mod openai_chat;

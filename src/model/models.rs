@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest};
 use crate::types::thinking::Thinking;
-use crate::types::usage::Price;
+use crate::types::usage::{Price, Terms};
 
 use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
@@ -119,6 +119,17 @@ impl Models {
         self.model(model).price
     }
 
+    /// What a call of the model is booked with.
+    #[must_use]
+    pub fn terms(&self, model: &ModelRef) -> Terms {
+        let known = self.model(model);
+        Terms {
+            context_window: known.context_window,
+            max_output_tokens: known.max_output_tokens,
+            price: known.price,
+        }
+    }
+
     /// What is known of the model: from the configuration, else from the built-in table, else the
     /// defaults.
     #[must_use]
@@ -137,8 +148,35 @@ impl Models {
         self.model(model).vision.unwrap_or(hope)
     }
 
+    /// Names of the models that the configuration has a table for.
+    pub(super) fn configured(&self) -> impl Iterator<Item = String> + '_ {
+        self.inner.models.keys().cloned()
+    }
+
+    /// What the configuration says of a model.
+    pub(super) fn given(&self, name: &str) -> Option<&ModelFacts> {
+        self.inner.models.get(name)
+    }
+
+    /// Which API a provider on the network speaks.
+    pub(super) fn kind(&self, provider: &str) -> Option<Kind> {
+        match self.inner.ways.get(provider)? {
+            Way::Http(address) => Some(address.api.kind()),
+            Way::Replay(_) => None,
+        }
+    }
+
+    /// Providers that are the vendors of their models.
+    pub(super) fn vendors(&self) -> Vec<(String, Kind)> {
+        let vendor = |(name, way): (&String, &Way)| match way {
+            Way::Http(address) if address.is_vendor => Some((name.clone(), address.api.kind())),
+            Way::Http(_) | Way::Replay(_) => None,
+        };
+        self.inner.ways.iter().filter_map(vendor).collect()
+    }
+
     /// The same, and whether anything was known at all.
-    fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
+    pub(super) fn look_up(&self, model: &ModelRef) -> (ModelSettings, bool) {
         let (kind, at_vendor) = match self.inner.ways.get(&model.provider) {
             Some(Way::Http(address)) => (Some(address.api.kind()), address.is_vendor),
             Some(Way::Replay(_)) | None => (None, false),

@@ -21,6 +21,6 @@ pub(super) async fn list(office: Arc<Office>, _: Caller, p: ListParams) -> Resul
 }
 
 pub(super) async fn get(office: Arc<Office>, _: Caller, p: SessionParams) -> Result<SessionReply, Fault> {
-    let session = office.registry.view(p.session_id).await.map_err(convert::fault)?;
+    let session = office.registry.view_with_models(p.session_id).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

@@ -14,6 +14,8 @@ mod events;
 mod given;
 mod items;
 mod list;
+mod metrics;
+mod model;
 mod office;
 mod params;
 mod permission;
@@ -26,6 +28,7 @@ mod workspace;
 
 use jsonrpsee::{Methods, RpcModule};
 
+pub use metrics::{now as metrics, text as metrics_text};
 pub use office::{ConfigState, Info, Office, Refused, ReloadRequest};
 pub use refusals::Refusals;
 
@@ -39,6 +42,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "rpc.discover", daemon::discover)?;
     params::serve(m, "daemon.hello", daemon::hello)?;
     params::serve(m, "daemon.status", daemon::status)?;
+    params::serve(m, "daemon.metrics", metrics::metrics)?;
     params::serve(m, "daemon.reload", daemon::reload)?;
     params::serve(m, "daemon.backup", backup::backup)?;
     params::serve(m, "daemon.check", backup::check)?;
@@ -60,6 +64,8 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "session.diff", diff::diff)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "model.list", model::list)?;
+    params::serve(m, "model.usage", model::usage)?;
     params::serve(m, "workspace.status", workspace::status)?;
     params::serve(m, "workspace.trust", workspace::trust)?;
     params::serve(m, "workspace.untrust", workspace::untrust)?;

@@ -26,7 +26,7 @@ use crate::types::background::{BackgroundCommand, BackgroundState, KilledBy};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
-use crate::types::usage::Price;
+use crate::types::usage::Terms;
 use crate::workspace;
 
 /// Deltas joined into one decision, in bytes of text.
@@ -129,8 +129,8 @@ impl Actor {
             }
             if self.has_stopped() {
                 self.state.stop_by = None;
-                let price = self.price();
-                self.hear(Input::Stopped { price }).await;
+                let terms = self.terms();
+                self.hear(Input::Stopped { terms }).await;
                 continue;
             }
             if let Some(input) = self.state.ahead.take() {
@@ -181,9 +181,9 @@ impl Actor {
     }
 
     /// Of the turn's model.
-    fn price(&self) -> Option<Price> {
-        let model = self.engine.model().parse().ok()?;
-        self.house.setup().models.price(&model)
+    fn terms(&self) -> Terms {
+        let model = self.engine.model().parse().ok();
+        model.map(|model| self.house.setup().models.terms(&model)).unwrap_or_default()
     }
 
     async fn detached(&mut self, origin: Origin) {
@@ -408,6 +408,7 @@ impl Actor {
             self.ring(plan, &prepared.lines);
             self.feed.publish(prepared.lines);
             for entry in &plan.facts {
+                self.house.saw(&entry.envelope);
                 self.told(&entry.envelope);
             }
             moments::told(plan);

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use super::metrics::Counts;
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::Models;
 use crate::policy::Policies;
 use crate::store::Store;
 use crate::tools::Toolbox;
+use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 use crate::types::thinking::Thinking;
@@ -72,6 +74,13 @@ pub struct ConfiguredRule {
     pub file: PathBuf,
 }
 
+/// Who sees what happens in all sessions, after it is on disk. It is asked inside the session's task: it
+/// must not wait, and what becomes of it is its own affair.
+pub trait Observer: Send + Sync {
+    /// A fact was committed.
+    fn saw(&self, fact: &Envelope);
+}
+
 /// Something began or ceased to wait for a person.
 #[derive(Clone, Debug)]
 pub struct Rung {
@@ -108,6 +117,10 @@ pub struct House {
     pub clock: Arc<dyn Clock>,
     /// Rules that outlive a session.
     pub policies: Arc<Policies>,
+    /// What happened since the start, in numbers.
+    pub(super) counts: Counts,
+    /// Sees every committed fact, beside those who follow a session.
+    observer: Option<Box<dyn Observer>>,
     /// Rings whenever something begins or ceases to wait for a person.
     bell: broadcast::Sender<Rung>,
     setup: RwLock<Arc<Setup>>,
@@ -119,13 +132,35 @@ impl House {
     pub fn new(store: Store, clock: Arc<dyn Clock>, setup: Setup) -> Self {
         let (bell, _) = broadcast::channel(RUNG);
         let policies = Arc::default();
-        Self { store, clock, policies, bell, setup: RwLock::new(Arc::new(setup)) }
+        Self {
+            store,
+            clock,
+            policies,
+            counts: Counts::default(),
+            observer: None,
+            bell,
+            setup: RwLock::new(Arc::new(setup)),
+        }
     }
 
     /// The same with a folder for rules that outlive a session.
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         Self { policies: Arc::new(policies), ..self }
+    }
+
+    /// The same, observed.
+    #[must_use]
+    pub fn with_observer(self, observer: impl Observer + 'static) -> Self {
+        Self { observer: Some(Box::new(observer)), ..self }
+    }
+
+    /// Counts a committed fact and shows it to who observes.
+    pub(super) fn saw(&self, fact: &Envelope) {
+        self.counts.saw(fact);
+        if let Some(observer) = &self.observer {
+            observer.saw(fact);
+        }
     }
 
     /// Hears of everything that begins or ceases to wait for a person from now on, in all sessions.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
 use super::house::House;
-use super::law::Law;
+use super::law::{self, Law};
 use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
@@ -417,15 +417,15 @@ impl Jobs {
             });
             Some(match result {
                 Ok(reply) => {
-                    let price = setup.models.price(&request.model);
-                    let cost = price.map(|price| price.cost_usd_micros(&reply.usage));
+                    let terms = setup.models.terms(&request.model);
+                    let cost = terms.cost_usd_micros(&reply.usage);
                     // What nobody was asked costs nothing, whatever the price.
                     let cost_usd_micros = if reply.cache_hit { Some(0) } else { cost };
-                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, duration_ms }
+                    Input::ModelDone { token, reply: Box::new(reply), cost_usd_micros, terms, duration_ms }
                 }
                 Err(fault) => {
-                    let price = setup.models.price(&request.model);
-                    Input::ModelFailed { token, fault, price, duration_ms }
+                    let terms = setup.models.terms(&request.model);
+                    Input::ModelFailed { token, fault, terms, duration_ms }
                 }
             })
         });
@@ -444,13 +444,17 @@ impl Jobs {
                 let result = match looked {
                     Ok(Ok(mut prepared)) => {
                         let offer = setup.settings.engine.offer_outside;
-                        if prepared.sandbox.is_some_and(|held| held.level >= 2)
-                            && offer.holds(around.scene.unattended)
-                            && law.lets_outside(&around, &prepared)
-                        {
+                        let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
+                        let leave = offer.holds(around.scene.unattended) && held;
+                        let leave = law.outside(&around, &prepared).filter(|_| leave);
+                        if leave.is_some() {
                             prepared.sandbox = Some(Confinement::OUTSIDE);
                         }
                         let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = match leave {
+                            Some(grant) => law::told_outside(verdict, &grant),
+                            None => verdict,
+                        };
                         Ok((prepared, verdict))
                     }
                     Ok(Err(outcome)) => Err(outcome),

@@ -10,6 +10,7 @@ use crate::store::{Append, Idempotency, ItemRow, ProcessRow, RequestRow, Row, Se
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
+use crate::types::ledger::Booking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
 use crate::types::wire;
@@ -83,6 +84,7 @@ pub(super) fn prepare(
         folds: plan.folds.clone(),
         items,
         requests,
+        bookings: plan.facts.iter().filter_map(|entry| Booking::of(&entry.envelope)).collect(),
         summary: after.map(summary),
         idempotency,
         processes: Vec::new(),
@@ -102,6 +104,7 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         folds: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
+        bookings: Vec::new(),
         summary: None,
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
@@ -147,6 +150,7 @@ fn summary(snapshot: Snapshot) -> Summary {
         updated_at: snapshot.updated_at,
         usage: snapshot.usage,
         cost_usd_micros: snapshot.cost_usd_micros,
+        cost_at_least_usd_micros: snapshot.cost_at_least_usd_micros,
         last_line: snapshot.last_line,
     }
 }

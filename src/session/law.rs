@@ -69,12 +69,12 @@ impl Law {
         Self { rules, problem }
     }
 
-    /// Whether the session itself has the grant that lets exactly this command run outside the sandbox: no
-    /// rule of a file does. Whether it may run at all is for the verdict to say.
-    pub fn lets_outside(&self, around: &Surroundings, prepared: &Prepared) -> bool {
-        let Subject::Bash { command, .. } = &prepared.subject else { return false };
-        let grant = outside_grant(command);
-        self.problem.is_none() && grant.is_some_and(|grant| around.rules.allow.contains(&grant))
+    /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
+    /// of a file does. Whether the command may run at all is for the verdict to say.
+    pub fn outside(&self, around: &Surroundings, prepared: &Prepared) -> Option<String> {
+        let Subject::Bash { command, .. } = &prepared.subject else { return None };
+        let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
+        around.rules.allow.contains(&grant).then_some(grant)
     }
 
     /// The same and one grant more.
@@ -129,6 +129,22 @@ impl Law {
             }
             _ => verdict,
         }
+    }
+}
+
+/// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
+pub(super) fn told_outside(verdict: Verdict, grant: &str) -> Verdict {
+    match verdict.verdict {
+        VerdictKind::Allow => {
+            let by = verdict.rule.clone().unwrap_or_else(|| verdict.reason.clone());
+            Verdict { rule: Some(format!("{by}, {grant}")), ..verdict }
+        }
+        VerdictKind::Ask => {
+            let reason =
+                format!("{}; it would run OUTSIDE THE SANDBOX, as the session was granted", verdict.reason);
+            Verdict { reason, ..verdict }
+        }
+        VerdictKind::Deny => verdict,
     }
 }
 

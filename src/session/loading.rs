@@ -213,7 +213,9 @@ impl Registry {
             Input::Abort { turn_id: None, call_id: None, origin: None }
         } else {
             let model = engine.model().parse().ok();
-            Input::Recovered(Recovery { price: model.and_then(|model| house.setup().models.price(&model)) })
+            Input::Recovered(Recovery {
+                terms: model.map(|model| house.setup().models.terms(&model)).unwrap_or_default(),
+            })
         };
         Ok((engine, first))
     }

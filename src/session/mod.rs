@@ -19,6 +19,7 @@ mod journal;
 mod law;
 mod loading;
 mod media;
+mod metrics;
 mod moments;
 mod registry;
 mod request;
@@ -34,7 +35,7 @@ pub use handle::{
     Aborted, Answer, Answered, Attached, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
     SubmittedAs,
 };
-pub use house::{ConfiguredRule, House, Rung, Settings, Setup};
+pub use house::{ConfiguredRule, House, Observer, Rung, Settings, Setup};
 pub use journal::summarise;
 pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
@@ -45,5 +46,5 @@ pub use vigil::Vigil;
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
 pub use crate::policy::PolicyError;
-pub use crate::store::{AuditCheck, AuditQuery, Page, StoreError, StoredItem, Sync, backups};
+pub use crate::store::{AuditCheck, AuditQuery, LedgerQuery, Page, StoreError, StoredItem, Sync, backups};
 pub use crate::tools::{Gift, Source as GiftSource, Taken};

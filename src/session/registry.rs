@@ -19,13 +19,15 @@ use super::journal;
 use super::request::NewSessionRequest;
 use crate::crash;
 use crate::engine::{Edited, Engine};
-use crate::store::{Idempotency, NewSession, StoreError, StoredRequest, Sync};
+use crate::store::{Idempotency, LedgerQuery, NewSession, StoreError, StoredRequest, Sync};
 use crate::types::audit::AuditNote;
 use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{Mint, PermissionId, RequestId, Seed, Seq, SessionId};
+use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::message::ToolCall;
-use crate::types::model::ModelRef;
+use crate::types::metrics::Metrics;
+use crate::types::model::{ModelRef, ModelView};
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
 use crate::types::time::Timestamp;
@@ -40,6 +42,9 @@ const TELL_WITHIN: Duration = Duration::from_secs(1);
 const DELETE: &str = "session.delete";
 /// Method name under which `session.create` remembers its replies.
 const CREATE: &str = "session.create";
+
+/// Models that one session's view shows at most.
+const MODELS: u32 = 1_000;
 
 /// Bytes of the events behind one page of pending requests.
 const PAGE_BYTES: usize = 4 << 20;
@@ -423,6 +428,62 @@ impl Registry {
     pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.inner.house.store.view(id).await?.ok_or(SessionError::NotFound)?;
         Ok(self.with_live(view))
+    }
+
+    /// One session with its part of the ledger.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
+        let view = self.view(id).await?;
+        let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
+        let rows = self.inner.house.store.ledger(query, None, MODELS).await?;
+        Ok(SessionView { models: rows.into_iter().map(|row| (row.model, row.spent)).collect(), ..view })
+    }
+
+    /// A page of the ledger, newest sessions first, and the sum of all that is asked for. Sessions that
+    /// were deleted are in it.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn ledger(
+        &self,
+        query: LedgerQuery,
+        after: Option<(SessionId, String)>,
+        limit: u32,
+    ) -> Result<(Vec<LedgerRow>, ModelUsage, bool), SessionError> {
+        let store = &self.inner.house.store;
+        let mut rows = store.ledger(query, after, limit.saturating_add(1)).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok((rows, store.ledger_total(query).await?, more))
+    }
+
+    /// What happened since the start, in numbers. How long that is, the caller knows.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let house = &self.inner.house;
+        let (database_writes, database_write_errors) = house.store.writes();
+        // No guard of the map is held while a session is looked at.
+        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let clients = slots.iter().filter_map(|slot| slot.get());
+        let subscribers = clients.map(|loaded| u64::from(loaded.clients.load(Ordering::Relaxed))).sum();
+        let sessions_loaded = self.loaded() as u64;
+        Metrics { sessions_loaded, subscribers, database_writes, database_write_errors, ..house.counts.now() }
+    }
+
+    /// Models to choose from, with what is known of them.
+    #[must_use]
+    pub fn models(&self) -> Vec<ModelView> {
+        let setup = self.inner.house.setup();
+        let main = &setup.settings.main_model;
+        let mut models = setup.models.list(&main.iter().cloned().collect::<Vec<_>>());
+        for view in &mut models {
+            if main.as_ref() == Some(&view.model) {
+                view.pointers.push("main".into());
+            }
+        }
+        models
     }
 
     /// A page of sessions, newest first; the position is where the next page begins.

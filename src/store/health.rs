@@ -2,6 +2,7 @@
 //! `daemon.status`, gone with the next write that comes through.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
@@ -9,7 +10,15 @@ use super::rescue::beside;
 
 /// The newest trouble. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Health(Arc<Mutex<Troubles>>);
+pub(super) struct Health(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    troubles: Mutex<Troubles>,
+    /// Transactions that were written, and that were not.
+    written: AtomicU64,
+    failed: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Troubles {
@@ -25,13 +34,19 @@ impl Health {
     /// Of the database at `path`.
     pub fn of(path: &Path) -> Self {
         let suspicion = Some(beside(path, ".suspect"));
-        Self(Arc::new(Mutex::new(Troubles { suspicion, ..Troubles::default() })))
+        let troubles = Mutex::new(Troubles { suspicion, ..Troubles::default() });
+        Self(Arc::new(Shared { troubles, ..Shared::default() }))
     }
 
     /// The trouble, if there is one; damage first.
     pub fn trouble(&self) -> Option<StoreError> {
         let troubles = self.lock();
         troubles.damage.clone().or_else(|| troubles.write.clone())
+    }
+
+    /// Transactions that were written, and that failed.
+    pub fn writes(&self) -> (u64, u64) {
+        (self.0.written.load(Ordering::Relaxed), self.0.failed.load(Ordering::Relaxed))
     }
 
     /// Whether the last write failed for want of a place to write to.
@@ -41,6 +56,8 @@ impl Health {
 
     /// Takes in how a write ended; says so in the log when that changes.
     pub fn wrote<T>(&self, result: &Result<T, StoreError>) {
+        let count = if result.is_ok() { &self.0.written } else { &self.0.failed };
+        count.fetch_add(1, Ordering::Relaxed);
         match result {
             Ok(_) if self.lock().write.take().is_some() => tracing::info!("the journal can be written again"),
             Err(error @ (StoreError::Unwritable(_) | StoreError::Unsure(_))) => {
@@ -82,6 +99,6 @@ impl Health {
 
     /// Nothing can be half done under this lock: a panic of another holder does not matter.
     fn lock(&self) -> std::sync::MutexGuard<'_, Troubles> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

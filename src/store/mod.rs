@@ -11,6 +11,7 @@ mod changes;
 mod error;
 mod grants;
 mod health;
+mod ledger;
 mod lies;
 mod open;
 mod processes;
@@ -32,6 +33,8 @@ mod damage_tests;
 #[cfg(test)]
 mod lasting_tests;
 #[cfg(test)]
+mod ledger_tests;
+#[cfg(test)]
 mod power_tests;
 #[cfg(test)]
 mod tests;
@@ -42,6 +45,7 @@ pub use audit::{AuditCheck, AuditQuery};
 pub use backup::problems;
 pub use blobs::StoredBlob;
 pub use error::StoreError;
+pub use ledger::LedgerQuery;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
 pub use rescue::{HISTORY_LOST, Summarise, notices};

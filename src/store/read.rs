@@ -1,6 +1,8 @@
 //! Reading: pages of the journal and the summaries. Each call takes a reader only for one page, so
 //! that no slow client pins the write-ahead log.
 
+use std::collections::BTreeMap;
+
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
@@ -164,6 +166,12 @@ pub struct IdempotentReply {
 }
 
 impl Store {
+    /// Transactions that were written since the start, and that could not be.
+    #[must_use]
+    pub fn writes(&self) -> (u64, u64) {
+        self.health.writes()
+    }
+
     /// Damage that a read meets is told by `daemon.status`.
     pub(super) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.read(&result);
@@ -604,6 +612,8 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         last_seq: unsigned(row.try_get("newest_seq")?),
         usage: serde_json::from_str(&usage).map_err(|error| StoreError::Corrupt(error.to_string()))?,
         cost_usd_micros: row.try_get::<Option<i64>, _>("cost_usd_micros")?.map(unsigned),
+        cost_at_least_usd_micros: unsigned(row.try_get("cost_at_least_usd_micros")?),
+        models: BTreeMap::new(),
         clients: 0,
         turn_id: turn_id.as_deref().map(word).transpose()?,
         last_line: row.try_get("last_line")?,

@@ -24,6 +24,7 @@ use super::audit;
 use super::backup::{problems, sync_folder};
 use super::blobs;
 use super::error::StoreError;
+use super::ledger;
 use super::open::{Store, StoreOwner};
 use super::rolling::backups;
 use super::rows::{SessionKey, Summary};
@@ -33,6 +34,7 @@ use super::site::{Site, make_private};
 use super::summaries::Summaries;
 use super::writer::{integer, to_text};
 use crate::types::event::{Envelope, Event};
+use crate::types::ledger::Booking;
 use crate::types::time::Timestamp;
 
 /// `kind` of the notice that ends a journal of which more is lost.
@@ -361,7 +363,7 @@ async fn save(
     sqlx::query("begin immediate").execute(&mut *new).await?;
     let mut sql = QueryBuilder::<Sqlite>::new(
         "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, state, requires, \
-         turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, last_line) ",
+         turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line) ",
     );
     sql.push_values([summary], |mut values, summary| {
         values
@@ -380,6 +382,7 @@ async fn save(
             .push_bind(integer(journal.last_seq().max(journal.highest)))
             .push_bind(serde_json::to_string(&summary.usage).unwrap_or_default())
             .push_bind(summary.cost_usd_micros.map(integer))
+            .push_bind(integer(summary.cost_at_least_usd_micros))
             .push_bind(summary.last_line);
     });
     sql.build().execute(&mut *new).await?;
@@ -399,6 +402,9 @@ async fn save(
     }
     blobs::insert(&mut Script::single(new), SessionKey(key), &journal.blobs).await?;
     summaries.write(new, key).await?;
+    for booking in known.iter().filter_map(Booking::of) {
+        ledger::insert(&mut Script::single(new), &booking).await?;
+    }
     sqlx::query("commit").execute(new).await?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::types::audit::AuditNote;
 use crate::types::blob::Blob;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
+use crate::types::ledger::Booking;
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
@@ -106,6 +107,8 @@ pub struct Summary {
     pub usage: Usage,
     /// Cost so far.
     pub cost_usd_micros: Option<u64>,
+    /// What is known of that, if not all is.
+    pub cost_at_least_usd_micros: u64,
     /// Last line that was said.
     pub last_line: String,
 }
@@ -138,6 +141,8 @@ pub struct Append {
     pub requests: Vec<RequestRow>,
     /// New summary, if it changed.
     pub summary: Option<Summary>,
+    /// Model calls that these rows tell of.
+    pub bookings: Vec<Booking>,
     /// A reply to remember.
     pub idempotency: Option<Idempotency>,
     /// Changes of the list of processes.

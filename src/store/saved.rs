@@ -9,6 +9,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::audit;
 use super::error::StoreError;
+use super::ledger;
 use super::site::open_to_read;
 use super::trust;
 use super::writer::integer;
@@ -241,6 +242,7 @@ impl Source {
     ) -> Result<(), StoreError> {
         audit::copy(&mut self.0, new).await?;
         trust::copy(&mut self.0, new).await?;
+        ledger::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
         let replies: Vec<Reply> =
             self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;

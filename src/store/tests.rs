@@ -101,6 +101,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         folds: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
+        bookings: Vec::new(),
         summary: None,
         idempotency: None,
         processes: Vec::new(),
@@ -130,6 +131,7 @@ pub(super) fn summary(title: &str) -> Summary {
         updated_at: Timestamp(9),
         usage: Usage { input_tokens: 3, ..Usage::default() },
         cost_usd_micros: None,
+        cost_at_least_usd_micros: 0,
         last_line: "a line".into(),
     }
 }

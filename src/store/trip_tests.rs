@@ -93,6 +93,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         folds: Vec::new(),
         items: Vec::new(),
         requests: Vec::new(),
+        bookings: Vec::new(),
         summary: None,
         idempotency: None,
         processes: Vec::new(),
@@ -149,6 +150,7 @@ async fn check_everything(count: Seq) {
         updated_at: Timestamp(9),
         usage: Usage { input_tokens: 3, ..Usage::default() },
         cost_usd_micros: None,
+        cost_at_least_usd_micros: 0,
         last_line: "said".into(),
     });
     whole.idempotency = Some(remembered("k", "r"));

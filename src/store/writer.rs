@@ -11,6 +11,7 @@ use super::blobs;
 use super::error::StoreError;
 use super::grants;
 use super::health::Health;
+use super::ledger;
 use super::lies::Lies;
 use super::open::{close_connection, is_worth_single_tries};
 use super::processes;
@@ -434,10 +435,10 @@ async fn rewrite_nothing(connection: &mut SqliteConnection) -> Result<(), StoreE
 /// Whether one statement is enough: rows of a stream that belong to nothing else yet.
 fn is_only_rows(group: &[&Append]) -> bool {
     matches!(group, [Append {
-        rows, folds, items, requests, processes, blobs, audit, summary: None, idempotency: None, owes: None, ..
+        rows, folds, items, requests, bookings, processes, blobs, audit, summary: None, idempotency: None, owes: None, ..
     }]
         if rows.len() <= CHUNK && audit.is_empty() && blobs.is_empty()
-            && folds.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
+            && folds.is_empty() && bookings.is_empty() && items.is_empty() && requests.is_empty() && processes.is_empty())
 }
 
 /// Whether this is one of the few shapes that the days of most sessions are made of.
@@ -471,6 +472,9 @@ async fn write_group(
         }
         for request in &append.requests {
             update_request(&mut script, append.key, request).await?;
+        }
+        for booking in &append.bookings {
+            ledger::insert(&mut script, booking).await?;
         }
         if let Some(grant) = &append.owes {
             grants::owe(&mut script, grant).await?;
@@ -596,6 +600,7 @@ async fn update_summary(
     sql.push(", last_seq = coalesce(").push_bind(last_seq.map(integer)).push(", last_seq)");
     sql.push(", usage = ").push_bind(serde_json::to_string(&summary.usage).unwrap_or_default());
     sql.push(", cost_usd_micros = ").push_bind(summary.cost_usd_micros.map(integer));
+    sql.push(", cost_at_least_usd_micros = ").push_bind(integer(summary.cost_at_least_usd_micros));
     sql.push(", last_line = ").push_bind(&summary.last_line);
     sql.push(" where id = ").push_bind(key.0);
     script.end(true).await

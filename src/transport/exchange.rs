@@ -27,6 +27,7 @@ use super::envelope::NO_ID;
 use super::framing::{self, Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
 use super::reply::{Fault, Kind, too_long};
 use super::serve::House;
+use super::socket::Page;
 use super::writer::write_out;
 
 /// Least room for one read, and what an idle connection may keep.
@@ -46,7 +47,9 @@ pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<House>) {
     let descent = descent::of_peer(&socket, who.pid(), house.mark.clone()).await;
     let (mut read, mut write) = socket.into_split();
     let mut buffer = BytesMut::new();
-    let Some(way) = meet(&mut read, &mut write, &mut buffer, &house).await else { return };
+    let Some(way) = meet(&mut read, &mut write, &mut buffer, &house, descent.tool.is_none()).await else {
+        return;
+    };
 
     let peer = Peer { id, uid: who.uid(), pid: who.pid(), descent };
     let limits = &house.limits;
@@ -104,6 +107,7 @@ async fn meet(
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
     house: &House,
+    may_look: bool,
 ) -> Option<Way> {
     let longest = house.limits.max_message_bytes;
     let mut deadline = Instant::now() + house.limits.first_byte_timeout;
@@ -124,7 +128,7 @@ async fn meet(
                 let blocks = content_length::Blocks::new(longest);
                 return Some(Way::Open(Decoder::ContentLength(blocks), Framing::ContentLength));
             }
-            Opening::Http => return knock(read, write, buffer, house).await,
+            Opening::Http => return knock(read, write, buffer, house, may_look).await,
             Opening::Unclear => {}
         }
         let first = buffer.is_empty();
@@ -143,6 +147,7 @@ async fn knock(
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
     house: &House,
+    may_look: bool,
 ) -> Option<Way> {
     let longest = house.limits.max_message_bytes;
     let deadline = Instant::now() + house.limits.half_frame_timeout;
@@ -159,6 +164,11 @@ async fn knock(
     match request {
         http::Request::Answer(answer) => {
             say(write, &answer, house).await;
+            None
+        }
+        http::Request::Metrics => {
+            let text = house.page.as_ref().filter(|_| may_look).map(Page::text);
+            say(write, &http::metrics(text.as_deref()), house).await;
             None
         }
         http::Request::WebSocket(accepted) => {

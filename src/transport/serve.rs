@@ -18,7 +18,7 @@ use super::envelope::NO_ID;
 use super::exchange::attend;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
-use super::socket::{Bound, SocketFile};
+use super::socket::{Bound, Page, SocketFile};
 
 /// Waits after the system had no descriptor or memory for a further connection.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
@@ -36,6 +36,8 @@ pub(super) struct House {
     pub uid: u32,
     /// What processes of our tools carry in their environment.
     pub mark: Option<Arc<[u8]>>,
+    /// The numbers of the daemon, as text.
+    pub page: Option<Page>,
     open: Arc<AtomicUsize>,
 }
 
@@ -53,7 +55,15 @@ impl House {
     /// One without a socket.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
-        Self { methods, limits, stop: CancellationToken::new(), uid: 0, mark: None, open: Arc::default() }
+        Self {
+            methods,
+            limits,
+            stop: CancellationToken::new(),
+            uid: 0,
+            mark: None,
+            page: None,
+            open: Arc::default(),
+        }
     }
 
     /// Counts one more open connection, until the guard is dropped.
@@ -108,11 +118,11 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
         }
     }
     let path = bound.path().map(Path::to_owned);
-    let (listener, file, mark) = bound.into_parts();
+    let (listener, file, mark, page) = bound.into_parts();
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
     let limits = within_descriptors(limits);
-    let house = Arc::new(House { methods, limits, stop, uid, mark, open: Arc::default() });
+    let house = Arc::new(House { methods, limits, stop, uid, mark, page, open: Arc::default() });
     let current = Current(Arc::new(RwLock::new(house)));
     let mut task = JoinSet::new();
     task.spawn(accept_all(listener, current.clone(), accepting.clone()));
@@ -136,8 +146,8 @@ impl Serving {
         let mut current = self.current.0.write().unwrap_or_else(PoisonError::into_inner);
         let old = &**current;
         let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
-        let mark = old.mark.clone();
-        *current = Arc::new(House { methods, limits, stop, uid: old.uid, mark, open });
+        let (mark, page) = (old.mark.clone(), old.page.clone());
+        *current = Arc::new(House { methods, limits, stop, uid: old.uid, mark, page, open });
     }
 
     /// Takes in no further connection; those that are open are served on.

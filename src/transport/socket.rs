@@ -5,6 +5,7 @@
 //! only if it is proven to be a dead socket: connecting to it is refused. Two daemons that start at
 //! once take turns by a lock on the folder, which is held only while binding or removing.
 
+use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,12 +26,30 @@ use super::folder::{open_folder, private_folder};
 /// Longest path of a Unix socket: 108 bytes with the closing zero.
 const LONGEST_PATH: usize = 107;
 
+/// A text that is made anew each time somebody asks for it.
+#[derive(Clone)]
+pub(super) struct Page(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl Page {
+    /// The text of now.
+    pub fn text(&self) -> String {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Page")
+    }
+}
+
 /// A listening socket. Dropping it stops listening and removes the path, if it is still ours.
 #[derive(Debug)]
 pub struct Bound {
     listener: UnixListener,
     file: Option<SocketFile>,
     mark: Option<Arc<[u8]>>,
+    page: Option<Page>,
 }
 
 impl Bound {
@@ -42,7 +61,12 @@ impl Bound {
     pub fn adopt(listener: StdListener) -> Result<Self, TransportError> {
         let told = |e| TransportError::io("watch", "the inherited socket", e);
         listener.set_nonblocking(true).map_err(told)?;
-        Ok(Self { listener: UnixListener::from_std(listener).map_err(told)?, file: None, mark: None })
+        Ok(Self {
+            listener: UnixListener::from_std(listener).map_err(told)?,
+            file: None,
+            mark: None,
+            page: None,
+        })
     }
 
     /// Where it listens, unless it was inherited.
@@ -57,8 +81,15 @@ impl Bound {
         Self { mark: Some(mark.as_bytes().into()), ..self }
     }
 
-    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, Option<Arc<[u8]>>) {
-        (self.listener, self.file, self.mark)
+    /// What `GET /metrics` answers with: a text that is made anew each time, without waiting. Processes of
+    /// tools do not get it.
+    #[must_use]
+    pub fn with_metrics(self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { page: Some(Page(Arc::new(page))), ..self }
+    }
+
+    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, Option<Arc<[u8]>>, Option<Page>) {
+        (self.listener, self.file, self.mark, self.page)
     }
 }
 
@@ -110,7 +141,7 @@ pub fn bind(path: &Path) -> Result<Bound, TransportError> {
     let listener =
         UnixListener::from_std(StdListener::from(fd)).map_err(|e| TransportError::io("watch", path, e))?;
     drop(turn);
-    Ok(Bound { listener, file: Some(file), mark: None })
+    Ok(Bound { listener, file: Some(file), mark: None, page: None })
 }
 
 /// Refuses what can never be a socket's path; returns its folder.
@@ -238,7 +269,7 @@ mod tests {
         // The listener keeps the old inode alive, so the new file cannot get the same number.
         fs::remove_file(&path).unwrap();
         let _other = StdListener::bind(&path).unwrap();
-        let (_listener, file, _) = bound.into_parts();
+        let (_listener, file, ..) = bound.into_parts();
         drop(file);
         assert!(path.exists());
     }

@@ -21,7 +21,7 @@ use super::time::Timestamp;
 use super::tool::{
     Blocked, Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolChoice, ToolStatus,
 };
-use super::usage::{Budgets, Usage};
+use super::usage::{Budgets, Terms, Usage};
 
 /// Who caused an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -398,9 +398,15 @@ pub enum Event {
         /// Tokens of the call.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         usage: Option<Usage>,
+        /// Whether they are an upper estimate, as in `usage`: the provider reported none.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        estimated: bool,
         /// Cost of the call; absent if the price is unknown.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
+        /// What was known of the model when it was asked, the price included.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        terms: Option<Terms>,
         /// How long the call took.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
@@ -444,10 +450,15 @@ pub enum Event {
         /// Their cost; absent if the price is unknown.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
+        /// What was known of the model when it was asked, the price included.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        terms: Option<Terms>,
         /// Why they are booked.
         reason: UsageReason,
         /// Whether they are an upper estimate: one token for every two bytes of the request, and one
-        /// for every two bytes of what was received of the answer.
+        /// for every two bytes of what was received of the answer. What the provider reported before the
+        /// end takes the place of the estimate where it is there: of the input always, of the output
+        /// where it is more.
         estimated: bool,
     },
     /// The model asked for a tool call.

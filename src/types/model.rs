@@ -13,7 +13,7 @@ use super::ids::BlobId;
 use super::message::Message;
 use super::thinking::Thinking;
 use super::tool::ToolCard;
-use super::usage::Usage;
+use super::usage::{Price, Usage};
 
 /// `PROVIDER/MODEL`, as in the configuration's `[models]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +128,43 @@ pub enum BlockKind {
     },
 }
 
+/// A model that a session could use, with what is known of it (M5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelView {
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// What it is set up for: `main`, and so on; empty for most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pointers: Vec<String>,
+    /// Whether anything is known of it at all. If not, what stands here is what is hoped of any model.
+    pub known: bool,
+    /// Tokens that fit in a request and its answer; `null` if unknown.
+    pub context_window: Option<u32>,
+    /// Tokens of the longest answer; `null` if unknown.
+    pub max_output_tokens: Option<u32>,
+    /// It can call tools.
+    pub tools: bool,
+    /// It can stream.
+    pub streaming: bool,
+    /// It has a place for a system prompt.
+    pub system_role: bool,
+    /// It can reason visibly.
+    pub thinking: bool,
+    /// It can see images; `null` if unknown.
+    pub vision: Option<bool>,
+    /// It can read PDFs as they are; `null` if unknown.
+    #[serde(default)]
+    pub documents: Option<bool>,
+    /// What it costs; `null` if unknown, which is not nothing.
+    pub price: Option<Price>,
+    /// When the price was looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_as_of: Option<String>,
+    /// Where: an address, or `configuration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_source: Option<String>,
+}
+
 /// A whole answer, after the stream came to its proper end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelReply {
@@ -203,6 +240,8 @@ pub struct ModelFault {
     pub overflow: Option<Overflow>,
     /// What caused it, from the outermost to the innermost, where more is known. Never contains a key.
     pub causes: Vec<String>,
+    /// Tokens that the provider reported before the answer broke off. Boxed, since most faults have none.
+    pub usage: Option<Box<Usage>>,
 }
 
 /// How a request overflowed the model's window, in the provider's count of tokens.
@@ -225,6 +264,7 @@ impl ModelFault {
             word: None,
             overflow: None,
             causes: Vec::new(),
+            usage: None,
         }
     }
 }

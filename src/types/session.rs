@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::background::BackgroundCommand;
 use super::blob::{Attachment, BlobRef, Cut};
 use super::ids::{CallId, ItemId, PermissionId, Seq, SessionId, TurnId};
+use super::ledger::ModelUsage;
 use super::message::{Block, Role};
 use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
@@ -147,6 +148,12 @@ pub struct SessionView {
     pub usage: Usage,
     /// Cost so far; `null` if a price is unknown.
     pub cost_usd_micros: Option<u64>,
+    /// Cost of the calls whose price is known: what all of them cost at least.
+    #[serde(default)]
+    pub cost_at_least_usd_micros: u64,
+    /// The ledger by `PROVIDER/MODEL`. Lists leave it out: `model.usage` has it for many sessions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, ModelUsage>,
     /// Clients attached now.
     pub clients: u32,
     /// The turn that runs or waits, if any.
@@ -354,10 +361,13 @@ pub struct TurnResult {
     pub stop_reason: Option<StopReason>,
     /// Tokens of this turn.
     pub usage: Usage,
-    /// The same by `PROVIDER/MODEL`.
-    pub usage_by_model: BTreeMap<String, Usage>,
+    /// The same by `PROVIDER/MODEL`, with calls and cost.
+    pub usage_by_model: BTreeMap<String, ModelUsage>,
     /// Cost of this turn; `null` if a price is unknown.
     pub cost_usd_micros: Option<u64>,
+    /// Cost of the calls whose price is known: what all of them cost at least.
+    #[serde(default)]
+    pub cost_at_least_usd_micros: u64,
     /// From start to end.
     pub duration_ms: u64,
     /// Spent waiting for the model.

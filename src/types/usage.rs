@@ -15,25 +15,33 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Input tokens written to a prompt cache.
     pub cache_write_tokens: u64,
+    /// The part of those that is kept for an hour instead of minutes, where the provider tells.
+    pub cache_write_1h_tokens: u64,
     /// The part of the output that was reasoning, where the provider tells.
     pub reasoning_tokens: u64,
+    /// Searches of the web that the provider made for the answer; charged one by one.
+    pub web_search_requests: u64,
 }
 
 impl Usage {
-    /// All of them: what was sent and what came.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        let sent = self.input_tokens.saturating_add(self.cache_read_tokens);
-        sent.saturating_add(self.cache_write_tokens).saturating_add(self.output_tokens)
-    }
-
     /// Adds another call's tokens. A provider may report any number: sums stay at the largest one.
     pub fn add(&mut self, other: &Usage) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        self.cache_write_1h_tokens = self.cache_write_1h_tokens.saturating_add(other.cache_write_1h_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+        self.web_search_requests = self.web_search_requests.saturating_add(other.web_search_requests);
+    }
+
+    /// All tokens that were sent or received. Reasoning is part of the output.
+    #[must_use]
+    pub fn all_tokens(&self) -> u64 {
+        self.input_tokens
+            .saturating_add(self.output_tokens)
+            .saturating_add(self.cache_read_tokens)
+            .saturating_add(self.cache_write_tokens)
     }
 }
 
@@ -49,18 +57,58 @@ pub struct Price {
     pub cache_read: f64,
     /// Input written to a cache.
     pub cache_write: f64,
+    /// Input written to a cache for an hour, where that costs something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<f64>,
+    /// A thousand searches of the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<f64>,
 }
 
 impl Price {
-    /// What `usage` costs, in millionths of a dollar, rounded up.
+    /// What `usage` costs, in millionths of a dollar, rounded up. `None` if it has searches and nobody
+    /// knows what one costs.
     #[must_use]
-    pub fn cost_usd_micros(&self, usage: &Usage) -> u64 {
+    pub fn cost_usd_micros(&self, usage: &Usage) -> Option<u64> {
+        let searches = match (usage.web_search_requests, self.web_search) {
+            (0, _) => 0.0,
+            (count, Some(price)) => count as f64 * price * 1e3,
+            (_, None) => return None,
+        };
+        let hour = usage.cache_write_1h_tokens.min(usage.cache_write_tokens);
+        let minutes = usage.cache_write_tokens - hour;
         // Dollars per million tokens are micro-dollars per token.
         let micros = usage.input_tokens as f64 * self.input
             + usage.output_tokens as f64 * self.output
             + usage.cache_read_tokens as f64 * self.cache_read
-            + usage.cache_write_tokens as f64 * self.cache_write;
-        micros.max(0.0).ceil() as u64
+            + minutes as f64 * self.cache_write
+            + hour as f64 * self.cache_write_1h.unwrap_or(self.cache_write)
+            + searches;
+        Some(micros.max(0.0).ceil() as u64)
+    }
+}
+
+/// What was known of a model when it was asked. It stands with the call: what becomes known later does
+/// not change what a call was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Terms {
+    /// Tokens that fit in a request and its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u32>,
+    /// Tokens of the longest answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// What it cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+impl Terms {
+    /// What `usage` costs; `None` if that is not known.
+    #[must_use]
+    pub fn cost_usd_micros(&self, usage: &Usage) -> Option<u64> {
+        self.price?.cost_usd_micros(usage)
     }
 }
 
@@ -133,6 +181,19 @@ mod tests {
     fn a_price_per_million_is_a_micro_price_per_token() {
         let price = Price { input: 3.0, output: 15.0, ..Price::default() };
         let usage = Usage { input_tokens: 1_000, output_tokens: 10, ..Usage::default() };
-        assert_eq!(price.cost_usd_micros(&usage), 3_150);
+        assert_eq!(price.cost_usd_micros(&usage), Some(3_150));
+    }
+
+    #[test]
+    fn what_is_charged_otherwise_is_reckoned_otherwise() {
+        let price = Price { cache_write: 2.0, ..Price::default() };
+        let usage = Usage { cache_write_tokens: 100, cache_write_1h_tokens: 40, ..Usage::default() };
+        assert_eq!(price.cost_usd_micros(&usage), Some(200));
+        let price = Price { cache_write_1h: Some(4.0), web_search: Some(10.0), ..price };
+        assert_eq!(price.cost_usd_micros(&usage), Some(60 * 2 + 40 * 4));
+        let searched = Usage { web_search_requests: 3, ..Usage::default() };
+        assert_eq!(price.cost_usd_micros(&searched), Some(30_000));
+        let unknown = Price { web_search: None, ..price };
+        assert_eq!(unknown.cost_usd_micros(&searched), None, "unknown is not nothing");
     }
 }

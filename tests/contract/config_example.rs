@@ -50,6 +50,7 @@ fn every_known_key_is_in_it() {
         "[limits]",
         "[sandbox]",
         "[retry]",
+        "[telemetry]",
         "[tools]",
     ] {
         let refusal = load(&format!("{table}\nno_such_key = 1\n")).expect_err("an unknown key");

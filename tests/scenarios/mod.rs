@@ -11,6 +11,7 @@ mod blobs;
 mod busy;
 mod canary;
 mod commands;
+mod cost;
 mod crash;
 mod cut;
 mod explain;

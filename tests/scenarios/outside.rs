@@ -159,7 +159,9 @@ async fn a_grant_of_the_session_is_for_one_command_and_no_rule_or_mode_gives_it(
     submit(&house, &session, &command).await;
     seen.turn_ends("success").await;
     assert_eq!((runs(&house), seen.seen_of("tool.blocked").len()), (3, 1));
-    assert_eq!(seen.seen_of("tool.started").pop().expect("a start")["sandbox"]["outside"], true);
+    let started = seen.seen_of("tool.started").pop().expect("a start");
+    let by = started["allowed_by"].as_str().expect("a text");
+    assert!(started["sandbox"]["outside"] == true && by == format!("Bash, Outside({command})"), "{started}");
     submit(&house, &session, &format!("{command} ")).await;
     let asked = seen.wait_for("permission.requested").await;
     session.answer(&asked, json!({"decision": "deny"})).await;

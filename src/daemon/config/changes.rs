@@ -7,10 +7,11 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Keys that are read once, at the start.
-const AT_START: [&str; 4] = ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups"];
+const AT_START: [&str; 5] =
+    ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 6] = ["compaction", "hooks", "knowledge", "mcp", "session.simple", "telemetry"];
+const WITHOUT_EFFECT: [&str; 5] = ["compaction", "hooks", "knowledge", "mcp", "session.simple"];
 
 /// Keys that differ, dotted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +30,10 @@ impl Changes {
             .into_iter()
             .filter(|key| !is_any(key, &AT_START) && !is_any(key, &WITHOUT_EFFECT))
             .collect();
-        let after_restart =
-            keys(&at_start.table, &new.table).into_iter().filter(|key| is_any(key, &AT_START)).collect();
+        let after_restart = keys(&at_start.table, &new.table)
+            .into_iter()
+            .filter(|key| is_any(key, &AT_START) && !is_unbuilt(key))
+            .collect();
         Self { at_once, after_restart }
     }
 }
@@ -38,7 +41,12 @@ impl Changes {
 /// Keys that are set and have no effect yet, dotted, in order.
 pub fn without_effect(config: &Config) -> Vec<String> {
     let set = keys(&Table::new(), &config.table);
-    set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT)).collect()
+    set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT) || is_unbuilt(key)).collect()
+}
+
+/// Whether a key is of a part that this build was made without.
+fn is_unbuilt(key: &str) -> bool {
+    cfg!(not(feature = "otel")) && is_any(key, &["telemetry"])
 }
 
 /// Whether a key is one of these or in one of these tables.

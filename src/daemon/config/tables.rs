@@ -48,8 +48,8 @@ pub struct Config {
     pub mcp: toml::Table,
     /// Likewise.
     pub knowledge: toml::Table,
-    /// Likewise.
-    pub telemetry: toml::Table,
+    /// OpenTelemetry.
+    pub telemetry: Telemetry,
     /// Files that were read.
     #[serde(skip)]
     pub files: Vec<PathBuf>,
@@ -434,6 +434,31 @@ pub enum Network {
     On,
     /// They do not.
     Off,
+}
+
+/// `[telemetry]`: where traces and metrics are sent. Only in a build with the feature `otel`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Telemetry {
+    /// Address of an OTLP receiver that takes JSON over HTTP; nothing is sent without.
+    pub endpoint: Option<String>,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+    /// Further headers, whose values stand in these environment variables of the daemon.
+    pub headers_env: BTreeMap<String, String>,
+    /// What this daemon is called there.
+    pub service_name: String,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            headers: BTreeMap::new(),
+            headers_env: BTreeMap::new(),
+            service_name: "agentd".into(),
+        }
+    }
 }
 
 /// `[retry]`: of model calls, and of turns after restarts.

@@ -337,6 +337,9 @@ impl Watch {
         law!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
         law!((view.state, view.requires) == self.status, "the snapshot has the status");
         law!(view.usage == self.usage, "the snapshot has the usage");
+        let spent = &engine.state.spent;
+        law!(spent.calls == self.calls_made, "every call is booked once");
+        law!(spent.cost_at_least_usd_micros == self.at_least, "what is known of the cost is kept");
         let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
         law!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
         let rules = engine.rules();

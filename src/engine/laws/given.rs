@@ -16,6 +16,7 @@ use crate::types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared,
     ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
 };
+use crate::types::usage::{Price, Terms};
 
 /// What a model is about to say.
 pub struct Answer {
@@ -79,6 +80,12 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
         cache_hit: false,
     };
     Answer { reply, cost: chance.cost, deltas }
+}
+
+/// A model of which everything is known.
+pub fn terms() -> Terms {
+    let price = Price { input: 1.0, output: 1.0, ..Price::default() };
+    Terms { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
 }
 
 pub fn someone() -> Option<Origin> {

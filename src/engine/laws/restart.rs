@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::law;
 use super::world::World;
+use crate::engine::laws::given::terms;
 use crate::engine::{Effect, Engine, Input, Now, PASSING, Plan, REPLACED, Recovery};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Seed, Seq};
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
-use crate::types::usage::Price;
 
 /// Nothing of an earlier process is left; prices are known.
 fn recovered() -> Input {
-    Input::Recovered(Recovery { price: Some(Price { input: 1.0, output: 1.0, ..Price::default() }) })
+    Input::Recovered(Recovery { terms: terms() })
 }
 
 impl World {

@@ -8,6 +8,7 @@ use super::script::{self, Setup};
 use crate::engine::{Entry, Input};
 use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
+use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, ToolCall};
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::permission::{Mode, OnTimeout};
@@ -82,6 +83,7 @@ pub struct TurnWatch {
     pub waits: bool,
     pub usage: Usage,
     pub cost: Option<u64>,
+    pub at_least: u64,
     pub text: String,
     pub stop: Option<StopReason>,
     pub errors: Vec<TurnError>,
@@ -141,6 +143,9 @@ pub struct Watch {
     /// Where commands run.
     pub folder: String,
     pub usage: Usage,
+    /// Bookings, and what is known of their cost.
+    pub calls_made: u64,
+    pub at_least: u64,
     /// Kinds of events and endings that were met.
     pub seen: BTreeSet<String>,
 }
@@ -176,6 +181,8 @@ impl Watch {
             turn_mode: Mode::Default,
             folder: "/w".into(),
             usage: Usage::default(),
+            calls_made: 0,
+            at_least: 0,
             seen: BTreeSet::new(),
         }
     }
@@ -308,6 +315,7 @@ impl Watch {
                     waits: false,
                     usage: Usage::default(),
                     cost: Some(0),
+                    at_least: 0,
                     text: String::new(),
                     stop: None,
                     errors: Vec::new(),
@@ -345,7 +353,7 @@ impl Watch {
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
                 turn.waits = false;
-                let (spent, elapsed) = (turn.cost.unwrap_or(0), fact.at_ms.since(turn.started_at));
+                let (spent, elapsed) = (turn.at_least, fact.at_ms.since(turn.started_at));
                 let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
                 let made = *step - 1 + turn.lost;
                 law!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
@@ -368,6 +376,9 @@ impl Watch {
                 law!(*estimated && usage.input_tokens > 0, "what was sent was not free");
                 turn.usage.add(usage);
                 turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+                turn.at_least += cost_usd_micros.unwrap_or(0);
+                self.calls_made += 1;
+                self.at_least += cost_usd_micros.unwrap_or(0);
                 turn.lost += 1;
                 law!(self.streaming.is_none(), "a lost message is closed before it is booked");
                 turn.may_repeat = true;
@@ -451,7 +462,15 @@ impl Watch {
         law!(!stopped || result.subtype == turn.ends_as, "a stopped turn ends as it was told");
         law!(result.errors == turn.errors, "a result lists the errors of its turn");
         law!(result.usage == turn.usage && result.cost_usd_micros == turn.cost, "a result sums its turn up");
-        law!(result.usage_by_model.values().fold(Usage::default(), sum) == turn.usage, "models sum up");
+        law!(result.cost_at_least_usd_micros == turn.at_least, "what is known of the cost is told");
+        let mut by_model = ModelUsage::default();
+        result.usage_by_model.values().for_each(|spent| by_model.add(spent));
+        law!(by_model.usage == turn.usage, "models sum up");
+        law!(
+            (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
+            "what the models cost is what the turn cost"
+        );
+        law!(by_model.lost_attempts == turn.lost, "lost attempts are told");
         law!(
             result.model_calls == turn.model_calls && result.text == turn.text,
             "a result tells calls and text"
@@ -516,6 +535,9 @@ impl Watch {
                             self.usage.add(usage);
                             turn.usage.add(usage);
                             turn.cost = turn.cost.zip(*cost_usd_micros).map(|(sum, more)| sum + more);
+                            turn.at_least += cost_usd_micros.unwrap_or(0);
+                            self.calls_made += 1;
+                            self.at_least += cost_usd_micros.unwrap_or(0);
                             turn.stop = *stop_reason;
                             let is_cut = *stop_reason == Some(StopReason::MaxTokens);
                             law!(
@@ -600,11 +622,6 @@ impl Watch {
     pub fn plan_ends(&mut self) {
         self.asked_before |= std::mem::take(&mut self.asks_now);
     }
-}
-
-fn sum(mut sum: Usage, more: &Usage) -> Usage {
-    sum.add(more);
-    sum
 }
 
 fn is_of_session(event: &Event) -> bool {

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::given::{self, Answer, command_over, context, inspected, prepared, someone, tool_done};
+use super::given::{self, Answer, command_over, context, inspected, prepared, someone, terms, tool_done};
 use super::law;
 use super::script::{Chance, Failure, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
 use super::watch::{CommandWatch, Watch};
@@ -23,7 +23,6 @@ use crate::types::question::Choice;
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
-use crate::types::usage::Price;
 
 /// Something that was begun and has not come home.
 pub(super) enum Outstanding {
@@ -461,9 +460,8 @@ impl World {
                 }
                 let turn = self.watch.turn.as_ref().map(|turn| (turn.id, turn.ending));
                 self.end_commands(|it| turn.is_some_and(|(id, all)| all || it.turn_id == Some(id)))?;
-                let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
-                self.feed(Input::Stopped { price })?;
-                self.late.push(Input::Stopped { price });
+                self.feed(Input::Stopped { terms: terms() })?;
+                self.late.push(Input::Stopped { terms: terms() });
             }
         }
         Ok(())
@@ -499,6 +497,7 @@ impl World {
                     token,
                     reply: Box::new(answer.reply),
                     cost_usd_micros: answer.cost,
+                    terms: terms(),
                     duration_ms: 3,
                 };
                 self.late.push(done.clone());
@@ -511,9 +510,11 @@ impl World {
             }
             ModelStep::Fail(Failure { kind, retry_after_ms, overflow }) => {
                 let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
-                let fault = ModelFault { retry_after_ms, overflow, ..ModelFault::new(kind, "it failed") };
-                let price = Some(Price { input: 1.0, output: 1.0, ..Price::default() });
-                let failed = Input::ModelFailed { token, fault, price, duration_ms: 3 };
+                // Some providers say what was used before they break off, with or without a first word.
+                let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
+                let fault =
+                    ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, "it failed") };
+                let failed = Input::ModelFailed { token, fault, terms: terms(), duration_ms: 3 };
                 self.late.push(failed.clone());
                 self.feed(failed)?;
             }

@@ -83,6 +83,26 @@ struct Counts {
     output_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
+    cache_creation: Option<CacheCreation>,
+    output_tokens_details: Option<OutputCounts>,
+    server_tool_use: Option<ServerTools>,
+}
+
+/// For how long what was written to the cache is kept.
+#[derive(Clone, Copy, Deserialize)]
+struct CacheCreation {
+    ephemeral_5m_input_tokens: Option<u64>,
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct OutputCounts {
+    thinking_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct ServerTools {
+    web_search_requests: Option<u64>,
 }
 
 /// Reads the events of one answer.
@@ -120,7 +140,15 @@ impl Decoder {
         set(&mut self.usage.input_tokens, counts.input_tokens);
         set(&mut self.usage.output_tokens, counts.output_tokens);
         set(&mut self.usage.cache_read_tokens, counts.cache_read_input_tokens);
-        set(&mut self.usage.cache_write_tokens, counts.cache_creation_input_tokens);
+        let created = counts.cache_creation.as_ref();
+        let hour = created.and_then(|created| created.ephemeral_1h_input_tokens);
+        let minutes = created.and_then(|created| created.ephemeral_5m_input_tokens).unwrap_or(0);
+        let both = minutes.saturating_add(hour.unwrap_or(0));
+        let written = counts.cache_creation_input_tokens.or((both > 0).then_some(both));
+        set(&mut self.usage.cache_write_tokens, written);
+        set(&mut self.usage.cache_write_1h_tokens, hour);
+        set(&mut self.usage.reasoning_tokens, counts.output_tokens_details.and_then(|d| d.thinking_tokens));
+        set(&mut self.usage.web_search_requests, counts.server_tool_use.and_then(|d| d.web_search_requests));
     }
 
     fn begin(&mut self, message: &Message<'_>) {
@@ -242,6 +270,10 @@ impl Decode for Decoder {
             _ => {}
         }
         Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
     }
 
     fn is_done(&self) -> bool {

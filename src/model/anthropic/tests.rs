@@ -109,7 +109,7 @@ fn an_answer_with_everything_in_it_is_read() {
                 output_tokens: 15,
                 cache_read_tokens: 7,
                 cache_write_tokens: 3,
-                reasoning_tokens: 0,
+                ..Usage::default()
             },
             response_id: Some("msg_1".into()),
             notices: vec![],
@@ -210,6 +210,32 @@ fn what_is_no_event_stream_is_garbage() {
         assert_eq!(fault.kind, FaultKind::Garbage, "{body}: {fault:?}");
     }
     assert_eq!(read(Api::Anthropic, "").1.unwrap_err().kind, FaultKind::Interrupted);
+}
+
+#[test]
+fn counts_are_read_in_all_their_parts() {
+    let message = json!({"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",
+        "content":[],"stop_reason":null,"usage":{"input_tokens":5,"cache_read_input_tokens":0,"output_tokens":1,
+        "cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":12}}}});
+    let last = json!({"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},
+        "usage":{"output_tokens":40,"output_tokens_details":{"thinking_tokens":33},
+        "server_tool_use":{"web_search_requests":2}}});
+    let mut events = vec![message];
+    events.extend(text(0, &["Found."]));
+    events.extend([last, json!({"type":"message_stop"})]);
+    let usage = read(Api::Anthropic, &sse(&events)).1.expect("a reply").usage;
+    assert_eq!(
+        usage,
+        Usage {
+            input_tokens: 5,
+            output_tokens: 40,
+            cache_write_tokens: 42,
+            cache_write_1h_tokens: 12,
+            reasoning_tokens: 33,
+            web_search_requests: 2,
+            ..Usage::default()
+        }
+    );
 }
 
 #[test]

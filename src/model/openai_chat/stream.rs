@@ -96,8 +96,8 @@ impl From<Counts> for Usage {
             input_tokens: counts.prompt_tokens.unwrap_or(0).saturating_sub(cached),
             output_tokens: counts.completion_tokens.unwrap_or(0),
             cache_read_tokens: cached,
-            cache_write_tokens: 0,
             reasoning_tokens: counts.completion_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+            ..Usage::default()
         }
     }
 }
@@ -227,6 +227,10 @@ impl Decode for Decoder {
         let chunk = serde_json::from_str(data)
             .map_err(|error| garbage(format_args!("a chunk is not the JSON it should be ({error})")))?;
         self.chunk(chunk, out)
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
     }
 
     fn is_done(&self) -> bool {

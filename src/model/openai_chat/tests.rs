@@ -87,8 +87,8 @@ fn an_answer_with_everything_in_it_is_read() {
             input_tokens: 36,
             output_tokens: 20,
             cache_read_tokens: 64,
-            cache_write_tokens: 0,
             reasoning_tokens: 8,
+            ..Usage::default()
         }
     );
 }

@@ -109,8 +109,8 @@ impl From<Counts> for Usage {
             input_tokens: counts.input_tokens.unwrap_or(0).saturating_sub(cached),
             output_tokens: counts.output_tokens.unwrap_or(0),
             cache_read_tokens: cached,
-            cache_write_tokens: 0,
             reasoning_tokens: counts.output_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+            ..Usage::default()
         }
     }
 }
@@ -292,6 +292,10 @@ impl Decode for Decoder {
         };
         self.items.step(index, step, &mut self.answer, out);
         Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
     }
 
     fn is_done(&self) -> bool {

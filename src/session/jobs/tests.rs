@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::loading::tests::Place;
 use crate::types::model::{ModelReply, StopReason};
-use crate::types::usage::Usage;
+use crate::types::usage::{Terms, Usage};
 
 const TOKEN: Seq = 7;
 
@@ -18,7 +18,7 @@ async fn jobs(place: &Place) -> (Jobs, mpsc::Sender<Vec<Delta>>) {
 fn end(fails: bool) -> Input {
     if fails {
         let fault = ModelFault::new(FaultKind::Garbage, "nonsense");
-        return Input::ModelFailed { token: TOKEN, fault, price: None, duration_ms: 1 };
+        return Input::ModelFailed { token: TOKEN, fault, terms: Terms::default(), duration_ms: 1 };
     }
     let reply = ModelReply {
         content: Vec::new(),
@@ -28,7 +28,13 @@ fn end(fails: bool) -> Input {
         notices: Vec::new(),
         cache_hit: false,
     };
-    Input::ModelDone { token: TOKEN, reply: Box::new(reply), cost_usd_micros: None, duration_ms: 1 }
+    Input::ModelDone {
+        token: TOKEN,
+        reply: Box::new(reply),
+        cost_usd_micros: None,
+        terms: Terms::default(),
+        duration_ms: 1,
+    }
 }
 
 fn batch(n: usize) -> Vec<Delta> {

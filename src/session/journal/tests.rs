@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::*;
 use crate::engine::Engine;
 use crate::engine::laws::{Played, histories};
-use crate::store::{NewSession, Store, StoredItem};
+use crate::store::{LedgerQuery, NewSession, Store, StoredItem};
 use crate::types::event::Event;
 use crate::types::ids::Seq;
+use crate::types::ledger::{Booking, ModelUsage};
 
 async fn check(played: Played) {
     played.result.expect("the laws hold");
@@ -63,6 +64,20 @@ async fn check(played: Played) {
     assert_eq!(view.created_at_ms, at);
     assert_eq!(view.last_seq, living.next_seq() - 1);
     assert_eq!(view.cwd, again.spec().cwd);
+
+    // The ledger has every call once; its sums are those of the session and of each turn.
+    let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
+    let total = store.ledger_total(query).await.unwrap();
+    assert_eq!((total.usage, total.cost_usd_micros), (rebuilt.usage, rebuilt.cost_usd_micros));
+    assert_eq!(total.cost_at_least_usd_micros, view.cost_at_least_usd_micros);
+    let mut by_model: BTreeMap<String, ModelUsage> = BTreeMap::new();
+    for booking in envelopes.iter().filter_map(Booking::of) {
+        by_model.entry(booking.model.clone()).or_default().book(&booking);
+    }
+    let rows = store.ledger(query, None, 100).await.unwrap();
+    assert!(rows.iter().all(|row| row.session_id == id), "never mixed");
+    let stored: BTreeMap<_, _> = rows.into_iter().map(|row| (row.model, row.spent)).collect();
+    assert_eq!(stored, by_model);
 
     let items = store.items_after(key, 0, 100_000, usize::MAX).await.unwrap().rows;
     assert_eq!(items.iter().map(shape).collect::<Vec<_>>(), items_of(&envelopes));

@@ -26,6 +26,8 @@ pub enum Request {
         /// Whether the client waits for a word before it sends the body.
         wait: bool,
     },
+    /// The numbers of the daemon are wanted.
+    Metrics,
     /// Send this and close.
     Answer(Bytes),
 }
@@ -59,6 +61,7 @@ fn judge(request: &httparse::Request<'_, '_>, longest: usize) -> Request {
     match (request.method.unwrap_or(""), path) {
         ("GET", _) if names(headers, "upgrade", "websocket") => upgrade(request),
         ("GET" | "HEAD", "/healthz" | "/readyz") => answer("200 OK", "ok"),
+        ("GET", "/metrics") => Request::Metrics,
         ("GET" | "HEAD", _) => answer("404 Not Found", "POST a JSON-RPC call here, or upgrade to WebSocket"),
         ("POST", _) => post(headers, longest),
         _ => answer("405 Method Not Allowed", "POST a JSON-RPC call here, or upgrade to WebSocket"),
@@ -152,6 +155,23 @@ pub fn no_content() -> Bytes {
     Bytes::from_static(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
 }
 
+/// A text for machines that gather numbers, in the version of Prometheus' format that is told; or that
+/// there is none.
+/// <https://prometheus.io/docs/instrumenting/exposition_formats/>
+pub fn metrics(text: Option<&str>) -> Bytes {
+    let Some(text) = text else {
+        return match answer("404 Not Found", "there are no metrics here for this client") {
+            Request::Answer(bytes) => bytes,
+            _ => Bytes::new(),
+        };
+    };
+    let length = text.len();
+    Bytes::from(format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+    ))
+}
+
 /// What a client gets whose body did not come.
 pub fn timed_out() -> Bytes {
     match answer("408 Request Timeout", "the request did not arrive in time") {
@@ -185,6 +205,8 @@ mod tests {
         check("GET /healthz HTTP/1.1\r\n\r\n", "200");
         check("GET /readyz?x=1 HTTP/1.0\r\n\r\n", "200");
         check("GET / HTTP/1.1\r\n\r\n", "404");
+        check("GET /metrics HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n", "403");
+        assert_eq!(read("GET /metrics?a=b HTTP/1.1\r\n\r\n"), Some(Request::Metrics));
         check("DELETE / HTTP/1.1\r\n\r\n", "405");
         check("GET /healthz HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n", "403");
         check("POST / HTTP/1.1\r\norigin: null\r\nContent-Length: 2\r\n\r\n{}", "403");

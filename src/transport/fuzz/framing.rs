@@ -104,6 +104,10 @@ impl Peer {
                             self.told.push(Told::Answer(answer));
                             State::Over
                         }
+                        http::Request::Metrics => {
+                            self.told.push(Told::Answer(http::metrics(None)));
+                            State::Over
+                        }
                         http::Request::WebSocket(accepted) => {
                             self.told.push(Told::Upgrade(accepted));
                             State::Open(Decoder::WebSocket(websocket::Frames::new(self.longest)))

@@ -1,0 +1,62 @@
+//! Parameters and replies of the namespace `model`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::types::ids::SessionId;
+use crate::types::ledger::{LedgerRow, ModelUsage};
+use crate::types::model::ModelView;
+use crate::types::time::Timestamp;
+
+/// `model.list`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModelListParams {
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Models of a page, at most 500; 100 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `model.list`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelListReply {
+    /// By name.
+    pub models: Vec<ModelView>,
+    /// For the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// `model.usage`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModelUsageParams {
+    /// Only of this session; also of one that was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Only calls that are not older than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<Timestamp>,
+    /// Only calls that are older than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<Timestamp>,
+    /// `next_cursor` of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Rows of a page, at most 500; 100 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Reply of `model.usage`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelUsageReply {
+    /// By session and model, newest sessions first.
+    pub rows: Vec<LedgerRow>,
+    /// Of all calls that were asked for, on whatever page they are.
+    pub total: ModelUsage,
+    /// For the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}

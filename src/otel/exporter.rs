@@ -1,0 +1,250 @@
+//! Gathering and sending. The queue is bounded: what does not fit is left out and counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::json;
+use super::spans::{Mark, Span, Spans};
+use crate::types::event::Envelope;
+use crate::types::time::Clock;
+
+/// Marks that may wait for the exporter.
+const QUEUE: usize = 4_096;
+/// Spans that are sent at once at most; with these it is not waited any longer.
+const BATCH: usize = 512;
+/// Between two times of sending.
+const EVERY: Duration = Duration::from_secs(5);
+/// How long a receiver may take.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Where to send, and as whom.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// The receiver's address, without `/v1/traces`.
+    pub endpoint: String,
+    /// Headers of every request; values may be secrets.
+    pub headers: BTreeMap<String, String>,
+    /// What this daemon is called.
+    pub service_name: String,
+}
+
+impl fmt::Debug for Settings {
+    /// Hides the values of headers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.headers.keys().collect();
+        f.debug_struct("Settings")
+            .field("endpoint", &self.endpoint)
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sees committed facts. Cheap to clone; to look never waits.
+#[derive(Clone, Debug)]
+pub struct Watcher {
+    marks: mpsc::Sender<Mark>,
+    left_out: Arc<AtomicU64>,
+}
+
+impl Watcher {
+    /// Takes a committed fact in, if it matters and there is room.
+    pub fn saw(&self, fact: &Envelope) {
+        if let Some(mark) = Mark::of(fact)
+            && self.marks.try_send(mark).is_err()
+        {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The task that sends. Dropping it stops it where it is.
+#[derive(Debug)]
+pub struct Exporter {
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Exporter {
+    /// Whether something could be sent with these settings.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words, without a value that may be secret.
+    pub fn check(settings: &Settings) -> Result<(), String> {
+        addresses(&settings.endpoint)?;
+        headers(&settings.headers).map(|_| ())
+    }
+
+    /// Starts sending. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// As [`Exporter::check`].
+    pub fn start(settings: &Settings, clock: Arc<dyn Clock>) -> Result<(Watcher, Exporter), String> {
+        let (traces, metrics) = addresses(&settings.endpoint)?;
+        let (marks, inbox) = mpsc::channel(QUEUE);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let work = Work {
+            traces,
+            metrics,
+            headers: headers(&settings.headers)?,
+            service: settings.service_name.clone(),
+            client: None,
+            is_failing: false,
+            left_out: Arc::clone(&left_out),
+            clock,
+        };
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(work.run(inbox, stop.clone()));
+        Ok((Watcher { marks, left_out }, Exporter { task, stop }))
+    }
+
+    /// Sends what was seen so far, and stops.
+    pub async fn last(mut self, within: Duration) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(within, &mut self.task).await;
+    }
+
+    /// Waits until what was seen is sent, once no watcher is left.
+    pub async fn finished(mut self) {
+        let _ = (&mut self.task).await;
+    }
+}
+
+fn addresses(endpoint: &str) -> Result<(Url, Url), String> {
+    let base = endpoint.trim_end_matches('/');
+    let parse = |path: &str| -> Result<Url, String> {
+        let url = Url::parse(&format!("{base}{path}")).map_err(|error| error.to_string())?;
+        let is_usable = matches!(url.scheme(), "http" | "https") && url.has_host();
+        is_usable.then_some(url).ok_or_else(|| "write it like http://localhost:4318".to_owned())
+    };
+    let told = |why| format!("endpoint is not usable ({why})");
+    Ok((parse("/v1/traces").map_err(told)?, parse("/v1/metrics").map_err(told)?))
+}
+
+fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let bad = || format!("header {name:?} cannot be sent: is its value one line of visible characters?");
+        let key: HeaderName = name.parse().map_err(|_| bad())?;
+        let mut value: HeaderValue = value.parse().map_err(|_| bad())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+struct Work {
+    traces: Url,
+    metrics: Url,
+    headers: HeaderMap,
+    service: String,
+    client: Option<Client>,
+    /// The last time something could not be sent: it is said once.
+    is_failing: bool,
+    left_out: Arc<AtomicU64>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Work {
+    async fn run(mut self, mut inbox: mpsc::Receiver<Mark>, stop: CancellationToken) {
+        let began = self.clock.now();
+        let mut spans = Spans::new();
+        let mut batch: Vec<Span> = Vec::new();
+        let mut tick = tokio::time::interval(EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        tick.tick().await;
+        loop {
+            let is_over = tokio::select! {
+                mark = inbox.recv() => match mark {
+                    Some(mark) => {
+                        batch.extend(spans.take(mark));
+                        if batch.len() < BATCH {
+                            continue;
+                        }
+                        false
+                    }
+                    None => true,
+                },
+                _ = tick.tick() => false,
+                () = stop.cancelled() => {
+                    while let Ok(mark) = inbox.try_recv() {
+                        batch.extend(spans.take(mark));
+                    }
+                    true
+                }
+            };
+            if !batch.is_empty() {
+                let body = json::traces(&self.service, &std::mem::take(&mut batch));
+                self.send(self.traces.clone(), &body).await;
+                if !spans.tokens.is_empty() || !spans.durations.is_empty() {
+                    let now = self.clock.now();
+                    let body = json::metrics(&self.service, &[&spans.tokens, &spans.durations], began, now);
+                    self.send(self.metrics.clone(), &body).await;
+                }
+            }
+            let left_out = self.left_out.swap(0, Ordering::Relaxed);
+            if left_out > 0 {
+                tracing::warn!(left_out, "the telemetry receiver is too slow: events were left out");
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Sends a body once. What the receiver does not take is lost: nothing may pile up here.
+    async fn send(&mut self, url: Url, body: &Value) {
+        let sent = match self.client().await {
+            Ok(client) => {
+                let request =
+                    client.post(url).headers(self.headers.clone()).header(CONTENT_TYPE, "application/json");
+                match request.body(body.to_string()).send().await {
+                    Ok(response) if response.status().is_success() => Ok(()),
+                    Ok(response) => Err(format!("it answered {}", response.status().as_u16())),
+                    // Without the address, which may hold a password.
+                    Err(error) => Err(error.without_url().to_string()),
+                }
+            }
+            Err(why) => Err(why),
+        };
+        match (&sent, self.is_failing) {
+            (Ok(()), true) => tracing::info!("telemetry is received again"),
+            (Err(why), false) => {
+                tracing::warn!(why, "telemetry cannot be sent and is dropped; sessions go on as ever");
+            }
+            (Ok(()), false) | (Err(_), true) => {}
+        }
+        self.is_failing = sent.is_err();
+    }
+
+    async fn client(&mut self) -> Result<Client, String> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
+        }
+        // Reading the system's certificates takes a while.
+        let build = || {
+            // Somebody else may have chosen one already; theirs will do.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let redirects = reqwest::redirect::Policy::none();
+            Client::builder().timeout(WITHIN).redirect(redirects).build()
+        };
+        let built = tokio::task::spawn_blocking(build).await.map_err(|error| error.to_string())?;
+        let client = built.map_err(|error| error.without_url().to_string())?;
+        Ok(self.client.insert(client).clone())
+    }
+}

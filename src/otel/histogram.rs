@@ -1,0 +1,88 @@
+//! Numbers by attributes, in buckets.
+
+use std::collections::BTreeMap;
+
+use super::spans::Attribute;
+
+/// Sets of attributes at most; what is beyond counts as `_OTHER`. Models are named by whoever asks.
+const SETS: usize = 200;
+/// What stands in the place of a text that would be one too many.
+const OTHER: &str = "_OTHER";
+
+/// A histogram with the bounds that the conventions advise.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub bounds: &'static [f64],
+    points: BTreeMap<String, (Vec<(&'static str, Attribute)>, Point)>,
+}
+
+/// The numbers of one set of attributes.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub count: u64,
+    pub sum: f64,
+    pub buckets: Vec<u64>,
+}
+
+impl Histogram {
+    /// `gen_ai.client.token.usage`
+    pub fn tokens() -> Self {
+        const BOUNDS: &[f64] = &[
+            1.0,
+            4.0,
+            16.0,
+            64.0,
+            256.0,
+            1_024.0,
+            4_096.0,
+            16_384.0,
+            65_536.0,
+            262_144.0,
+            1_048_576.0,
+            4_194_304.0,
+            16_777_216.0,
+            67_108_864.0,
+        ];
+        Self { name: "gen_ai.client.token.usage", unit: "{token}", bounds: BOUNDS, points: BTreeMap::new() }
+    }
+
+    /// `gen_ai.client.operation.duration`
+    pub fn durations() -> Self {
+        const BOUNDS: &[f64] =
+            &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+        Self { name: "gen_ai.client.operation.duration", unit: "s", bounds: BOUNDS, points: BTreeMap::new() }
+    }
+
+    /// Takes a number in.
+    pub fn record(&mut self, attributes: Vec<(&'static str, Attribute)>, value: f64) {
+        let mut attributes = attributes;
+        let mut key = format!("{attributes:?}");
+        if !self.points.contains_key(&key) && self.points.len() >= SETS {
+            for (name, attribute) in &mut attributes {
+                if *name == "gen_ai.request.model" {
+                    *attribute = Attribute::Text(OTHER.into());
+                }
+            }
+            key = format!("{attributes:?}");
+        }
+        let empty = || Point { count: 0, sum: 0.0, buckets: vec![0; self.bounds.len() + 1] };
+        let (_, point) = self.points.entry(key).or_insert_with(|| (attributes, empty()));
+        point.count += 1;
+        point.sum += value;
+        // A bound belongs to the bucket below it.
+        let bucket = self.bounds.iter().position(|bound| value <= *bound).unwrap_or(self.bounds.len());
+        point.buckets[bucket] += 1;
+    }
+
+    /// All that was taken in.
+    pub fn points(&self) -> impl Iterator<Item = (&[(&'static str, Attribute)], &Point)> {
+        self.points.values().map(|(attributes, point)| (attributes.as_slice(), point))
+    }
+
+    /// Whether nothing was.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+}

@@ -1,0 +1,367 @@
+//! From committed facts to spans and numbers. Pure: what comes out depends on the facts alone.
+
+use std::collections::HashMap;
+
+use sha2::{Digest as _, Sha256};
+
+use super::histogram::Histogram;
+use crate::types::event::{Envelope, Event, Phase};
+use crate::types::ids::{Seq, SessionId, TurnId};
+use crate::types::model::StopReason;
+use crate::types::session::TurnResult;
+use crate::types::time::Timestamp;
+use crate::types::tool::ToolStatus;
+use crate::types::usage::Usage;
+
+/// Turns that are watched at once; the model calls of further ones have no start of their own.
+const OPEN: usize = 10_000;
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Attribute {
+    Text(String),
+    Texts(Vec<String>),
+    Count(u64),
+    Real(f64),
+}
+
+/// What a span is to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Internal,
+    Client,
+}
+
+/// Something that took time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Span {
+    /// The turn: whoever knows its id finds its trace.
+    pub trace: [u8; 16],
+    pub id: [u8; 8],
+    pub parent: Option<[u8; 8]>,
+    pub name: String,
+    pub kind: Kind,
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub attributes: Vec<(&'static str, Attribute)>,
+    pub is_error: bool,
+}
+
+/// What of a fact matters here: small, and without a word that was said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mark {
+    session_id: SessionId,
+    turn_id: TurnId,
+    seq: Seq,
+    at: Timestamp,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum What {
+    TurnBegan {
+        model: String,
+    },
+    CallBegan,
+    /// A model call ended with an answer.
+    Answered {
+        model: String,
+        usage: Usage,
+        stop: Option<StopReason>,
+        response: Option<String>,
+        took_ms: u64,
+    },
+    /// A model call ended without one; it may be told twice, first with what it took.
+    Lost {
+        usage: Option<(String, Usage)>,
+    },
+    ToolEnded {
+        tool: String,
+        call: String,
+        status: ToolStatus,
+        code: Option<String>,
+        took_ms: u64,
+    },
+    TurnEnded {
+        result: Box<Ended>,
+    },
+}
+
+/// How a turn ended, without its texts.
+#[derive(Clone, Debug, PartialEq)]
+struct Ended {
+    subtype: &'static str,
+    is_error: bool,
+    duration_ms: u64,
+    model_ms: u64,
+    tools_ms: u64,
+    waiting_ms: u64,
+    model_calls: u64,
+    usage: Usage,
+    cost_usd_micros: Option<u64>,
+}
+
+impl Ended {
+    fn of(result: &TurnResult) -> Self {
+        use crate::types::session::Subtype;
+        Self {
+            subtype: result.subtype.name(),
+            is_error: !matches!(
+                result.subtype,
+                Subtype::Success | Subtype::Aborted | Subtype::PermissionDenied
+            ),
+            duration_ms: result.duration_ms,
+            model_ms: result.model_ms,
+            tools_ms: result.tools_ms,
+            waiting_ms: result.permission_ms,
+            model_calls: result.model_calls,
+            usage: result.usage,
+            cost_usd_micros: result.cost_usd_micros,
+        }
+    }
+}
+
+impl Mark {
+    /// What of a fact matters here, if anything does.
+    pub fn of(fact: &Envelope) -> Option<Self> {
+        let what = match &fact.event {
+            Event::TurnStarted { model, .. } => What::TurnBegan { model: model.clone() },
+            Event::TurnPhase { phase: Phase::ModelCall, .. } => What::CallBegan,
+            Event::MessageCompleted {
+                model,
+                usage: Some(usage),
+                stop_reason,
+                duration_ms,
+                response_id,
+                ..
+            } => What::Answered {
+                model: model.clone().unwrap_or_default(),
+                usage: *usage,
+                stop: *stop_reason,
+                response: response_id.clone(),
+                took_ms: duration_ms.unwrap_or(0),
+            },
+            Event::UsageBooked { model, usage, .. } => What::Lost { usage: Some((model.clone(), *usage)) },
+            Event::Retry { .. } => What::Lost { usage: None },
+            Event::ToolCompleted { call_id, tool, status, code, duration_ms, .. } => What::ToolEnded {
+                tool: tool.clone(),
+                call: call_id.to_string(),
+                status: *status,
+                code: code.clone(),
+                took_ms: *duration_ms,
+            },
+            Event::TurnCompleted { result } => What::TurnEnded { result: Box::new(Ended::of(result)) },
+            _ => return None,
+        };
+        let (session_id, seq, at) = (fact.session_id, fact.seq, fact.at_ms);
+        Some(Self { session_id, turn_id: fact.turn_id?, seq, at, what })
+    }
+}
+
+/// The turns that are open, and the numbers of all.
+#[derive(Debug)]
+pub(super) struct Spans {
+    open: HashMap<SessionId, Open>,
+    pub tokens: Histogram,
+    pub durations: Histogram,
+}
+
+#[derive(Debug)]
+struct Open {
+    model: String,
+    called_at: Option<Timestamp>,
+}
+
+impl Spans {
+    pub fn new() -> Self {
+        Self { open: HashMap::new(), tokens: Histogram::tokens(), durations: Histogram::durations() }
+    }
+
+    /// Takes a mark in; the span that it ends, if it ends one.
+    pub fn take(&mut self, mark: Mark) -> Option<Span> {
+        let Mark { session_id, turn_id, seq, at, what } = mark;
+        let root = short(&format!("{turn_id}"));
+        let span =
+            |name: String, kind, took_ms: u64, mut attributes: Vec<(&'static str, Attribute)>, is_error| {
+                attributes.push(("gen_ai.conversation.id", text(&session_id.to_string())));
+                let start = Timestamp(at.0.saturating_sub(i64::try_from(took_ms).unwrap_or(0)));
+                let id = short(&format!("{turn_id}:{seq}"));
+                Span {
+                    trace: long(turn_id),
+                    id,
+                    parent: Some(root),
+                    name,
+                    kind,
+                    start,
+                    end: at,
+                    attributes,
+                    is_error,
+                }
+            };
+        match what {
+            What::TurnBegan { model } => {
+                if self.open.len() < OPEN {
+                    self.open.insert(session_id, Open { model, called_at: None });
+                }
+                None
+            }
+            What::CallBegan => {
+                if let Some(open) = self.open.get_mut(&session_id) {
+                    open.called_at = Some(at);
+                }
+                None
+            }
+            What::Answered { model, usage, stop, response, took_ms } => {
+                if let Some(open) = self.open.get_mut(&session_id) {
+                    open.called_at = None;
+                }
+                let mut attributes = self.call(&model, Some(usage), took_ms, None);
+                if let Some(id) = response {
+                    attributes.push(("gen_ai.response.id", text(&id)));
+                }
+                if let Some(stop) = stop {
+                    attributes.push(("gen_ai.response.finish_reasons", Attribute::Texts(vec![reason(stop)])));
+                }
+                Some(span(format!("chat {}", bare(&model)), Kind::Client, took_ms, attributes, false))
+            }
+            What::Lost { usage } => {
+                // A retry that follows a booking tells of the same call.
+                let open = self.open.get_mut(&session_id)?;
+                let called_at = open.called_at.take()?;
+                let (model, usage) =
+                    usage.map_or_else(|| (open.model.clone(), None), |(model, usage)| (model, Some(usage)));
+                let took_ms = at.since(called_at);
+                let attributes = self.call(&model, usage, took_ms, Some("lost_attempt"));
+                Some(span(format!("chat {}", bare(&model)), Kind::Client, took_ms, attributes, true))
+            }
+            What::ToolEnded { tool, call, status, code, took_ms } => {
+                let is_error = matches!(status, ToolStatus::Failed | ToolStatus::Unknown);
+                let mut attributes = vec![
+                    ("gen_ai.operation.name", text("execute_tool")),
+                    ("gen_ai.tool.name", text(&tool)),
+                    ("gen_ai.tool.call.id", text(&call)),
+                ];
+                if status != ToolStatus::Completed {
+                    let word = format!("{status:?}").to_lowercase();
+                    attributes.push(("error.type", Attribute::Text(code.unwrap_or(word))));
+                }
+                Some(span(format!("execute_tool {tool}"), Kind::Internal, took_ms, attributes, is_error))
+            }
+            What::TurnEnded { result } => {
+                let model = self.open.remove(&session_id).map(|open| open.model).unwrap_or_default();
+                let mut attributes = vec![
+                    ("gen_ai.operation.name", text("invoke_agent")),
+                    ("gen_ai.agent.name", text("agentd")),
+                    ("gen_ai.provider.name", text(provider(&model))),
+                    ("gen_ai.request.model", text(bare(&model))),
+                    ("agentd.turn.id", text(&turn_id.to_string())),
+                    ("agentd.turn.result", text(result.subtype)),
+                    ("agentd.turn.model_calls", Attribute::Count(result.model_calls)),
+                    ("agentd.turn.model_ms", Attribute::Count(result.model_ms)),
+                    ("agentd.turn.tools_ms", Attribute::Count(result.tools_ms)),
+                    ("agentd.turn.waiting_ms", Attribute::Count(result.waiting_ms)),
+                ];
+                attributes.extend(counts(&result.usage));
+                // An unknown cost is left out: it is not nothing.
+                if let Some(cost) = result.cost_usd_micros {
+                    attributes.push(("agentd.turn.cost_usd", Attribute::Real(cost as f64 / 1e6)));
+                }
+                if result.is_error {
+                    attributes.push(("error.type", text(result.subtype)));
+                }
+                let made = span(
+                    "invoke_agent agentd".into(),
+                    Kind::Internal,
+                    result.duration_ms,
+                    attributes,
+                    result.is_error,
+                );
+                Some(Span { id: root, parent: None, ..made })
+            }
+        }
+    }
+
+    /// The attributes of a model call, which is also counted.
+    fn call(
+        &mut self,
+        model: &str,
+        usage: Option<Usage>,
+        took_ms: u64,
+        error: Option<&str>,
+    ) -> Vec<(&'static str, Attribute)> {
+        let mut common = vec![
+            ("gen_ai.operation.name", text("chat")),
+            ("gen_ai.provider.name", text(provider(model))),
+            ("gen_ai.request.model", text(bare(model))),
+        ];
+        if let Some(usage) = &usage {
+            for (kind, count) in [("input", input(usage)), ("output", usage.output_tokens)] {
+                let mut with = common.clone();
+                with.push(("gen_ai.token.type", text(kind)));
+                self.tokens.record(with, count as f64);
+            }
+        }
+        if let Some(error) = error {
+            common.push(("error.type", text(error)));
+        }
+        self.durations.record(common.clone(), took_ms as f64 / 1e3);
+        common.extend(usage.iter().flat_map(counts));
+        common
+    }
+}
+
+/// All of the input: the conventions count what came from a cache or went to one among it.
+fn input(usage: &Usage) -> u64 {
+    usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens)
+}
+
+fn counts(usage: &Usage) -> Vec<(&'static str, Attribute)> {
+    vec![
+        ("gen_ai.usage.input_tokens", Attribute::Count(input(usage))),
+        ("gen_ai.usage.output_tokens", Attribute::Count(usage.output_tokens)),
+        ("gen_ai.usage.cache_read.input_tokens", Attribute::Count(usage.cache_read_tokens)),
+        ("gen_ai.usage.cache_creation.input_tokens", Attribute::Count(usage.cache_write_tokens)),
+        ("agentd.usage.reasoning_tokens", Attribute::Count(usage.reasoning_tokens)),
+    ]
+}
+
+fn text(text: &str) -> Attribute {
+    Attribute::Text(text.to_owned())
+}
+
+fn reason(stop: StopReason) -> String {
+    match serde_json::to_value(stop) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// What stands before the slash: the name that the configuration gives a provider.
+fn provider(model: &str) -> &str {
+    model.split_once('/').map_or("", |(provider, _)| provider)
+}
+
+fn bare(model: &str) -> &str {
+    model.split_once('/').map_or(model, |(_, name)| name)
+}
+
+/// The id of a trace: that of its turn, which is as long.
+fn long(turn_id: TurnId) -> [u8; 16] {
+    let digest = Sha256::digest(turn_id.to_string());
+    let name = turn_id.to_string();
+    let hex: Vec<u8> = name.bytes().skip_while(|byte| *byte != b'_').filter(u8::is_ascii_hexdigit).collect();
+    let mut id = [0; 16];
+    for (n, byte) in id.iter_mut().enumerate() {
+        let pair = hex.get(2 * n..2 * n + 2).and_then(|pair| std::str::from_utf8(pair).ok());
+        *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(digest[n]);
+    }
+    id
+}
+
+/// The id of a span: the same for the same thing.
+fn short(of: &str) -> [u8; 8] {
+    let digest = Sha256::digest(of);
+    let mut id = [0; 8];
+    id.copy_from_slice(&digest[..8]);
+    id
+}

@@ -1,0 +1,164 @@
+//! `daemon.metrics`, and the same numbers as text for Prometheus.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::office::Office;
+use super::params::Caller;
+use crate::api::Fault;
+use crate::api::params::NoParams;
+use crate::session::Registry;
+use crate::types::metrics::Metrics;
+use crate::types::time::Timestamp;
+
+pub(super) async fn metrics(office: Arc<Office>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
+    Ok(now(&office.registry, office.info.started_at))
+}
+
+/// The numbers of this moment. Waits for nothing.
+#[must_use]
+pub fn now(registry: &Registry, started_at: Timestamp) -> Metrics {
+    let uptime_ms = registry.house().clock.now().since(started_at);
+    Metrics { uptime_ms, ..registry.metrics() }
+}
+
+/// The numbers in the text format of Prometheus. Times are in seconds and money in dollars, as is the
+/// custom there (<https://prometheus.io/docs/practices/naming/>).
+#[must_use]
+pub fn text(metrics: &Metrics) -> String {
+    let mut page = Text::default();
+    let usage = &metrics.usage;
+    page.gauge("uptime_seconds", "How long the daemon runs.", seconds(metrics.uptime_ms));
+    page.gauge("sessions_loaded", "Sessions in memory.", metrics.sessions_loaded);
+    page.gauge("subscribers", "Clients attached to sessions.", metrics.subscribers);
+    page.counter("turns_started_total", "Turns that began.", metrics.turns_started);
+    page.counters(
+        "turns_completed_total",
+        "Turns that ended.",
+        metrics.turns_completed.iter().map(|(end, count)| (format!("result=\"{end}\""), count.to_string())),
+    );
+    page.counter(
+        "slow_turns_total",
+        "Turns of more than 30 s without the waits for people.",
+        metrics.slow_turns,
+    );
+    let spent = [
+        ("total", metrics.turn_ms),
+        ("model", metrics.model_ms),
+        ("tools", metrics.tools_ms),
+        ("waiting", metrics.permission_ms),
+    ];
+    page.counters(
+        "turn_seconds_total",
+        "Time of the turns that ended, and what it was spent on.",
+        spent.iter().map(|(part, ms)| (format!("part=\"{part}\""), seconds(*ms))),
+    );
+    page.counter("model_calls_total", "Model calls, lost attempts included.", metrics.model_calls);
+    page.counter("lost_attempts_total", "Model calls of which no answer came.", metrics.lost_attempts);
+    page.counter("retries_total", "Model calls that were tried again.", metrics.retries);
+    let tokens = [
+        ("input", usage.input_tokens),
+        ("output", usage.output_tokens),
+        ("cache_read", usage.cache_read_tokens),
+        ("cache_write", usage.cache_write_tokens),
+    ];
+    page.counters(
+        "tokens_total",
+        "Tokens of all model calls.",
+        tokens.iter().map(|(kind, count)| (format!("type=\"{kind}\""), count.to_string())),
+    );
+    page.counter(
+        "reasoning_tokens_total",
+        "The part of the output that was reasoning.",
+        usage.reasoning_tokens,
+    );
+    page.counter("web_search_requests_total", "Searches of the web by providers.", usage.web_search_requests);
+    let dollars =
+        format!("{}.{:06}", metrics.cost_usd_micros / 1_000_000, metrics.cost_usd_micros % 1_000_000);
+    page.counter("cost_usd_total", "Cost of the calls whose price is known.", dollars);
+    page.counter("unpriced_calls_total", "Model calls whose price is unknown.", metrics.unpriced_calls);
+    page.counters(
+        "tool_calls_total",
+        "Tool calls that ended.",
+        metrics.tool_calls.iter().map(|(end, count)| (format!("status=\"{end}\""), count.to_string())),
+    );
+    page.counter("permission_requests_total", "Permission requests.", metrics.permission_requests);
+    page.counter("errors_total", "Errors of turns.", metrics.errors);
+    page.counter("database_writes_total", "Transactions that were written.", metrics.database_writes);
+    page.counter("database_write_errors_total", "Transactions that failed.", metrics.database_write_errors);
+    page.0
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1_000, ms % 1_000)
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn gauge(&mut self, name: &str, help: &str, value: impl ToString) {
+        self.family(name, help, "gauge", [(String::new(), value.to_string())]);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: impl ToString) {
+        self.counters(name, help, [(String::new(), value.to_string())]);
+    }
+
+    fn counters(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (String, String)>) {
+        self.family(name, help, "counter", values);
+    }
+
+    /// Labels are words of ours: nothing in them needs escaping.
+    fn family(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: &str,
+        values: impl IntoIterator<Item = (String, String)>,
+    ) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "# HELP agentd_{name} {help}\n# TYPE agentd_{name} {kind}");
+        for (labels, value) in values {
+            let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+            let _ = writeln!(self.0, "agentd_{name}{labels} {value}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_what_prometheus_reads() {
+        let metrics = Metrics {
+            uptime_ms: 1_234,
+            cost_usd_micros: 1_500_000,
+            tool_calls: [("completed".to_owned(), 3)].into(),
+            ..Metrics::default()
+        };
+        let text = text(&metrics);
+        assert!(text.ends_with('\n'));
+        for line in [
+            "# TYPE agentd_uptime_seconds gauge",
+            "agentd_uptime_seconds 1.234",
+            "agentd_cost_usd_total 1.500000",
+            "agentd_tool_calls_total{status=\"completed\"} 3",
+            "agentd_tokens_total{type=\"input\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+        // Every sample belongs to a family that was announced before it, and is a number.
+        let mut family = "";
+        for line in text.lines() {
+            match line.strip_prefix("# ") {
+                Some(told) => family = told.split(' ').nth(1).expect("a name"),
+                None => {
+                    let (name, value) = line.rsplit_once(' ').expect("a sample");
+                    assert!(name.starts_with(family) && value.parse::<f64>().is_ok(), "{line}");
+                }
+            }
+        }
+    }
+}

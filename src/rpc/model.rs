@@ -1,0 +1,48 @@
+//! `model.list`, `model.usage`
+
+use std::sync::Arc;
+
+use super::convert;
+use super::office::Office;
+use super::params::Caller;
+use crate::api::params::{ModelListParams, ModelListReply, ModelUsageParams, ModelUsageReply};
+use crate::api::{Code, Fault};
+use crate::session::LedgerQuery;
+use crate::types::ids::SessionId;
+
+pub(super) async fn list(
+    office: Arc<Office>,
+    _: Caller,
+    p: ModelListParams,
+) -> Result<ModelListReply, Fault> {
+    let limit = convert::limit(p.limit, 100, 500) as usize;
+    let after = p.cursor.unwrap_or_default();
+    let mut models = office.registry.models();
+    models.retain(|view| view.model > after);
+    let more = models.len() > limit;
+    models.truncate(limit);
+    let next_cursor = if more { models.last().map(|view| view.model.clone()) } else { None };
+    Ok(ModelListReply { models, next_cursor })
+}
+
+pub(super) async fn usage(
+    office: Arc<Office>,
+    _: Caller,
+    p: ModelUsageParams,
+) -> Result<ModelUsageReply, Fault> {
+    let after = p.cursor.as_deref().map(cursor).transpose()?;
+    let limit = convert::limit(p.limit, 100, 500);
+    let query = LedgerQuery { session_id: p.session_id, since: p.since_ms, until: p.until_ms };
+    let (rows, total, more) = office.registry.ledger(query, after, limit).await.map_err(convert::fault)?;
+    let next_cursor =
+        if more { rows.last().map(|row| format!("{} {}", row.session_id, row.model)) } else { None };
+    Ok(ModelUsageReply { rows, total, next_cursor })
+}
+
+/// The row that the page before ended with.
+fn cursor(text: &str) -> Result<(SessionId, String), Fault> {
+    let parts = text.split_once(' ').and_then(|(id, model)| Some((id.parse().ok()?, model.to_owned())));
+    parts.ok_or_else(|| {
+        Fault::new(Code::InvalidParams, "cursor: take it from next_cursor as it is").with("path", "cursor")
+    })
+}

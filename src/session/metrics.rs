@@ -1,0 +1,216 @@
+//! Counting what happens (Q36): every committed fact is looked at once, and numbers are added to.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::types::event::{Envelope, Event};
+use crate::types::ledger::Booking;
+use crate::types::metrics::Metrics;
+use crate::types::session::{Subtype, TurnResult};
+use crate::types::tool::ToolStatus;
+use crate::types::usage::Usage;
+
+/// A turn that takes longer is slow; the time that it waited for people is not its own.
+const SLOW_MS: u64 = 30_000;
+
+/// Ways for a turn to end. One that is missing here would be counted nowhere: a test compares.
+const ENDS: [Subtype; 10] = [
+    Subtype::Success,
+    Subtype::ErrorDuringExecution,
+    Subtype::ErrorMaxTurns,
+    Subtype::ErrorMaxBudgetUsd,
+    Subtype::ErrorMaxTokens,
+    Subtype::ErrorMaxTime,
+    Subtype::MaxOutputTokens,
+    Subtype::Aborted,
+    Subtype::PermissionDenied,
+    Subtype::LlmError,
+];
+
+/// Ways for a tool call to end.
+const STATUSES: [(ToolStatus, &str); 5] = [
+    (ToolStatus::Completed, "completed"),
+    (ToolStatus::Failed, "failed"),
+    (ToolStatus::Denied, "denied"),
+    (ToolStatus::Cancelled, "cancelled"),
+    (ToolStatus::Unknown, "unknown"),
+];
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+struct Count(AtomicU64);
+
+impl Count {
+    fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The numbers of all sessions. To add to them never waits.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    turns_started: Count,
+    ends: [Count; ENDS.len()],
+    slow_turns: Count,
+    turn_ms: Count,
+    model_ms: Count,
+    tools_ms: Count,
+    permission_ms: Count,
+    model_calls: Count,
+    lost_attempts: Count,
+    retries: Count,
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_read_tokens: Count,
+    cache_write_tokens: Count,
+    cache_write_1h_tokens: Count,
+    reasoning_tokens: Count,
+    web_search_requests: Count,
+    cost_usd_micros: Count,
+    unpriced_calls: Count,
+    tool_calls: [Count; STATUSES.len()],
+    permission_requests: Count,
+    errors: Count,
+}
+
+impl Counts {
+    /// Takes a committed fact in.
+    pub fn saw(&self, fact: &Envelope) {
+        if let Some(booking) = Booking::of(fact) {
+            self.booked(&booking);
+        }
+        match &fact.event {
+            Event::TurnStarted { .. } => self.turns_started.add(1),
+            Event::TurnCompleted { result } => self.ended(fact, result),
+            Event::Retry { .. } => self.retries.add(1),
+            Event::PermissionRequested { .. } => self.permission_requests.add(1),
+            Event::Error { .. } => self.errors.add(1),
+            Event::ToolCompleted { status, .. } => {
+                if let Some(at) = STATUSES.iter().position(|(known, _)| known == status) {
+                    self.tool_calls[at].add(1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn booked(&self, booking: &Booking) {
+        self.model_calls.add(1);
+        self.lost_attempts.add(u64::from(booking.is_lost));
+        match booking.cost_usd_micros {
+            Some(cost) => self.cost_usd_micros.add(cost),
+            None => self.unpriced_calls.add(1),
+        }
+        let usage = &booking.usage;
+        self.input_tokens.add(usage.input_tokens);
+        self.output_tokens.add(usage.output_tokens);
+        self.cache_read_tokens.add(usage.cache_read_tokens);
+        self.cache_write_tokens.add(usage.cache_write_tokens);
+        self.cache_write_1h_tokens.add(usage.cache_write_1h_tokens);
+        self.reasoning_tokens.add(usage.reasoning_tokens);
+        self.web_search_requests.add(usage.web_search_requests);
+    }
+
+    fn ended(&self, fact: &Envelope, result: &TurnResult) {
+        if let Some(at) = ENDS.iter().position(|known| *known == result.subtype) {
+            self.ends[at].add(1);
+        }
+        self.turn_ms.add(result.duration_ms);
+        self.model_ms.add(result.model_ms);
+        self.tools_ms.add(result.tools_ms);
+        self.permission_ms.add(result.permission_ms);
+        if is_slow(result) {
+            self.slow_turns.add(1);
+            tracing::info!(
+                session = %fact.session_id,
+                turn = fact.turn_id.map(|id| id.to_string()),
+                result = result.subtype.name(),
+                total_ms = result.duration_ms,
+                model_ms = result.model_ms,
+                tools_ms = result.tools_ms,
+                waiting_ms = result.permission_ms,
+                model_calls = result.model_calls,
+                "a slow turn"
+            );
+        }
+    }
+
+    /// The numbers of this moment; what only others know is left at 0.
+    pub fn now(&self) -> Metrics {
+        let by = |pairs: Vec<(&str, &Count)>| -> BTreeMap<String, u64> {
+            pairs.into_iter().map(|(name, count)| (name.to_owned(), count.get())).collect()
+        };
+        Metrics {
+            turns_started: self.turns_started.get(),
+            turns_completed: by(ENDS.iter().map(|end| end.name()).zip(&self.ends).collect()),
+            slow_turns: self.slow_turns.get(),
+            turn_ms: self.turn_ms.get(),
+            model_ms: self.model_ms.get(),
+            tools_ms: self.tools_ms.get(),
+            permission_ms: self.permission_ms.get(),
+            model_calls: self.model_calls.get(),
+            lost_attempts: self.lost_attempts.get(),
+            retries: self.retries.get(),
+            usage: Usage {
+                input_tokens: self.input_tokens.get(),
+                output_tokens: self.output_tokens.get(),
+                cache_read_tokens: self.cache_read_tokens.get(),
+                cache_write_tokens: self.cache_write_tokens.get(),
+                cache_write_1h_tokens: self.cache_write_1h_tokens.get(),
+                reasoning_tokens: self.reasoning_tokens.get(),
+                web_search_requests: self.web_search_requests.get(),
+            },
+            cost_usd_micros: self.cost_usd_micros.get(),
+            unpriced_calls: self.unpriced_calls.get(),
+            tool_calls: by(STATUSES.iter().map(|(_, name)| *name).zip(&self.tool_calls).collect()),
+            permission_requests: self.permission_requests.get(),
+            errors: self.errors.get(),
+            ..Metrics::default()
+        }
+    }
+}
+
+/// Whether a turn took long by itself.
+fn is_slow(result: &TurnResult) -> bool {
+    result.duration_ms.saturating_sub(result.permission_ms) > SLOW_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(subtype: &str, duration_ms: u64, permission_ms: u64) -> TurnResult {
+        serde_json::from_value(serde_json::json!({
+            "subtype": subtype, "text": "", "stop_reason": null, "usage": {}, "usage_by_model": {},
+            "cost_usd_micros": null, "duration_ms": duration_ms, "model_ms": 0, "tools_ms": 0,
+            "permission_ms": permission_ms, "model_calls": 0, "permission_denials": [], "errors": [],
+        }))
+        .expect("a result")
+    }
+
+    #[test]
+    fn time_that_people_took_makes_no_turn_slow() {
+        assert!(!is_slow(&result("success", 30_000, 0)));
+        assert!(is_slow(&result("success", 30_001, 0)));
+        assert!(!is_slow(&result("success", 90_000, 60_000)));
+        assert!(is_slow(&result("aborted", 90_001, 60_000)));
+    }
+
+    #[test]
+    fn every_way_to_end_is_counted() {
+        let schema = serde_json::to_value(schemars::schema_for!(Subtype)).expect("a schema");
+        let names: Vec<&str> = schema["oneOf"]
+            .as_array()
+            .expect("variants")
+            .iter()
+            .filter_map(|variant| variant["const"].as_str())
+            .collect();
+        assert_eq!(names.len(), ENDS.len(), "{names:?}");
+        for name in names {
+            assert!(ENDS.iter().any(|end| end.name() == name), "{name}");
+        }
+    }
+}
