@@ -347,6 +347,10 @@ pub struct SubmitParams {
     /// Approval mode of this turn; by default the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// `PROVIDER/MODEL` of this turn, or the name of a pointer of `[models]`, for example `reasoning`; by
+    /// default the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// How much the model may think in this turn; by default as the session says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,

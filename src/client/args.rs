@@ -65,6 +65,9 @@ pub enum Command {
         session: String,
         /// What to do; `-` for standard input
         text: String,
+        /// For this turn: PROVIDER/MODEL, or a pointer of [models] like `reasoning`
+        #[arg(long)]
+        model: Option<String>,
         /// What goes along.
         #[command(flatten)]
         given: GivenArgs,
@@ -302,7 +305,7 @@ pub struct RunArgs {
     /// A further folder that counts as workspace; may be given several times
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
-    /// PROVIDER/MODEL
+    /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
     #[arg(long)]
     pub model: Option<String>,
     /// Stop a turn that costs more

@@ -76,7 +76,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
         Command::Models { json } => models::models(&reach, json, out).await,
-        Command::Submit { session, text, given } => submit::submit(&reach, &session, text, &given, out).await,
+        Command::Submit { session, text, model, given } => {
+            submit::submit(&reach, &session, text, model, &given, out).await
+        }
         Command::Abort { session, call } => abort::abort(&reach, &session, call.as_deref(), out).await,
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all } => abort::kill(&reach, &sessions, all, out).await,

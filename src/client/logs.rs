@@ -108,9 +108,11 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
     let origin = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
     let tone = match &envelope.event {
         Event::Error { .. } => Tone::Bad,
-        Event::PermissionRequested { .. } | Event::QuestionRequested { .. } | Event::Retry { .. } => {
-            Tone::Warn
-        }
+        Event::PermissionRequested { .. }
+        | Event::QuestionRequested { .. }
+        | Event::Retry { .. }
+        | Event::StreamIdle { .. }
+        | Event::ModelSwitched { .. } => Tone::Warn,
         _ => Tone::Plain,
     };
     Some(
@@ -214,11 +216,25 @@ fn what(event: &Event) -> String {
             let words = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
             format!("{request_id} {}{words}", name(decision))
         }
-        Event::Retry { attempt, max, delay_ms, reason } => {
-            format!("{reason}: attempt {attempt} of {max}, next in {delay_ms} ms")
+        Event::Retry { attempt, max, delay_ms, reason, max_output_tokens, .. } => {
+            let max = if *max == 0 { String::new() } else { format!(" of {max}") };
+            let shorter = max_output_tokens.map(|most| format!(", for {most} tokens at most"));
+            let shorter = shorter.unwrap_or_default();
+            format!("{reason}: attempt {attempt}{max}, next in {delay_ms} ms{shorter}")
         }
+        Event::Heartbeat { reason, attempt, remaining_ms } => {
+            format!("{reason}: attempt {attempt}, {remaining_ms} ms left")
+        }
+        Event::StreamIdle { silent_ms } => format!("nothing for {silent_ms} ms"),
+        Event::ModelSwitched { from, to, reason, detail } => {
+            format!("{from} -> {to}, {}: {detail}", reason.words())
+        }
+        Event::MessageTombstone { reason } => name(reason),
         Event::Notice { kind, text } => format!("{kind}: {text}"),
-        Event::Error { kind, message } => format!("{kind}: {message}"),
+        Event::Error { kind, message, causes } => {
+            let causes: String = causes.iter().map(|cause| format!(" ← {cause}")).collect();
+            format!("{kind}: {message}{causes}")
+        }
         _ => String::new(),
     };
     // A line of a log stays a line, whatever was said.

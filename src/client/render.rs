@@ -170,7 +170,7 @@ impl Transcript {
                         .and(Tone::Plain, on_timeout.name().replace('_', " ")),
                 ])
             }
-            Event::Error { kind, message } => {
+            Event::Error { kind, message, .. } => {
                 self.errors.insert(message.clone());
                 lines(vec![error(kind, message)])
             }
@@ -186,6 +186,10 @@ impl Transcript {
         let text = item.text.as_deref().unwrap_or_default();
         match item.kind {
             ItemKind::UserMessage if self.echo => lines(said_by_user(text, &item.content)),
+            ItemKind::Notice => {
+                let text = "  (cut at the output limit: the model is asked to go on)";
+                lines(vec![Line::new(Tone::Dim, text)])
+            }
             ItemKind::UserMessage | ItemKind::ToolCall => Vec::new(),
             ItemKind::AssistantMessage => {
                 let shown = self.shown.remove(&item.item_id).unwrap_or(0);
@@ -239,6 +243,7 @@ fn tool_line(mark: &str, summary: &str) -> Line {
 /// Events that need no memory.
 fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
+    let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
     match event {
         Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
             let mut news = Vec::new();
@@ -281,14 +286,26 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::PermissionRuleRemoved { kind, rule } => {
             dim(format!("  rule taken back: {} {}", kind.name(), escape::line(rule)))
         }
-        Event::Retry { attempt, max, delay_ms, reason } => vec![Line::new(
-            Tone::Warn,
-            format!(
-                "  {}: attempt {attempt} of {max} failed, next in {}",
-                one_line(reason, 160),
-                took(*delay_ms)
-            ),
-        )],
+        Event::Retry { attempt, max, delay_ms, reason, .. } => warn(format!(
+            "{}: attempt {} failed, next {}",
+            one_line(reason, 160),
+            of(*attempt, *max),
+            if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", took(*delay_ms)) },
+        )),
+        Event::Heartbeat { reason, attempt, remaining_ms } => dim(format!(
+            "  still waiting after attempt {attempt} ({}): {} left",
+            one_line(reason, 100),
+            took(*remaining_ms)
+        )),
+        Event::StreamIdle { silent_ms } => {
+            warn(format!("the model has been silent for {}", took(*silent_ms)))
+        }
+        Event::ModelSwitched { from, to, reason, .. } => warn(format!(
+            "the turn goes on with {} instead of {}: {}",
+            escape::line(to),
+            escape::line(from),
+            reason.words()
+        )),
         Event::ToolBackground { bash_id, command: Some(command), end: None, .. } => {
             dim(format!("  {bash_id} runs in the background: {}", one_line(command, 120)))
         }
@@ -298,6 +315,11 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }
+}
+
+/// An attempt among those there may be at most; 0 is no limit.
+fn of(attempt: u32, max: u32) -> String {
+    if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
 }
 
 /// How a background command ended.

@@ -163,6 +163,17 @@ pub(super) async fn submit(
     input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitReply, Failure> {
+    submit_to(client, session_id, input, when_busy, None).await
+}
+
+/// The same, with a model for this turn alone.
+pub(super) async fn submit_to(
+    client: &Client,
+    session_id: SessionId,
+    input: impl Into<SubmitInput>,
+    when_busy: Option<WhenBusy>,
+    model: Option<String>,
+) -> Result<SubmitReply, Failure> {
     let params = SubmitParams {
         session_id,
         input: input.into(),
@@ -171,6 +182,7 @@ pub(super) async fn submit(
         idempotency_key: Some(key()),
         budgets: None,
         mode: None,
+        model,
         thinking: None,
     };
     Ok(client.call("session.submit", &params).await?)

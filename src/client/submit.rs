@@ -12,6 +12,7 @@ pub(super) async fn submit(
     reach: &Reach,
     name: &str,
     text: String,
+    model: Option<String>,
     given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -22,7 +23,7 @@ pub(super) async fn submit(
     let input = given.input(text)?;
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, name).await?.session_id;
-    let reply = run::submit(&client, session, input, None).await?;
+    let reply = run::submit_to(&client, session, input, None, model).await?;
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
         SubmitState::Running => Ok(()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::config::{Config, Network, ProviderKind, SandboxLevel};
+use super::config::{Config, Network, OnRateLimit, ProviderKind, SandboxLevel};
 use super::error::DaemonError;
 use super::places::Places;
 use crate::engine;
@@ -18,8 +18,7 @@ use crate::types::permission::{Mode, RuleScope};
 use crate::types::tool::OfferOutside;
 use crate::types::usage::Budgets;
 
-/// No byte from a model for this long drops the stream (Q29).
-const IDLE: Duration = Duration::from_secs(90);
+/// How long a connection to a provider may take to come about.
 const CONNECT: Duration = Duration::from_secs(15);
 
 /// What a start finds out before it reads what tools may do; empty where nothing will run.
@@ -52,9 +51,12 @@ impl Found {
 /// Something that parses and yet cannot be: file, line and key are told.
 pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<Setup, DaemonError> {
     let models = models(config)?;
-    if let Some(main) = &config.models.main {
-        check_model(config, main)?;
+    for (pointer, model) in config.models.all() {
+        if let Some(model) = model {
+            check_model(config, pointer, model)?;
+        }
     }
+    check_retry(config)?;
     let sandbox = sandbox(config, places, &found.instance);
     check_sandbox(config, &sandbox, found)?;
     let tools = Toolbox::new(tools::Settings {
@@ -88,9 +90,10 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
     check_mode(config, &bypass)?;
     let settings = Settings {
         engine: Arc::new(engine::Settings {
-            retry_attempts: config.retry.attempts.max(1),
-            retry_base_ms: config.retry.base_ms,
-            retry_max_ms: config.retry.max_ms,
+            retry: retry(config),
+            stand_ins: stand_ins(config),
+            known: known(&models),
+            output_tokens: config.session.output_tokens.get(),
             max_resumes: config.retry.resumes,
             resume_base_ms: config.retry.resume_base_ms,
             on_restart: config.daemon.on_restart,
@@ -107,6 +110,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
         main_model: config.models.main.clone(),
+        pointers: config.models.all().map(|(name, model)| (name, model.clone())).into(),
         mode: config.session.mode,
         thinking: config.session.thinking,
         safe_mode: config.session.safe_mode,
@@ -207,7 +211,10 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
         cache: config.session.response_cache,
         connect_timeout: CONNECT,
-        idle_timeout: IDLE,
+        idle_warn: config.retry.idle_warn.0,
+        idle_timeout: config.retry.idle_timeout.0,
+        content_timeout: config.retry.content_timeout.0,
+        attempt_timeout: config.retry.attempt_timeout.0,
     };
     Models::new(settings).map_err(|error| {
         let path = match &error {
@@ -221,9 +228,74 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
     })
 }
 
-fn check_model(config: &Config, text: &str) -> Result<(), DaemonError> {
+fn retry(config: &Config) -> engine::Retry {
+    let given = &config.retry;
+    engine::Retry {
+        attempts: given.attempts.max(1),
+        base_ms: given.base_ms,
+        max_ms: given.max_ms,
+        unattended_max_ms: given.unattended_max_ms,
+        longest_wait_ms: millis(given.longest_wait.0),
+        heartbeat_ms: millis(given.heartbeat.0),
+        on_rate_limit: match given.on_rate_limit {
+            OnRateLimit::Wait => engine::OnRateLimit::Wait,
+            OnRateLimit::Backup => engine::OnRateLimit::Backup,
+        },
+    }
+}
+
+fn stand_ins(config: &Config) -> engine::StandIns {
+    let given = &config.models;
+    engine::StandIns {
+        fallback: given.fallback.clone(),
+        backup: given.backup.clone(),
+        large_context: given.large_context.clone(),
+        vision: given.vision.clone(),
+    }
+}
+
+/// What the turn machine may ask of models: tables, no network.
+fn known(models: &Models) -> engine::Known {
+    let models = models.clone();
+    engine::Known::by(move |name| {
+        let Ok(model) = name.parse::<ModelRef>() else { return engine::Abilities::default() };
+        let known = models.model(&model);
+        engine::Abilities {
+            context_window: known.context_window,
+            max_output_tokens: known.max_output_tokens,
+            sees: models.sees(&model),
+            has_price: known.price.is_some(),
+        }
+    })
+}
+
+/// Times that make every call fail, or tell without end, are refused where they are written.
+fn check_retry(config: &Config) -> Result<(), DaemonError> {
+    let given = &config.retry;
+    let times = [
+        ("heartbeat", given.heartbeat),
+        ("idle_warn", given.idle_warn),
+        ("idle_timeout", given.idle_timeout),
+        ("content_timeout", given.content_timeout),
+        ("attempt_timeout", given.attempt_timeout),
+    ];
+    match times.iter().find(|(_, span)| span.0.is_zero()) {
+        None if given.on_rate_limit == OnRateLimit::Backup && config.models.backup.is_none() => {
+            let why =
+                "[retry] on_rate_limit = \"backup\" needs [models] backup = \"PROVIDER/MODEL\"".to_owned();
+            Err(config.wrong(&["retry", "on_rate_limit"], why).into())
+        }
+        None => Ok(()),
+        Some((key, _)) => {
+            let why = format!("[retry] {key}: expected more than nothing, like \"30s\"");
+            Err(config.wrong(&["retry", key], why).into())
+        }
+    }
+}
+
+fn check_model(config: &Config, pointer: &str, text: &str) -> Result<(), DaemonError> {
     let wrong = |why: String| -> DaemonError {
-        config.wrong(&["models", "main"], format!("[models] main = {text:?}: {why}")).into()
+        config.wrong(&["models", pointer], format!("[models] {pointer} = {text:?}: {why}")).into()
     };
     let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
     if config.providers.contains_key(&model.provider) {

@@ -7,15 +7,16 @@ use super::said::Said;
 use super::state::{
     Activity, Call, Deadline, Engine, FirstRun, Hold, Partial, Queued, Settings, Stage, State, Turn,
 };
+use super::wait::Wait;
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, Phase};
 use crate::types::ids::{CallId, RequestId, SessionId};
 use crate::types::ledger::Booking;
 use crate::types::message::{Block, Message, Role};
-use crate::types::model::BlockKind;
+use crate::types::model::{BlockKind, FaultKind, StopReason};
 use crate::types::permission::{Decision, RuleKind, Scope, digest};
 use crate::types::question::{Question, QuestionKind};
-use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState};
+use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState, TurnError};
 use crate::types::tool::{Prepared, ToolStatus};
 
 impl Engine {
@@ -96,10 +97,11 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets, mode, thinking } => {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking } => {
                 if let Some(turn_id) = fact.turn_id {
-                    let (input, budgets, mode, thinking) = (input.clone(), *budgets, *mode, *thinking);
-                    let queued = Queued { turn_id, input, budgets, mode, thinking };
+                    let (input, model) = (input.clone(), model.clone());
+                    let (budgets, mode, thinking) = (*budgets, *mode, *thinking);
+                    let queued = Queued { turn_id, input, budgets, mode, model, thinking };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -133,12 +135,21 @@ impl State {
                     turn.lost_calls += 1;
                     // That attempt is over: it is not booked twice.
                     if matches!(turn.activity, Activity::Calling { .. }) {
-                        turn.activity = Activity::Waiting { token: fact.seq };
+                        turn.activity = Activity::Waiting { token: fact.seq, wait: None };
                     }
                 }
             }
-            Event::MessageCompleted { item, model, stop_reason, usage, duration_ms, response_id, .. } => {
-                self.message_completed(item, model.as_ref());
+            Event::MessageCompleted {
+                item,
+                model,
+                stop_reason,
+                usage,
+                duration_ms,
+                response_id,
+                superseded,
+                ..
+            } => {
+                self.message_completed(item, model.as_ref(), *superseded);
                 if item.role == Some(Role::Assistant) && item.status == ItemStatus::Completed {
                     // An answer that left nothing in the transcript cannot be continued from there.
                     self.continues =
@@ -147,6 +158,15 @@ impl State {
                 if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
                     turn.failures = 0;
+                    turn.overloads = 0;
+                    // It is asked for again, and longer.
+                    turn.raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
+                    if *stop_reason != Some(StopReason::MaxTokens) {
+                        turn.go_ons = 0;
+                    }
+                }
+                if let Some(usage) = usage.filter(|usage| !*superseded && usage.all_tokens() > 0) {
+                    self.context_tokens = usage.all_tokens();
                 }
                 if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
                     turn.model_ms += ms;
@@ -173,7 +193,13 @@ impl State {
         let Some(turn) = &mut self.turn else { return };
         match &fact.event {
             Event::TurnPhase { phase: Phase::ModelCall, step } => {
-                turn.attempts = if turn.step == *step { turn.attempts + 1 } else { 1 };
+                if turn.step == *step {
+                    turn.attempts += 1;
+                } else {
+                    turn.attempts = 1;
+                    (turn.fitted, turn.is_fresh) = (None, false);
+                    turn.orphans.clear();
+                }
                 turn.step = *step;
                 turn.model_calls = *step + turn.lost_calls;
                 turn.hold = None;
@@ -202,13 +228,33 @@ impl State {
                     turn.aborted_by.clone_from(&fact.origin);
                 }
             }
-            Event::Retry { .. } => {
-                turn.failures += 1;
-                turn.activity = Activity::Waiting { token: fact.seq };
+            Event::Retry { attempt, delay_ms, reason, kind, max_output_tokens, .. } => {
+                turn.failures = turn.failures.saturating_add(1);
+                let is = |kinds: &[FaultKind]| kinds.iter().any(|known| known.name() == kind);
+                turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
+                turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
+                turn.fitted = max_output_tokens.or(turn.fitted);
+                let (reason, attempt) = (reason.clone(), *attempt);
+                let wait = Wait { left_ms: *delay_ms, told_at: fact.at_ms, reason, attempt };
+                turn.activity = Activity::Waiting { token: fact.seq, wait: Some(wait) };
             }
-            Event::Error { kind, message } => turn
-                .errors
-                .push(crate::types::session::TurnError { kind: kind.clone(), message: message.clone() }),
+            Event::Heartbeat { reason, attempt, remaining_ms } => {
+                let (reason, attempt) = (reason.clone(), *attempt);
+                let wait = Wait { left_ms: *remaining_ms, told_at: fact.at_ms, reason, attempt };
+                turn.hold = None;
+                turn.activity = Activity::Waiting { token: fact.seq, wait: Some(wait) };
+            }
+            Event::ModelSwitched { from, to, .. } => {
+                turn.tried.push(from.clone());
+                turn.model.clone_from(to);
+                (turn.failures, turn.overloads, turn.fitted, turn.is_fresh) = (0, 0, None, false);
+            }
+            Event::MessageTombstone { .. } => turn.orphans.retain(|item_id| Some(*item_id) != fact.item_id),
+            Event::Error { kind, message, causes } => turn.errors.push(TurnError {
+                kind: kind.clone(),
+                message: message.clone(),
+                causes: causes.clone(),
+            }),
             Event::MessageStarted { .. } => {
                 if let (Activity::Calling { partial, .. }, Some(item_id)) = (&mut turn.activity, fact.item_id)
                 {
@@ -415,11 +461,16 @@ impl State {
         }
     }
 
-    fn message_completed(&mut self, item: &Item, model: Option<&String>) {
+    fn message_completed(&mut self, item: &Item, model: Option<&String>, superseded: bool) {
         match item.kind {
-            ItemKind::UserMessage => {
-                if let Some(turn) = &mut self.turn {
-                    turn.steered.pop_front();
+            ItemKind::UserMessage | ItemKind::Notice => {
+                match &mut self.turn {
+                    Some(turn) if item.kind == ItemKind::Notice => {
+                        turn.go_ons += 1;
+                        turn.joins = true;
+                    }
+                    Some(turn) => _ = turn.steered.pop_front(),
+                    None => {}
                 }
                 let content = match item.content.as_slice() {
                     [] => vec![Block::Text { text: item.text.clone().unwrap_or_default() }],
@@ -429,8 +480,13 @@ impl State {
                 Arc::make_mut(&mut self.transcript).push(Arc::new(message));
             }
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
-                if let Some(Turn { activity: Activity::Calling { partial, .. }, .. }) = &mut self.turn {
+                if let Some(Turn { activity: Activity::Calling { partial, .. }, orphans, .. }) =
+                    &mut self.turn
+                {
                     *partial = None;
+                    if superseded {
+                        orphans.push(item.item_id);
+                    }
                 }
             }
             ItemKind::AssistantMessage => {
@@ -439,7 +495,12 @@ impl State {
                     self.last_line = line.trim().chars().take(160).collect();
                 }
                 if let Some(turn) = &mut self.turn {
-                    turn.last_text = text;
+                    if std::mem::take(&mut turn.joins) {
+                        turn.last_text.push_str(&text);
+                    } else {
+                        turn.last_text = text;
+                    }
+                    turn.orphans.clear();
                     turn.activity = Activity::Tools { calls: Vec::new() };
                 }
                 if !item.content.is_empty() {

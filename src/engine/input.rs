@@ -44,6 +44,8 @@ pub struct Submit {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn, if not the session's.
     pub mode: Option<Mode>,
+    /// Model of the turn, if not the session's.
+    pub model: Option<String>,
     /// How much the model may think in this turn, if not as the session says.
     pub thinking: Option<Thinking>,
     /// Who submits.
@@ -343,6 +345,8 @@ pub enum Refusal {
     OtherRequest,
     /// A mode was named for an input that joins the running turn.
     ModeOfSteer,
+    /// A model was named for an input that joins the running turn.
+    ModelOfSteer,
     /// Thinking was named for an input that joins the running turn, where it never changes.
     ThinkingOfSteer,
     /// There is no such rule in this session.

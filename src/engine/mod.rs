@@ -6,6 +6,8 @@ mod answer;
 mod apply;
 mod background;
 mod input;
+mod known;
+mod limit;
 mod model;
 mod outside;
 mod passing;
@@ -21,8 +23,10 @@ mod sight;
 mod state;
 mod stop;
 mod submit;
+mod switch;
 mod tools;
 mod update;
+mod wait;
 mod words;
 
 #[cfg(test)]
@@ -33,8 +37,10 @@ pub(crate) mod laws;
 pub use prompt::normalize as normalized;
 
 pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Submit, Update};
+pub use known::{Abilities, Known, StandIns};
 pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
+pub use retry::{OnRateLimit, Retry};
 pub use sight::needs_sight;
 pub use state::{Engine, Pending, SessionRules, Settings, Snapshot, Unattended};

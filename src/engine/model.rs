@@ -1,14 +1,16 @@
 //! The model's answer: streaming it into facts, and what follows when it is whole.
 
 use super::input::Now;
-use super::plan::{Draft, Effect, Entry, Plan};
+use super::limit::drop_cut_call;
+use super::plan::{Draft, Entry, Plan};
+use super::retry::{CONTEXT_OVERFLOW, Reaction};
 use super::state::{Activity, Engine, Partial};
 use crate::types::blob::AttachmentKind;
 use crate::types::event::{Envelope, Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
 use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
 use crate::types::usage::{Terms, Usage};
 
 /// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
@@ -24,12 +26,12 @@ impl Engine {
         }
         let mut plan = Plan::default();
         let mut next_seq = self.state.next_seq;
-        let mut push = |plan: &mut Plan, item_id: ItemId, fold: Option<Seq>, event: Event| {
+        let mut push = |plan: &mut Plan, item_id: Option<ItemId>, fold: Option<Seq>, event: Event| {
             let envelope = Envelope {
                 seq: next_seq,
                 session_id: self.state.session_id,
                 turn_id: Some(turn.id),
-                item_id: Some(item_id),
+                item_id,
                 at_ms: now.at,
                 origin: None,
                 cut: Vec::new(),
@@ -39,6 +41,16 @@ impl Engine {
             next_seq += 1;
             next_seq - 1
         };
+        let is_silence = |delta: &Delta| matches!(delta, Delta::Silence { .. });
+        let (silences, deltas): (Vec<Delta>, Vec<Delta>) = deltas.into_iter().partition(is_silence);
+        for silence in silences {
+            if let Delta::Silence { ms: silent_ms } = silence {
+                push(&mut plan, None, None, Event::StreamIdle { silent_ms });
+            }
+        }
+        if deltas.is_empty() {
+            return plan;
+        }
         let (item_id, first_seq) = match partial {
             Some(partial) => (partial.item_id, partial.first_seq),
             None => {
@@ -48,7 +60,7 @@ impl Engine {
                     step: turn.step,
                     attempt: turn.attempts,
                 };
-                let seq = push(&mut plan, item_id, None, started);
+                let seq = push(&mut plan, Some(item_id), None, started);
                 plan.items.push(super::plan::ItemChange {
                     first_seq: seq,
                     last_seq: seq,
@@ -60,7 +72,7 @@ impl Engine {
         };
         for event in join(deltas) {
             let fold = event.is_foldable().then_some(first_seq);
-            push(&mut plan, item_id, fold, event);
+            push(&mut plan, Some(item_id), fold, event);
         }
         plan
     }
@@ -75,6 +87,8 @@ fn join(deltas: Vec<Delta>) -> Vec<Event> {
                 events.push(Event::MessageBlockStarted { index, block: kind });
             }
             Delta::BlockCompleted { index } => events.push(Event::MessageBlockCompleted { index }),
+            // Told before.
+            Delta::Silence { .. } => {}
             Delta::Text { index, text } => match events.last_mut() {
                 Some(Event::MessageTextDelta { index: last, text: sum })
                     if *last == index && sum.len() + text.len() <= DELTA_BYTES =>
@@ -188,12 +202,13 @@ impl Draft<'_> {
     pub fn model_done(
         &mut self,
         token: Seq,
-        reply: ModelReply,
+        mut reply: ModelReply,
         cost_usd_micros: Option<u64>,
         terms: Terms,
         duration_ms: u64,
     ) {
         let Some(partial) = self.awaited(token) else { return };
+        let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
         let received = partial.as_ref().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
         let (turn_id, model, step, attempt) = (turn.id, turn.model.clone(), turn.step, turn.attempts);
@@ -231,6 +246,7 @@ impl Draft<'_> {
                 }
             })
             .collect();
+        let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
         // Some servers report nothing, which is not the same as none.
         let estimated = reply.usage.all_tokens() == 0;
         let (usage, cost_usd_micros) = match self.request() {
@@ -245,7 +261,7 @@ impl Draft<'_> {
             item_id,
             turn_id,
             kind: ItemKind::AssistantMessage,
-            status: ItemStatus::Completed,
+            status: if longer { ItemStatus::Interrupted } else { ItemStatus::Completed },
             first_seq,
             last_seq: seq,
             text: Some(text),
@@ -266,21 +282,21 @@ impl Draft<'_> {
                 terms: Some(terms),
                 duration_ms: Some(duration_ms),
                 response_id: reply.response_id,
-                superseded: false,
+                superseded: longer,
                 cache_hit: reply.cache_hit,
             },
         );
+        if longer {
+            self.ask_for_longer(item_id);
+            return;
+        }
         // Complete calls run whatever the reason says (M7).
         if !calls.is_empty() {
             self.request_tools(calls);
         } else if self.deliver_steered() || reply.stop_reason == StopReason::Pause {
             self.call_model();
-        } else if reply.stop_reason == StopReason::MaxTokens {
-            let message = "the answer reached the model's output limit".into();
-            self.finish(
-                Subtype::MaxOutputTokens,
-                vec![TurnError { kind: "max_output_tokens".into(), message }],
-            );
+        } else if let Some(cut) = cut {
+            self.ask_for_rest(cut);
         } else {
             self.finish(Subtype::Success, Vec::new());
         }
@@ -301,29 +317,38 @@ impl Draft<'_> {
 
     pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: Terms) {
         let Some(partial) = self.awaited(token) else { return };
-        let failures = self.state.turn.as_ref().map_or(0, |turn| turn.failures);
-        let again = self.engine.settings.retry(fault, failures, self.mint.random());
+        let reaction = self.react(fault);
         if let Some(partial) = &partial {
-            self.interrupt_message(partial, again.is_some());
+            self.interrupt_message(partial, !matches!(reaction, Reaction::GiveUp(_)));
         }
         if partial.is_some() || fault.usage.is_some() {
             // The provider began to answer: it may charge for that.
             self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
         }
-        match again {
-            Some((max, delay_ms)) => {
+        let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
+            return;
+        };
+        match reaction {
+            Reaction::Again { max, delay_ms, max_output_tokens } => {
+                let kind = match max_output_tokens {
+                    Some(_) => CONTEXT_OVERFLOW,
+                    None => fault.kind.name(),
+                };
                 let token = self.push_turn(Event::Retry {
-                    attempt: failures + 1,
+                    attempt: failures.saturating_add(1),
                     max,
                     delay_ms,
                     reason: fault.message.clone(),
+                    kind: kind.into(),
+                    max_output_tokens,
                 });
-                self.effect(Effect::Sleep { token, delay_ms });
+                self.wait(token, delay_ms);
             }
-            None => {
-                let error = TurnError { kind: fault.kind.name().into(), message: fault.message.clone() };
-                self.finish(Subtype::LlmError, vec![error]);
+            Reaction::Switch { to, reason } => {
+                self.switch(to, reason, &fault.message);
+                self.call_model_step(step);
             }
+            Reaction::GiveUp(error) => self.finish(Subtype::LlmError, vec![error]),
         }
     }
 
@@ -385,17 +410,5 @@ impl Draft<'_> {
             reason: UsageReason::LostAttempt,
             estimated: true,
         });
-    }
-
-    pub fn timer_fired(&mut self, token: Seq) {
-        if self.wait_is_over(token) {
-            return;
-        }
-        let Some(turn) = &self.state.turn else { return };
-        if turn.aborting || turn.activity != (Activity::Waiting { token }) {
-            return;
-        }
-        let step = turn.step;
-        self.call_model_step(step);
     }
 }

@@ -26,7 +26,11 @@ pub const PASSING: &[&str] = &[
     "permission.expired",
     "question.requested",
     "question.resolved",
+    "message.tombstone",
     "retry",
+    "heartbeat",
+    "stream.idle",
+    "model.switched",
     "notice",
     "error",
 ];

@@ -30,10 +30,11 @@ impl Draft<'_> {
             system: self.system(),
             messages: normalize(&self.state.transcript, thinks.then_some(model.as_str())),
             tools: self.offered(),
-            max_output_tokens: None,
+            max_output_tokens: self.output_limit(),
             thinking,
             media: HashMap::new(),
             previous_response_id: self.continues(&model),
+            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
         })
     }
 }

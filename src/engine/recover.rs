@@ -108,7 +108,7 @@ impl Draft<'_> {
         if resumes >= settings.max_resumes {
             let message =
                 format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);
-            let error = TurnError { kind: "resumed_too_often".into(), message };
+            let error = TurnError::new("resumed_too_often", message);
             // Every call needs its result before the turn ends, or no later request is valid.
             self.close_after_restart();
             self.finish(Subtype::ErrorDuringExecution, vec![error]);
@@ -151,8 +151,10 @@ impl Draft<'_> {
                 self.effect(Effect::GatherContext);
             }
             Activity::Calling { .. } | Activity::Waiting { .. } => {
-                self.deliver_steered();
-                self.call_model_step(step);
+                if !self.continue_wait() {
+                    self.deliver_steered();
+                    self.call_model_step(step);
+                }
             }
             Activity::Tools { calls } if !calls.is_empty() => self.go_on_with_tools(&calls),
             Activity::Context | Activity::Tools { .. } => {
@@ -263,7 +265,7 @@ impl Draft<'_> {
              Check, then submit again: the model is told",
             names.join(", ")
         );
-        let error = TurnError { kind: "unknown_outcome".into(), message };
+        let error = TurnError::new("unknown_outcome", message);
         self.finish(Subtype::ErrorDuringExecution, vec![error]);
     }
 

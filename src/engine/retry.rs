@@ -1,55 +1,420 @@
-//! Which faults are tried again, how often, after how long (Q26).
+//! What follows a failed model call: the retry matrix of Q26, row by row. Pure: a table from a fault
+//! and what the turn has been through to a reaction.
 
-use super::state::Settings;
-use crate::types::model::{FaultKind, ModelFault};
+use super::known::StandIns;
+use crate::types::event::SwitchReason;
+use crate::types::model::{FaultKind, ModelFault, Overflow};
+use crate::types::session::TurnError;
+use crate::types::time::Timestamp;
 
 /// Attempts at a server that cannot be reached at all: it is most likely not running.
 const UNREACHABLE_ATTEMPTS: u32 = 3;
 
-impl Settings {
-    /// The number of attempts and the wait before the next, or `None` if it is time to give up.
-    /// `failures` counts failed attempts before this one; `random` spreads the waits.
-    pub(super) fn retry(&self, fault: &ModelFault, failures: u32, random: u64) -> Option<(u32, u64)> {
-        if !fault.kind.is_retryable() {
-            return None;
+/// Overloads in a row after which another model is asked.
+const OVERLOADS: u32 = 3;
+
+/// Tokens of an answer that is worth asking for; with less room it would only be cut.
+const LEAST_ROOM: u64 = 512;
+
+/// How model calls are tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts at one model call, the first included.
+    pub attempts: u32,
+    /// First wait, in milliseconds. Waits double.
+    pub base_ms: u64,
+    /// Longest of these waits, in milliseconds.
+    pub max_ms: u64,
+    /// The same in unattended sessions, for rate limits and overloads.
+    pub unattended_max_ms: u64,
+    /// A provider that asks to wait longer makes the turn fail, in attended sessions.
+    pub longest_wait_ms: u64,
+    /// How often a long wait is told of, in milliseconds.
+    pub heartbeat_ms: u64,
+    /// What a rate limit leads to.
+    pub on_rate_limit: OnRateLimit,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts: 10,
+            base_ms: 500,
+            max_ms: 32_000,
+            unattended_max_ms: 300_000,
+            longest_wait_ms: 600_000,
+            heartbeat_ms: 30_000,
+            on_rate_limit: OnRateLimit::Wait,
         }
-        let max = match fault.kind {
-            FaultKind::Unreachable => self.retry_attempts.min(UNREACHABLE_ATTEMPTS),
-            _ => self.retry_attempts,
-        };
-        if failures + 1 >= max {
-            return None;
-        }
-        let ceiling = self.retry_base_ms.saturating_mul(1 << failures.min(20)).min(self.retry_max_ms);
-        // Half fixed, half random: waits grow, and clients do not march in step.
-        let jittered = ceiling / 2 + random % (ceiling / 2 + 1);
-        Some((max, fault.retry_after_ms.unwrap_or(jittered)))
     }
+}
+
+/// What a rate limit leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRateLimit {
+    /// A wait.
+    #[default]
+    Wait,
+    /// The backup model.
+    Backup,
+}
+
+/// What a turn has been through at the present model call, and what there is to turn to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past {
+    /// Attempts that failed before this one.
+    pub failures: u32,
+    /// How many of the newest of them were overloads.
+    pub overloads: u32,
+    /// The session is unattended.
+    pub unattended: bool,
+    /// The output limit that was asked for, if it is known.
+    pub asked: Option<u32>,
+    /// The output limit was lowered already.
+    pub is_fitted: bool,
+    /// Those that may stand in: set, not tried in this turn, and within the limits on money.
+    pub stand_ins: StandIns,
+    /// Milliseconds until the turn's time is up.
+    pub time_left_ms: Option<u64>,
+    /// Spreads the waits.
+    pub random: u64,
+    /// The moment.
+    pub now: Timestamp,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reaction {
+    /// The same model is asked again, after a wait.
+    Again {
+        /// Attempts at most; 0: without end.
+        max: u32,
+        /// The wait.
+        delay_ms: u64,
+        /// For a shorter answer.
+        max_output_tokens: Option<u32>,
+    },
+    /// Another model is asked.
+    Switch {
+        /// Which.
+        to: String,
+        /// Why.
+        reason: SwitchReason,
+    },
+    /// The turn ends.
+    GiveUp(TurnError),
+}
+
+impl Retry {
+    /// The row of the matrix that the fault stands in.
+    pub(super) fn react(&self, fault: &ModelFault, past: &Past) -> Reaction {
+        if let Some(reaction) = self.overflow(fault, past) {
+            return reaction;
+        }
+        let switch = |to: &Option<String>, reason| to.clone().map(|to| Reaction::Switch { to, reason });
+        let fallback = |reason| switch(&past.stand_ins.fallback, reason);
+        let now = match fault.kind {
+            FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
+                switch(&past.stand_ins.backup, SwitchReason::RateLimited)
+            }
+            FaultKind::Overloaded if past.overloads + 1 >= OVERLOADS => fallback(SwitchReason::Overloaded),
+            FaultKind::NotFound => fallback(SwitchReason::NotFound),
+            _ => None,
+        };
+        if let Some(reaction) = now {
+            return reaction;
+        }
+        if !fault.kind.is_retryable() {
+            return Reaction::GiveUp(error(fault, past.failures));
+        }
+        let last = || fallback(SwitchReason::Unavailable);
+        if let Some(reaction) = self.asked_too_much(fault, past) {
+            return last().unwrap_or(reaction);
+        }
+        match self.wait(fault, past) {
+            Some((max, delay_ms)) => Reaction::Again { max, delay_ms, max_output_tokens: None },
+            None => last().unwrap_or_else(|| Reaction::GiveUp(error(fault, past.failures))),
+        }
+    }
+
+    /// The number of attempts and the wait before the next, or `None` if it is time to give up.
+    fn wait(&self, fault: &ModelFault, past: &Past) -> Option<(u32, u64)> {
+        let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
+        let endless = past.unattended && busy;
+        let max = match fault.kind {
+            _ if endless => 0,
+            FaultKind::Unreachable => self.attempts.min(UNREACHABLE_ATTEMPTS),
+            _ => self.attempts,
+        };
+        if !endless && past.failures.saturating_add(1) >= max {
+            return None;
+        }
+        let longest = if endless { self.unattended_max_ms } else { self.max_ms };
+        let ceiling = self.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
+        // Half fixed, half random: waits grow, and clients do not march in step.
+        let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
+        let wait = fault.retry_after_ms.unwrap_or(jittered);
+        // When the turn's time is up it ends, whatever is waited for.
+        Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
+    }
+
+    /// The provider wants a wait that nobody who sits there would guess at.
+    fn asked_too_much(&self, fault: &ModelFault, past: &Past) -> Option<Reaction> {
+        let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.longest_wait_ms)?;
+        let mut error = error(fault, past.failures);
+        error.message = format!(
+            "{}; it asks to wait until {} ({}), longer than [retry] longest_wait ({}): submit again then, or set \
+             [models] fallback",
+            error.message,
+            past.now.plus(wait).minute(),
+            span(wait),
+            span(self.longest_wait_ms)
+        );
+        Some(Reaction::GiveUp(error))
+    }
+
+    /// The request and its answer do not fit: a shorter answer, else a larger window, else the end.
+    fn overflow(&self, fault: &ModelFault, past: &Past) -> Option<Reaction> {
+        let says_so = fault.word.as_deref() == Some("context_length_exceeded");
+        if fault.overflow.is_none() && !says_so {
+            return None;
+        }
+        let room = fault.overflow.map_or(0, |Overflow { limit, input }| limit.saturating_sub(input));
+        let shorter = past.asked.is_none_or(|asked| room < u64::from(asked));
+        if !past.is_fitted && room >= LEAST_ROOM && shorter {
+            let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
+            let max = past.failures.saturating_add(2);
+            return Some(Reaction::Again { max, delay_ms: 0, max_output_tokens });
+        }
+        if let Some(to) = past.stand_ins.large_context.clone() {
+            return Some(Reaction::Switch { to, reason: SwitchReason::LargeContext });
+        }
+        let mut error = error(fault, past.failures);
+        error.kind = CONTEXT_OVERFLOW.into();
+        error.message = format!(
+            "{}; the conversation does not fit the model's window: set [models] large_context, or begin a new \
+             session",
+            error.message
+        );
+        Some(Reaction::GiveUp(error))
+    }
+}
+
+/// The stable word for a conversation that is too long.
+pub(super) const CONTEXT_OVERFLOW: &str = "context_overflow";
+
+fn error(fault: &ModelFault, failures: u32) -> TurnError {
+    let mut message = fault.message.clone();
+    if failures > 0 {
+        message = format!("{message} (tried {} times)", failures.saturating_add(1));
+    }
+    TurnError { kind: fault.kind.name().into(), message, causes: fault.causes.clone() }
+}
+
+/// A duration for people: the two largest units.
+fn span(ms: u64) -> String {
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+    let first = units.iter().position(|(_, unit)| ms >= *unit).unwrap_or(units.len() - 1);
+    let mut rest = ms;
+    let mut parts = Vec::new();
+    for (name, unit) in units.iter().skip(first).take(2) {
+        let count = rest / unit;
+        rest %= unit;
+        if count > 0 {
+            parts.push(format!("{count} {name}"));
+        }
+    }
+    if parts.is_empty() { "0 ms".into() } else { parts.join(" ") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn waits_grow_to_the_maximum_and_end() {
-        let settings = Settings::default();
-        let fault = ModelFault::new(FaultKind::Overloaded, "busy");
-        for failures in 0..9 {
-            let (max, delay) = settings.retry(&fault, failures, u64::MAX).expect("another try");
-            assert_eq!(max, 10);
-            assert!((250..=32_000).contains(&delay), "{delay}");
+    fn retry() -> Retry {
+        Retry::default()
+    }
+
+    fn fault(kind: FaultKind) -> ModelFault {
+        ModelFault::new(kind, "so it is")
+    }
+
+    /// All four stand in.
+    fn past() -> Past {
+        let of = |name: &str| Some(format!("p/{name}"));
+        let stand_ins = StandIns {
+            fallback: of("fallback"),
+            backup: of("backup"),
+            large_context: of("large"),
+            vision: of("vision"),
+        };
+        Past { stand_ins, ..Past::default() }
+    }
+
+    fn switch(to: &str, reason: SwitchReason) -> Reaction {
+        Reaction::Switch { to: format!("p/{to}"), reason }
+    }
+
+    #[track_caller]
+    fn waits(retry: &Retry, fault: &ModelFault, past: &Past) -> (u32, u64) {
+        match retry.react(fault, past) {
+            Reaction::Again { max, delay_ms, max_output_tokens: None } => (max, delay_ms),
+            other => panic!("{fault:?}: {other:?}"),
         }
-        assert_eq!(settings.retry(&fault, 9, 0), None);
-        assert_eq!(settings.retry(&ModelFault::new(FaultKind::BadRequest, "no"), 0, 0), None);
+    }
+
+    #[track_caller]
+    fn gives_up(retry: &Retry, fault: &ModelFault, past: &Past) -> TurnError {
+        match retry.react(fault, past) {
+            Reaction::GiveUp(error) => error,
+            other => panic!("{fault:?}: {other:?}"),
+        }
     }
 
     #[test]
-    fn the_server_s_wish_to_wait_is_respected() {
-        let fault = ModelFault {
-            retry_after_ms: Some(7_000),
-            ..ModelFault::new(FaultKind::RateLimited, "slow down")
+    fn every_row_of_the_matrix_has_its_reaction() {
+        use FaultKind as Kind;
+        let alone = Past::default();
+        for kind in [
+            Kind::RateLimited,
+            Kind::Overloaded,
+            Kind::Server,
+            Kind::Interrupted,
+            Kind::Idle,
+            Kind::Unreachable,
+        ] {
+            // Once is no reason to turn to somebody else.
+            for past in [&alone, &past()] {
+                let (max, delay_ms) = waits(&retry(), &fault(kind), past);
+                assert_eq!(max, if kind == Kind::Unreachable { 3 } else { 10 }, "{kind:?}");
+                assert!((250..=500).contains(&delay_ms), "{kind:?}: {delay_ms}");
+            }
+            // In the end there is nothing else to do.
+            let tired = |past: Past| Past { failures: 9, ..past };
+            let error = gives_up(&retry(), &fault(kind), &tired(alone.clone()));
+            assert_eq!(
+                (error.kind.as_str(), error.message.as_str()),
+                (kind.name(), "so it is (tried 10 times)")
+            );
+            let reaction = retry().react(&fault(kind), &tired(past()));
+            assert_eq!(reaction, switch("fallback", SwitchReason::Unavailable), "{kind:?}");
+        }
+        for kind in [
+            Kind::Unauthorized,
+            Kind::Forbidden,
+            Kind::BadRequest,
+            Kind::NoKey,
+            Kind::Unconfigured,
+            Kind::Garbage,
+            Kind::CassetteExhausted,
+        ] {
+            assert_eq!(gives_up(&retry(), &fault(kind), &past()).kind, kind.name());
+        }
+        assert_eq!(gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
+        let reaction = retry().react(&fault(Kind::NotFound), &past());
+        assert_eq!(reaction, switch("fallback", SwitchReason::NotFound));
+    }
+
+    #[test]
+    fn three_overloads_in_a_row_lead_to_the_fallback() {
+        let overloaded = |overloads| Past { failures: 4, overloads, ..past() };
+        for overloads in 0..2 {
+            waits(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
+        }
+        let reaction = retry().react(&fault(FaultKind::Overloaded), &overloaded(2));
+        assert_eq!(reaction, switch("fallback", SwitchReason::Overloaded));
+        // Other failures do not count.
+        waits(&retry(), &fault(FaultKind::Server), &overloaded(2));
+        waits(&retry(), &fault(FaultKind::Overloaded), &Past { overloads: 7, ..Past::default() });
+    }
+
+    #[test]
+    fn a_rate_limit_is_waited_for_or_leads_to_the_backup() {
+        let limited = fault(FaultKind::RateLimited);
+        let backup = Retry { on_rate_limit: OnRateLimit::Backup, ..retry() };
+        waits(&retry(), &limited, &past());
+        assert_eq!(backup.react(&limited, &past()), switch("backup", SwitchReason::RateLimited));
+        waits(&backup, &limited, &Past::default());
+    }
+
+    #[test]
+    fn waits_grow_to_the_maximum() {
+        let busy = fault(FaultKind::Overloaded);
+        for failures in 0..9 {
+            let past = Past { failures, random: u64::MAX, ..Past::default() };
+            let (_, delay_ms) = waits(&retry(), &busy, &past);
+            let ceiling = (500 << failures).min(32_000);
+            assert!((ceiling / 2..=ceiling).contains(&delay_ms), "{delay_ms}");
+        }
+    }
+
+    #[test]
+    fn the_server_s_wish_to_wait_is_respected_up_to_what_a_person_would_wait() {
+        let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
+        assert_eq!(waits(&retry(), &asks(7_000), &Past::default()), (10, 7_000));
+        assert_eq!(waits(&retry(), &asks(600_000), &Past::default()), (10, 600_000));
+        let now = Timestamp(1_795_219_200_000);
+        let error = gives_up(&retry(), &asks(86_400_000), &Past { now, ..Past::default() });
+        for word in ["2026-11-22 00:00 UTC", "(1 d)", "longest_wait", "10 min"] {
+            assert!(error.message.contains(word), "{error:?}");
+        }
+        assert_eq!(retry().react(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));
+        // Nobody sits before an unattended session; its own limit on time still holds.
+        let alone = Past { unattended: true, ..Past::default() };
+        assert_eq!(waits(&retry(), &asks(86_400_000), &alone), (0, 86_400_000));
+        let short = Past { time_left_ms: Some(1_000), ..alone };
+        assert_eq!(waits(&retry(), &asks(86_400_000), &short), (0, 1_000));
+    }
+
+    #[test]
+    fn unattended_sessions_wait_for_a_busy_provider_without_end() {
+        let past = Past { failures: 1_000_000, unattended: true, random: u64::MAX, ..Past::default() };
+        for kind in [FaultKind::RateLimited, FaultKind::Overloaded] {
+            let (max, delay_ms) = waits(&retry(), &fault(kind), &past);
+            assert!(max == 0 && (150_000..=300_000).contains(&delay_ms), "{delay_ms}");
+        }
+        gives_up(&retry(), &fault(FaultKind::Server), &past);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_for_shorter_once_then_elsewhere() {
+        let overflow = |limit, input| ModelFault {
+            overflow: Some(Overflow { limit, input }),
+            ..fault(FaultKind::BadRequest)
         };
-        assert_eq!(Settings::default().retry(&fault, 0, 0), Some((10, 7_000)));
+        let shorter = |fault: &ModelFault, past: &Past| match retry().react(fault, past) {
+            Reaction::Again { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
+            _ => None,
+        };
+        let asked = Past { asked: Some(32_000), ..past() };
+        assert_eq!(shorter(&overflow(200_000, 190_000), &asked), Some(10_000));
+        assert_eq!(shorter(&overflow(200_000, 190_000), &Past { asked: None, ..past() }), Some(10_000));
+        // Asking for as much as before would change nothing.
+        let less = Past { asked: Some(9_000), ..past() };
+        assert_eq!(shorter(&overflow(200_000, 190_000), &less), None);
+        for (fault, past) in [
+            (overflow(200_000, 190_000), Past { is_fitted: true, ..asked.clone() }),
+            (overflow(200_000, 199_900), asked.clone()),
+            (overflow(200_000, 210_000), asked.clone()),
+            (
+                ModelFault { word: Some("context_length_exceeded".into()), ..fault(FaultKind::BadRequest) },
+                asked.clone(),
+            ),
+        ] {
+            assert_eq!(
+                retry().react(&fault, &past),
+                switch("large", SwitchReason::LargeContext),
+                "{fault:?}"
+            );
+            let error = gives_up(&retry(), &fault, &Past { is_fitted: true, ..Past::default() });
+            assert_eq!(error.kind, "context_overflow");
+            assert!(error.message.contains("large_context"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn spans_are_told_in_two_units() {
+        let told: Vec<String> = [0, 7, 1_500, 60_000, 86_400_000, 90_061_000].into_iter().map(span).collect();
+        assert_eq!(told, ["0 ms", "7 ms", "1 s 500 ms", "1 min", "1 d", "1 d 1 h"]);
     }
 }

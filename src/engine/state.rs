@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::background::Command;
+use super::known::{Known, StandIns};
+use super::retry::Retry;
 use super::said::Said;
+use super::wait::Wait;
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
@@ -26,12 +29,14 @@ use crate::types::usage::{Budgets, Usage};
 /// What the engine is told from outside, once.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Attempts at one model call, the first included (Q26).
-    pub retry_attempts: u32,
-    /// First wait, in milliseconds.
-    pub retry_base_ms: u64,
-    /// Longest wait, in milliseconds.
-    pub retry_max_ms: u64,
+    /// How failed model calls are tried again (Q26).
+    pub retry: Retry,
+    /// Models that stand in for the session's own.
+    pub stand_ins: StandIns,
+    /// What is known of models.
+    pub known: Known,
+    /// Tokens of an answer that are asked for at first, where a model can give more (Q28).
+    pub output_tokens: u32,
     /// Tools that run beside each other at most (Q22).
     pub parallel_tools: usize,
     /// How often a turn is resumed after restarts (S7).
@@ -117,9 +122,10 @@ pub struct Pending {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            retry_attempts: 10,
-            retry_base_ms: 500,
-            retry_max_ms: 32_000,
+            retry: Retry::default(),
+            stand_ins: StandIns::default(),
+            known: Known::default(),
+            output_tokens: 32_000,
             parallel_tools: 10,
             max_resumes: 3,
             resume_base_ms: 2_000,
@@ -165,6 +171,8 @@ pub(super) struct State {
     pub rules: Arc<SessionRules>,
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
+    /// Tokens of the newest answer and of all that was sent for it.
+    pub context_tokens: u64,
     /// What all model calls took.
     pub spent: ModelUsage,
     /// Duration of all turns that ended.
@@ -180,6 +188,7 @@ pub(super) struct Queued {
     pub input: Vec<InputBlock>,
     pub budgets: Budgets,
     pub mode: Option<Mode>,
+    pub model: Option<String>,
     pub thinking: Option<Thinking>,
 }
 
@@ -197,8 +206,24 @@ pub(super) struct Turn {
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
-    /// Failed attempts at this model call.
+    /// Failed attempts of this model at this call.
     pub failures: u32,
+    /// How many of the newest of them were overloads.
+    pub overloads: u32,
+    /// The connection broke: the next attempt gets one of its own.
+    pub is_fresh: bool,
+    /// Models that this turn turned away from.
+    pub tried: Vec<String>,
+    /// Answers to this call that came to nothing and are still shown.
+    pub orphans: Vec<ItemId>,
+    /// What there is room for, where this call did not fit.
+    pub fitted: Option<u32>,
+    /// The model's highest output limit is asked for.
+    pub raised: bool,
+    /// Continuations of an answer, in a row.
+    pub go_ons: u32,
+    /// The next answer continues the last.
+    pub joins: bool,
     /// Attempts at this model call, those that a restart cut off included.
     pub attempts: u32,
     /// Attempts that were booked although no answer came of them.
@@ -245,8 +270,8 @@ pub(super) enum Activity {
     Context,
     /// Waiting for the model; `token` names the call.
     Calling { token: Seq, partial: Option<Partial> },
-    /// Waiting for a retry.
-    Waiting { token: Seq },
+    /// Waiting for another attempt; without a `wait` it is due.
+    Waiting { token: Seq, wait: Option<Wait> },
     /// Tools are looked at, asked for, run.
     Tools { calls: Vec<Call> },
 }
@@ -602,6 +627,7 @@ impl State {
             rules: Arc::default(),
             reads: Arc::default(),
             cwd: PathBuf::new(),
+            context_tokens: 0,
             spent: ModelUsage::default(),
             worked_ms: 0,
             last_line: String::new(),
@@ -643,6 +669,14 @@ impl Turn {
             started_at: at,
             step: 0,
             failures: 0,
+            overloads: 0,
+            is_fresh: false,
+            tried: Vec::new(),
+            orphans: Vec::new(),
+            fitted: None,
+            raised: false,
+            go_ons: 0,
+            joins: false,
             attempts: 0,
             lost_calls: 0,
             resumes: 0,

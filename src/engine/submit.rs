@@ -36,24 +36,26 @@ impl Draft<'_> {
         if steers && submit.mode.is_some() {
             return Err(Refusal::ModeOfSteer);
         }
+        if steers && submit.model.is_some() {
+            return Err(Refusal::ModelOfSteer);
+        }
         if steers && submit.thinking.is_some() {
             return Err(Refusal::ThinkingOfSteer);
         }
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
         let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
-        let (mode, thinking) = (submit.mode, submit.thinking);
+        let (input, mode, model, thinking) = (submit.input, submit.mode, submit.model, submit.thinking);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            let input = submit.input;
-            self.begin_turn(Queued { turn_id, input, budgets, mode, thinking });
+            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
             return Err(Refusal::Busy { turn_id: running });
         }
         if steers {
-            self.push_turn(Event::TurnSteered { input: submit.input });
+            self.push_turn(Event::TurnSteered { input });
             // Whoever speaks while a question waits wants the turn to go on, with these words (S7).
             if self.has_questions() {
                 self.continue_all();
@@ -61,11 +63,8 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        self.push(
-            None,
-            Some(turn_id),
-            Event::TurnQueued { input: submit.input, front, budgets, mode, thinking },
-        );
+        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking };
+        self.push(None, Some(turn_id), queued);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.stop_turn();
@@ -77,11 +76,13 @@ impl Draft<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
+    /// Begins a turn, with the session's own model and thinking if it names none.
     fn begin_turn(&mut self, turn: Queued) {
-        let Queued { turn_id, input, budgets, mode, thinking } = turn;
+        let Queued { turn_id, input, budgets, mode, model, thinking } = turn;
         let spec = &self.state.spec;
         let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
-        let started = Event::TurnStarted { model: spec.model.clone(), mode, budgets, thinking };
+        let model = model.unwrap_or_else(|| spec.model.clone());
+        let started = Event::TurnStarted { model, mode, budgets, thinking };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         if untitled {
@@ -198,15 +199,15 @@ impl Draft<'_> {
     /// Asks the model for this step (again), unless a budget says stop.
     pub fn call_model_step(&mut self, step: u64) {
         if let Some((subtype, message)) = self.over_budget(step) {
-            self.finish(subtype, vec![TurnError { kind: "budget".into(), message }]);
+            self.finish(subtype, vec![TurnError::new("budget", message)]);
             return;
         }
+        self.choose_model();
         let token = self.push_turn(Event::TurnPhase { phase: Phase::ModelCall, step });
         match self.request() {
             Ok(request) => self.effect(Effect::CallModel { token, request: Box::new(request) }),
             Err(message) => {
-                let kind = "unconfigured".into();
-                self.finish(Subtype::LlmError, vec![TurnError { kind, message: message.into() }]);
+                self.finish(Subtype::LlmError, vec![TurnError::new("unconfigured", message)]);
             }
         }
     }
@@ -264,7 +265,8 @@ impl Draft<'_> {
         // Nothing that a person said is lost: the next turn's request will hold it.
         self.deliver_steered();
         for error in errors {
-            self.push_turn(Event::Error { kind: error.kind, message: error.message });
+            let TurnError { kind, message, causes } = error;
+            self.push_turn(Event::Error { kind, message, causes });
         }
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {

@@ -72,6 +72,14 @@ pub fn outside_folder_changed(then: &str, now: &str) -> String {
 pub const PLAN_MODE: &str = "<reminder>Plan mode is on: read and think, but change nothing. Calls that would change files \
 are refused. Answer with a plan of what you would do; the user lets you carry it out by leaving plan mode.</reminder>";
 
+/// An answer was cut at the output limit.
+pub const GO_ON: &str = "<reminder>Your last message was cut off at the output limit. Go on exactly where it stops, in the \
+middle of a sentence if need be: no apology, no recap. Do what is left in smaller pieces.</reminder>";
+
+/// The same, in the middle of a call.
+pub const GO_ON_CALL: &str = "<reminder>Your last message was cut off at the output limit in the middle of a tool call, which \
+was not run. Go on directly, without a recap, and make the call again, smaller: split the work over several calls.</reminder>";
+
 /// A rule said no.
 pub fn denied_by_rule(reason: &str) -> String {
     format!("This call is not permitted here: {reason}. It was not run. Try another way.")

@@ -111,6 +111,8 @@ pub(super) fn from_status(
     let kind = match (kind_of_status(status), kind) {
         // An overload is one whatever status carries it; otherwise the status is the truth.
         (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
+        // An empty account does not fill while we wait.
+        (FaultKind::RateLimited, _) if word.as_deref() == Some("insufficient_quota") => FaultKind::Forbidden,
         (kind, _) => kind,
     };
     let check = match kind {
@@ -134,7 +136,8 @@ pub(super) fn from_status(
         _ => String::new(),
     };
     let message = format!("{provider} answered {status}: {text}{check}");
-    ModelFault { kind, message, retry_after_ms, word, overflow: overflow::read(&text), usage: None }
+    let overflow = overflow::read(&text);
+    ModelFault { retry_after_ms, word, overflow, ..ModelFault::new(kind, message) }
 }
 
 /// What the body of an error says.
@@ -251,6 +254,7 @@ impl Secrets {
     /// The fault with every secret in its message replaced.
     pub(super) fn scrub_fault(&self, mut fault: ModelFault) -> ModelFault {
         fault.message = self.scrub(fault.message);
+        fault.causes = fault.causes.into_iter().map(|cause| self.scrub(cause)).collect();
         fault
     }
 }
@@ -277,6 +281,8 @@ mod tests {
         );
         check(403, r#"{"error":"no"}"#, FaultKind::Forbidden, "x answered 403: no");
         check(429, r#"{"message":"slow down"}"#, FaultKind::RateLimited, "slow down");
+        let empty = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+        check(429, empty, FaultKind::Forbidden, "check what the key of [providers.x] may use");
         check(422, r#"{"detail":"missing field"}"#, FaultKind::BadRequest, "missing field");
         check(413, "", FaultKind::BadRequest, "an empty body");
         check(502, "<html><body>Bad gateway</body></html>", FaultKind::Server, "a web page");

@@ -19,6 +19,7 @@ use crate::types::usage::Usage;
 
 use super::api::{Api, Reader};
 use super::fault::{self, garbage};
+use super::patience::{Patience, Watchdog};
 use super::record::Tape;
 
 /// Most of an error's body that is read.
@@ -45,20 +46,28 @@ pub(super) struct Clients {
     direct: OnceCell<Client>,
     /// To everywhere else.
     outside: OnceCell<Client>,
+    /// The same two, but they keep no connection: every request gets a new one.
+    fresh: [OnceCell<Client>; 2],
 }
 
 impl Clients {
     pub(super) fn new(user_agent: String, connect_timeout: Duration) -> Self {
-        Self { user_agent, connect_timeout, direct: OnceCell::new(), outside: OnceCell::new() }
+        let (direct, outside, fresh) = Default::default();
+        Self { user_agent, connect_timeout, direct, outside, fresh }
     }
 
-    /// The client for an address, built if this is its first use.
-    pub(super) async fn get(&self, is_direct: bool) -> Result<Client, ModelFault> {
-        let cell = if is_direct { &self.direct } else { &self.outside };
-        cell.get_or_try_init(|| self.build(is_direct)).await.cloned()
+    /// The client for an address, built if this is its first use. One that is fresh uses no connection
+    /// twice, for when a kept one broke.
+    pub(super) async fn get(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
+        let cell = match (is_fresh, is_direct) {
+            (false, true) => &self.direct,
+            (false, false) => &self.outside,
+            (true, _) => &self.fresh[usize::from(is_direct)],
+        };
+        cell.get_or_try_init(|| self.build(is_direct, is_fresh)).await.cloned()
     }
 
-    async fn build(&self, is_direct: bool) -> Result<Client, ModelFault> {
+    async fn build(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
         let (user_agent, connect_timeout) = (self.user_agent.clone(), self.connect_timeout);
         let build = move || {
             // Somebody else may have chosen one already; theirs will do.
@@ -70,6 +79,7 @@ impl Clients {
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .tcp_keepalive(Duration::from_secs(30));
+            let builder = if is_fresh { builder.pool_max_idle_per_host(0) } else { builder };
             if is_direct { builder.no_proxy().tls_certs_only([]) } else { builder }.build()
         };
         let fault = |why: String| {
@@ -93,8 +103,8 @@ pub(super) struct Exchange<'a> {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// How long the provider may be silent.
-    pub patience: Duration,
+    /// How long the provider is waited for.
+    pub patience: Patience,
     pub connect_timeout: Duration,
     /// No proxy is asked.
     pub is_direct: bool,
@@ -135,7 +145,8 @@ impl Exchange<'_> {
             .header(CONTENT_TYPE, "application/json")
             .body(std::mem::take(&mut self.body))
             .send();
-        let mut response = self.wait(out, request).await?.map_err(|error| self.send_fault(&error))?;
+        let mut dog = Watchdog::new(self.patience.clone(), self.provider, out);
+        let mut response = dog.wait(request).await?.map_err(|error| self.send_fault(&error))?;
         crash::point("C4");
         let status = response.status().as_u16();
         if let Some(tape) = tape {
@@ -150,7 +161,7 @@ impl Exchange<'_> {
             return Err(fault::from_status(self.provider, status, retry_after_ms, &body));
         }
         if is_json(response.headers()) {
-            let body = self.json_body(&mut response, out, tape).await?;
+            let body = json_body(&mut response, &dog, tape).await?;
             let mut batch = Vec::new();
             let outcome = reader.whole(&body, &mut batch);
             hand_on(batch, out).await?;
@@ -165,7 +176,7 @@ impl Exchange<'_> {
                 Some(next) => Ok(next),
                 None => {
                     let asked = Instant::now();
-                    let next = self.wait(out, response.chunk()).await;
+                    let next = dog.wait(response.chunk()).await;
                     is_quick = asked.elapsed() < QUICK;
                     next
                 }
@@ -189,7 +200,10 @@ impl Exchange<'_> {
             }
             // What was brought is handed on before anything is waited for.
             if !matches!(ahead, Some(Ok(Some(_)))) {
-                hand_on(std::mem::take(&mut batch), out).await?;
+                if !batch.is_empty() {
+                    hand_on(std::mem::take(&mut batch), out).await?;
+                    dog.heard();
+                }
                 bytes = 0;
             }
             outcome?;
@@ -201,44 +215,6 @@ impl Exchange<'_> {
             read_out(&mut response).await;
         }
         outcome
-    }
-
-    async fn json_body(
-        &self,
-        response: &mut Response,
-        out: &mpsc::Sender<Vec<Delta>>,
-        tape: &mut Option<Tape>,
-    ) -> Result<Vec<u8>, ModelFault> {
-        let mut body = Vec::new();
-        while let Some(chunk) = self.wait(out, response.chunk()).await?.map_err(|error| broken(&error))? {
-            if body.len() + chunk.len() > MAX_BODY_BYTES {
-                return Err(garbage(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
-            }
-            if let Some(tape) = tape {
-                tape.write(&chunk);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
-    }
-
-    /// Waits for the provider, but not longer than it may be silent, nor for a listener who left.
-    async fn wait<T>(
-        &self,
-        out: &mpsc::Sender<Vec<Delta>>,
-        work: impl Future<Output = T>,
-    ) -> Result<T, ModelFault> {
-        tokio::select! {
-            () = out.closed() => Err(nobody_listens()),
-            done = tokio::time::timeout(self.patience, work) => done.map_err(|_| {
-                let text = format!(
-                    "{} was silent for {} s; raise the idle time-out if the model needs longer",
-                    self.provider,
-                    self.patience.as_secs_f32()
-                );
-                ModelFault::new(FaultKind::Idle, text)
-            }),
-        }
     }
 
     fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
@@ -258,7 +234,7 @@ impl Exchange<'_> {
         };
         let check = self.advice(&why);
         let text = format!("could not reach {} ({why}): {check}", shown(&self.url));
-        ModelFault::new(FaultKind::Unreachable, text)
+        ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
     }
 
     /// What to check where no connection came about.
@@ -283,6 +259,25 @@ impl Exchange<'_> {
             None => advice,
         }
     }
+}
+
+/// A body that holds the answer in one piece.
+async fn json_body(
+    response: &mut Response,
+    dog: &Watchdog<'_>,
+    tape: &mut Option<Tape>,
+) -> Result<Vec<u8>, ModelFault> {
+    let mut body = Vec::new();
+    while let Some(chunk) = dog.wait(response.chunk()).await?.map_err(|error| broken(&error))? {
+        if body.len() + chunk.len() > MAX_BODY_BYTES {
+            return Err(garbage(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
+        }
+        if let Some(tape) = tape {
+            tape.write(&chunk);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }
 
 /// The next chunk, if it is there or the connection has it: many servers send every event as a chunk
@@ -323,7 +318,20 @@ pub(super) fn shown(url: &Url) -> String {
 
 fn broken(error: &reqwest::Error) -> ModelFault {
     let text = format!("the connection broke before the answer was complete ({})", deepest(error));
-    ModelFault::new(FaultKind::Interrupted, text)
+    ModelFault { causes: causes(error), ..ModelFault::new(FaultKind::Interrupted, text) }
+}
+
+/// What caused it, from the outermost to the innermost. The error itself is left out: it carries the
+/// address, which may hold more than it should.
+fn causes(error: &reqwest::Error) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        causes.push(fault::clean(&inner.to_string()));
+        cause = inner.source();
+    }
+    causes.dedup();
+    causes
 }
 
 /// The innermost cause, which is the one that tells something. The outer ones carry the address.

@@ -32,6 +32,7 @@ mod models;
 mod openai_chat;
 mod openai_responses;
 mod overflow;
+mod patience;
 mod record;
 mod replay;
 mod request_hash;

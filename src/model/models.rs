@@ -21,14 +21,13 @@ use super::fault::{Secrets, is_secret_header};
 use super::http::{Clients, Exchange, hand_on};
 use super::keys::{Key, Secret};
 use super::known::{ModelFacts, look_up};
+use super::patience::Patience;
 use super::record::{Recorder, Tape};
 use super::replay::Player;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
 
 /// The version of the Anthropic API that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// How much longer a model may be silent that answers in one piece.
-const PATIENCE_WITHOUT_STREAM: u32 = 10;
 
 /// All configured models. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -46,7 +45,7 @@ struct Inner {
     clients: Clients,
     cache: Option<Cache>,
     connect_timeout: Duration,
-    idle_timeout: Duration,
+    patience: Patience,
 }
 
 /// How a provider's answers come about.
@@ -98,7 +97,12 @@ impl Models {
                 cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
-                idle_timeout: settings.idle_timeout,
+                patience: Patience {
+                    warn: settings.idle_warn,
+                    silence: settings.idle_timeout,
+                    content: settings.content_timeout,
+                    attempt: settings.attempt_timeout,
+                },
             }),
         })
     }
@@ -131,6 +135,17 @@ impl Models {
     #[must_use]
     pub fn model(&self, model: &ModelRef) -> ModelSettings {
         self.look_up(model).0
+    }
+
+    /// Whether the model is shown pictures. Where nothing is told, the vendors' own models are hoped to see;
+    /// those of others that speak Chat Completions are not.
+    #[must_use]
+    pub fn sees(&self, model: &ModelRef) -> bool {
+        let hope = match self.inner.ways.get(&model.provider) {
+            Some(Way::Http(address)) => address.is_vendor || address.api != Api::OpenAiChat,
+            Some(Way::Replay(_)) | None => true,
+        };
+        self.model(model).vision.unwrap_or(hope)
     }
 
     /// Names of the models that the configuration has a table for.
@@ -207,7 +222,7 @@ impl Models {
         }
         for is_direct in [false, true] {
             if wanted[usize::from(is_direct)] {
-                let _ = self.inner.clients.get(is_direct).await;
+                let _ = self.inner.clients.get(is_direct, false).await;
             }
         }
     }
@@ -253,8 +268,9 @@ impl Models {
         let mut secrets = address.secrets.clone();
         let mut secret = address.secret(name).await?;
         let mut headers = address.headers(name, secret.as_ref(), &mut secrets)?;
-        let idle = self.inner.idle_timeout;
-        let client = self.inner.clients.get(address.is_direct).await?;
+        let patience = &self.inner.patience;
+        let patience = if settings.streaming { patience.clone() } else { patience.without_stream() };
+        let client = self.inner.clients.get(address.is_direct, request.fresh_connection).await?;
         let exchange = |headers: &HeaderMap, previous| -> Result<Exchange<'_>, ModelFault> {
             let to = Addressee { is_vendor: address.is_vendor, store: address.store, previous };
             Ok(Exchange {
@@ -264,7 +280,7 @@ impl Models {
                 url: address.url.clone(),
                 headers: headers.clone(),
                 body: address.api.body(request, &settings, to)?,
-                patience: if settings.streaming { idle } else { idle * PATIENCE_WITHOUT_STREAM },
+                patience: patience.clone(),
                 connect_timeout: self.inner.connect_timeout,
                 is_direct: address.is_direct,
             })
@@ -531,6 +547,7 @@ mod tests {
                 thinking: None,
                 media: Default::default(),
                 previous_response_id: None,
+                fresh_connection: false,
             };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);

@@ -99,6 +99,7 @@ mod tests {
             thinking: None,
             media: Default::default(),
             previous_response_id: None,
+            fresh_connection: false,
         }
     }
 

@@ -25,8 +25,14 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// Whether the same request within five minutes gets the same answer, from memory.
     pub cache: bool,
-    /// How long a provider may stay silent, before its answer begins and inside it.
+    /// After how long a silence a listener is told of it, before the answer begins and inside it.
+    pub idle_warn: Duration,
+    /// How long a provider may stay silent.
     pub idle_timeout: Duration,
+    /// How long it may say nothing but that it is alive: pings, comments, bytes that mean nothing.
+    pub content_timeout: Duration,
+    /// The longest one answer may take.
+    pub attempt_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -37,7 +43,10 @@ impl Default for Settings {
             user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
             cache: false,
             connect_timeout: Duration::from_secs(15),
+            idle_warn: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(90),
+            content_timeout: Duration::from_secs(600),
+            attempt_timeout: Duration::from_secs(3_600),
         }
     }
 }

@@ -47,6 +47,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "mode: this input joins the running turn, whose mode session.update changes",
         )
         .with("path", "mode"),
+        SessionError::Refused(Refusal::ModelOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "model: this input joins the running turn, which has its model; let it wait (when_busy: queue)",
+        )
+        .with("path", "model"),
         SessionError::Refused(Refusal::ThinkingOfSteer) => Fault::new(
             Code::InvalidParams,
             "thinking: this input joins the running turn, where it never changes; session.update sets it \

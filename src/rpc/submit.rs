@@ -21,6 +21,8 @@ pub(super) async fn submit(
         }
         None => None,
     };
+    let model = p.model.as_deref().map(|model| office.registry.known_model(model)).transpose();
+    let model = model.map_err(convert::fault)?;
     if let Some(mode) = p.mode {
         office.registry.check_mode(mode).map_err(convert::fault)?;
     }
@@ -44,6 +46,7 @@ pub(super) async fn submit(
         expected_turn: p.expected_turn_id,
         budgets,
         mode: p.mode,
+        model,
         thinking: p.thinking,
         keyed,
         origin: caller.origin(),

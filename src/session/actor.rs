@@ -593,7 +593,7 @@ fn delta_bytes(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
         Delta::ToolInput { json, .. } => json.len(),
-        Delta::BlockStarted { .. } | Delta::BlockCompleted { .. } => 16,
+        Delta::BlockStarted { .. } | Delta::BlockCompleted { .. } | Delta::Silence { .. } => 16,
     }
 }
 

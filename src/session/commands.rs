@@ -15,6 +15,7 @@ use super::handle::{
 use super::handle::{Asked, Changes};
 use super::jobs::Surroundings;
 use super::law::Law;
+use super::registry::check_money;
 use crate::crash;
 use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
 use crate::store::{Idempotency, Store};
@@ -122,6 +123,10 @@ impl Actor {
         if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
+        if let Some(model) = &submission.model {
+            let budgets = submission.budgets.unwrap_or(self.engine.spec().budgets);
+            check_money(&self.house.setup(), model, budgets)?;
+        }
         let running = self.engine.turn_id();
         let input = Input::Submit(Submit {
             input: submission.input,
@@ -130,6 +135,7 @@ impl Actor {
             expected_turn: submission.expected_turn,
             budgets: submission.budgets,
             mode: submission.mode,
+            model: submission.model,
             thinking: submission.thinking,
             origin: Some(submission.origin),
         });

@@ -55,6 +55,8 @@ pub struct Submission {
     pub budgets: Option<Budgets>,
     /// Approval mode of the turn.
     pub mode: Option<Mode>,
+    /// Model of the turn.
+    pub model: Option<String>,
     /// How much the model may think in the turn.
     pub thinking: Option<Thinking>,
     /// Idempotency.

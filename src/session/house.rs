@@ -1,5 +1,6 @@
 //! What every session shares: the floors below and the settings.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub user_dir: Option<PathBuf>,
     /// Model of sessions that name none.
     pub main_model: Option<String>,
+    /// The pointers of `[models]` by name, also those that are not set.
+    pub pointers: BTreeMap<&'static str, Option<String>>,
     /// Mode of sessions that name none.
     pub mode: Mode,
     /// How much models may think in sessions that do not say.

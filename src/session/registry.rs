@@ -392,21 +392,23 @@ impl Registry {
     /// # Errors
     /// The model's price is not known.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
-        let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
-        if !budgets.limits_money() || self.inner.house.setup().models.price(&known).is_some() {
-            return Ok(());
-        }
-        let why = format!(
-            "the price of {model} is not known, so a limit on money cannot hold: set price in \
-             [model.\"{model}\"], or limit model_calls or output_tokens"
-        );
-        Err(SessionError::BadParam("budgets.usd_micros", why))
+        check_money(&self.inner.house.setup(), model, budgets)
     }
 
-    fn known_model(&self, text: &str) -> Result<String, SessionError> {
-        let model: ModelRef =
-            text.parse().map_err(|why: &str| SessionError::BadParam("model", format!("{text:?}: {why}")))?;
-        let providers = self.inner.house.setup().models.providers();
+    /// The model that a caller names, by its name or by that of a pointer of `[models]`.
+    ///
+    /// # Errors
+    /// There is no such provider, or the pointer is not set.
+    pub fn known_model(&self, text: &str) -> Result<String, SessionError> {
+        let setup = self.inner.house.setup();
+        let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
+        let text = match setup.settings.pointers.get(text) {
+            Some(Some(model)) => model.as_str(),
+            Some(None) => return Err(wrong("this pointer of [models] is not set")),
+            None => text,
+        };
+        let model: ModelRef = text.parse().map_err(wrong)?;
+        let providers = setup.models.providers();
         if !providers.contains(&model.provider) {
             let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
             let why = format!("there is no provider {:?}; configured: {known}", model.provider);
@@ -671,4 +673,17 @@ impl Registry {
         // Also those that were just being loaded: nothing writes after this.
         self.inner.actors.wait().await;
     }
+}
+
+/// A limit on money binds only where the price is known: never silently not.
+pub(super) fn check_money(setup: &Setup, model: &str, budgets: Budgets) -> Result<(), SessionError> {
+    let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
+    if !budgets.limits_money() || setup.models.price(&known).is_some() {
+        return Ok(());
+    }
+    let why = format!(
+        "the price of {model} is not known, so a limit on money cannot hold: set price in \
+         [model.\"{model}\"], or limit model_calls or output_tokens"
+    );
+    Err(SessionError::BadParam("budgets.usd_micros", why))
 }

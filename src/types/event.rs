@@ -112,6 +112,49 @@ pub enum SettledBy {
     Mode,
 }
 
+/// Why a turn goes on with another model (Q27, Q31).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchReason {
+    /// Overloaded three times in a row: `[models] fallback`.
+    Overloaded,
+    /// Every attempt failed: `[models] fallback`.
+    Unavailable,
+    /// The provider does not know the model: `[models] fallback`.
+    NotFound,
+    /// The provider limits the rate, and `[retry] on_rate_limit` is `backup`: `[models] backup`.
+    RateLimited,
+    /// The conversation does not fit the model's window: `[models] large_context`.
+    LargeContext,
+    /// The conversation holds pictures and the model cannot see: `[models] vision`.
+    Vision,
+}
+
+impl SwitchReason {
+    /// For people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            SwitchReason::Overloaded => "overloaded",
+            SwitchReason::Unavailable => "unavailable",
+            SwitchReason::NotFound => "not found",
+            SwitchReason::RateLimited => "rate limited",
+            SwitchReason::LargeContext => "the conversation is too large for it",
+            SwitchReason::Vision => "it cannot see pictures",
+        }
+    }
+}
+
+/// Why an answer counts no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TombstoneReason {
+    /// Another model is asked in its place.
+    ModelSwitched,
+    /// It was cut at the output limit, and is asked for again with a higher one.
+    OutputLimit,
+}
+
 /// Why tokens are booked beside the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -230,6 +273,9 @@ pub enum Event {
         /// Its approval mode, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         mode: Option<Mode>,
+        /// Its model, if not the session's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        model: Option<String>,
         /// How much the model may think, if not as the session says.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
@@ -374,6 +420,14 @@ pub enum Event {
         /// No model was asked: it is the answer to the same request of a moment ago, and costs nothing.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         cache_hit: bool,
+    },
+    /// What was said of an answer (`item_id`) counts no more: another answer, to the same question, takes
+    /// its place. Clients drop what they show of it. It is kept in the journal, and was never sent to a
+    /// model.
+    #[serde(rename = "message.tombstone")]
+    MessageTombstone {
+        /// Why.
+        reason: TombstoneReason,
     },
     /// The history broke a rule of the providers and was repaired when the session was loaded (S5).
     #[serde(rename = "history.repaired")]
@@ -651,12 +705,51 @@ pub enum Event {
     Retry {
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// Attempts at most.
+        /// Attempts at most; 0: without end.
         max: u32,
         /// The wait.
         delay_ms: u64,
         /// What failed.
         reason: String,
+        /// The same as a stable word, as in `error`: `rate_limited`, `overloaded`, `server`, `interrupted`,
+        /// `idle`, `unreachable`, or `context_overflow`.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        kind: String,
+        /// With `context_overflow`: the next attempt asks for an answer of at most so many tokens, which
+        /// is what the provider says there is room for.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        max_output_tokens: Option<u32>,
+    },
+    /// A long wait before another attempt goes on (told every `[retry] heartbeat`).
+    #[serde(rename = "heartbeat")]
+    Heartbeat {
+        /// What is waited for: the reason of the `retry` before.
+        reason: String,
+        /// The attempt that failed last.
+        attempt: u32,
+        /// How long the wait still is.
+        remaining_ms: u64,
+    },
+    /// Nothing has come from the provider for a while (`[retry] idle_warn`). Only a warning: after
+    /// `[retry] idle_timeout` the attempt counts as failed.
+    #[serde(rename = "stream.idle")]
+    StreamIdle {
+        /// How long.
+        silent_ms: u64,
+    },
+    /// Another model takes the turn over, until the turn ends. The next turn begins with the session's
+    /// model again.
+    #[serde(rename = "model.switched")]
+    ModelSwitched {
+        /// The model until now.
+        from: String,
+        /// The model from now on.
+        to: String,
+        /// Why.
+        reason: SwitchReason,
+        /// The same for people.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        detail: String,
     },
     /// Something a person should know; changes nothing.
     #[serde(rename = "notice")]
@@ -673,6 +766,9 @@ pub enum Event {
         kind: String,
         /// The text, secrets removed.
         message: String,
+        /// What caused it, from the outermost to the innermost, where more is known; secrets removed.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        causes: Vec<String>,
     },
 }
 
@@ -714,6 +810,7 @@ impl Event {
             Event::MessageToolInputDelta { .. } => "message.tool_input_delta",
             Event::MessageBlockCompleted { .. } => "message.block_completed",
             Event::MessageCompleted { .. } => "message.completed",
+            Event::MessageTombstone { .. } => "message.tombstone",
             Event::HistoryRepaired { .. } => "history.repaired",
             Event::UsageBooked { .. } => "usage",
             Event::ToolRequested { .. } => "tool.requested",
@@ -732,6 +829,9 @@ impl Event {
             Event::QuestionRequested { .. } => "question.requested",
             Event::QuestionResolved { .. } => "question.resolved",
             Event::Retry { .. } => "retry",
+            Event::Heartbeat { .. } => "heartbeat",
+            Event::StreamIdle { .. } => "stream.idle",
+            Event::ModelSwitched { .. } => "model.switched",
             Event::Notice { .. } => "notice",
             Event::Error { .. } => "error",
         }
@@ -758,6 +858,8 @@ impl Event {
                 Event::TurnPhase { .. }
                     | Event::SessionAttached { .. }
                     | Event::SessionDetached { .. }
+                    | Event::Heartbeat { .. }
+                    | Event::StreamIdle { .. }
                     | Event::MessageStarted { .. }
                     | Event::MessageBlockStarted { .. }
                     | Event::MessageBlockCompleted { .. }

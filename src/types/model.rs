@@ -65,6 +65,8 @@ pub struct ModelRequest {
     /// The provider's id of the last answer in `messages`, if this very model gave it. Providers that
     /// keep conversations continue from there (M3).
     pub previous_response_id: Option<String>,
+    /// To be sent over a connection of its own: the one before broke.
+    pub fresh_connection: bool,
 }
 
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.
@@ -102,6 +104,12 @@ pub enum Delta {
     BlockCompleted {
         /// The block.
         index: u32,
+    },
+    /// Not a part of the answer: the provider has been silent for so long. Comes once in each silence, also
+    /// before the answer begins.
+    Silence {
+        /// How long, in milliseconds.
+        ms: u64,
     },
 }
 
@@ -230,6 +238,8 @@ pub struct ModelFault {
     pub word: Option<String>,
     /// The request and its answer do not fit, and the provider said by how much.
     pub overflow: Option<Overflow>,
+    /// What caused it, from the outermost to the innermost, where more is known. Never contains a key.
+    pub causes: Vec<String>,
     /// Tokens that the provider reported before the answer broke off. Boxed, since most faults have none.
     pub usage: Option<Box<Usage>>,
 }
@@ -247,7 +257,15 @@ impl ModelFault {
     /// A fault without a wish to wait.
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after_ms: None, word: None, overflow: None, usage: None }
+        Self {
+            kind,
+            message: message.into(),
+            retry_after_ms: None,
+            word: None,
+            overflow: None,
+            causes: Vec::new(),
+            usage: None,
+        }
     }
 }
 

@@ -177,6 +177,8 @@ pub enum ItemKind {
     AssistantMessage,
     /// A tool call with its result.
     ToolCall,
+    /// What the daemon told the model by itself, for example to go on after the output limit.
+    Notice,
 }
 
 impl ItemKind {
@@ -187,6 +189,7 @@ impl ItemKind {
             ItemKind::UserMessage => "user_message",
             ItemKind::AssistantMessage => "assistant_message",
             ItemKind::ToolCall => "tool_call",
+            ItemKind::Notice => "notice",
         }
     }
 }
@@ -399,6 +402,17 @@ pub struct TurnError {
     pub kind: String,
     /// For people, secrets removed.
     pub message: String,
+    /// What caused it, from the outermost to the innermost, where more is known; secrets removed.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub causes: Vec<String>,
+}
+
+impl TurnError {
+    /// An error without further causes.
+    #[must_use]
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind: kind.into(), message: message.into(), causes: Vec::new() }
+    }
 }
 
 /// What of a folder waits for its user's trust (S22).

@@ -38,6 +38,13 @@ impl Timestamp {
         let year = year_of_era + era * 400 + i64::from(month <= 2);
         format!("{year:04}-{month:02}-{day:02}")
     }
+
+    /// `YYYY-MM-DD HH:MM UTC`.
+    #[must_use]
+    pub fn minute(self) -> String {
+        let minutes = self.0.rem_euclid(86_400_000) / 60_000;
+        format!("{} {:02}:{:02} UTC", self.date(), minutes / 60, minutes % 60)
+    }
 }
 
 /// Where time comes from: the system in the daemon, a counter in tests.
@@ -55,5 +62,6 @@ mod tests {
         assert_eq!(Timestamp(0).date(), "1970-01-01");
         assert_eq!(Timestamp(1_709_164_800_000).date(), "2024-02-29");
         assert_eq!(Timestamp(1_795_219_200_000).date(), "2026-11-21");
+        assert_eq!(Timestamp(1_795_219_200_000 + 54_359_999).minute(), "2026-11-21 15:05 UTC");
     }
 }

@@ -31,6 +31,8 @@ pub enum Api {
     OpenAiResponses,
 }
 
+pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
+
 pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
 pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 

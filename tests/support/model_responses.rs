@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::model_media;
 use super::model_rules::{Verdict, check_effort, filled, list, object, only, rule};
 use super::model_script::Step;
-use super::model_wire::{Event, call_id, halves, usage};
+use super::model_wire::{Event, arguments, call_id, halves, usage};
 
 /// Answers the server keeps, by their id: the calls that wait for a result.
 pub type Kept = HashMap<String, Vec<String>>;
@@ -193,9 +193,9 @@ fn items(step: &Step, number: usize, encrypted: bool) -> Vec<Value> {
         items.push(json!({"type":"message","id":format!("msg_{number}"),"role":"assistant",
             "status":"completed","content":[{"type":"output_text","text":step.text.concat(),"annotations":[]}]}));
     }
-    for (n, (tool, input)) in step.calls.iter().enumerate() {
+    for (n, (tool, _)) in step.calls.iter().enumerate() {
         items.push(json!({"type":"function_call","id":format!("fc_{number}_{n}"),"status":"completed",
-            "call_id":call_id(number, n),"name":tool,"arguments":input.to_string()}));
+            "call_id":call_id(number, n),"name":tool,"arguments":arguments(step, n)}));
     }
     items
 }
@@ -243,8 +243,8 @@ pub fn stream(step: &Step, number: usize, request: &Value) -> Vec<Event> {
             }
             Some("message") => ("response.output_text.delta", step.text.clone()),
             _ => {
-                let input = serde_json::from_str(item["arguments"].as_str().expect("text")).expect("JSON");
-                ("response.function_call_arguments.delta", halves(&input).into())
+                let text = item["arguments"].as_str().expect("text");
+                ("response.function_call_arguments.delta", halves(text))
             }
         };
         for piece in pieces {

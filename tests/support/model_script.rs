@@ -26,6 +26,8 @@ pub struct Step {
     pub(super) holds: Vec<(usize, Gate)>,
     pub(super) cut_after: Option<usize>,
     pub(super) write_size: Option<usize>,
+    pub(super) cut_call: Option<usize>,
+    pub(super) murmur: Option<(usize, Vec<u8>)>,
 }
 
 impl Step {
@@ -108,6 +110,18 @@ impl Step {
     /// Breaks the connection after this many bytes of the body.
     pub fn cut_after(mut self, bytes: usize) -> Self {
         self.cut_after = Some(bytes);
+        self
+    }
+
+    /// Of the arguments of the last call only this many bytes come, as behind an output limit.
+    pub fn cut_last_call(mut self, bytes: usize) -> Self {
+        self.cut_call = Some(bytes);
+        self
+    }
+
+    /// After this many deltas it writes nothing but this, again and again, until the client leaves.
+    pub fn murmur_after(mut self, deltas: usize, bytes: &str) -> Self {
+        self.murmur = Some((deltas, bytes.into()));
         self
     }
 

@@ -85,6 +85,9 @@ impl Request {
     }
 }
 
+/// The pace of a server that says nothing but that it is there.
+const MURMUR: std::time::Duration = std::time::Duration::from_millis(10);
+
 type Fallback = Box<dyn Fn(&Request) -> Step + Send>;
 
 #[derive(Default)]
@@ -321,8 +324,16 @@ async fn answer(
     Ok(true)
 }
 
-/// Stands before the gates that come after this many deltas.
+/// Stands before the gates that come after this many deltas, or says the same for ever.
 async fn hold(step: &Step, deltas: usize, socket: &mut TcpStream, state: &State) -> bool {
+    if let Some((_, bytes)) = step.murmur.as_ref().filter(|(after, _)| *after == deltas) {
+        let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+        while socket.write_all(&chunk).await.is_ok() {
+            tokio::time::sleep(MURMUR).await;
+        }
+        state.hangups.send_modify(|count| *count += 1);
+        return false;
+    }
     for (_, gate) in step.holds.iter().filter(|(after, _)| *after == deltas) {
         if !stand_before(gate, socket, state).await {
             return false;

@@ -47,11 +47,19 @@ pub fn call_id(number: usize, n: usize) -> String {
     format!("call_{number}_{n}")
 }
 
+/// The arguments of a call, as far as they come.
+pub fn arguments(step: &Step, n: usize) -> String {
+    let mut text = step.calls[n].1.to_string();
+    if let Some(bytes) = step.cut_call.filter(|_| n + 1 == step.calls.len()) {
+        text.truncate(text.floor_char_boundary(bytes));
+    }
+    text
+}
+
 /// The arguments in two pieces, as providers send them.
-pub fn halves(input: &Value) -> [String; 2] {
-    let text = input.to_string();
+pub fn halves(text: &str) -> Vec<String> {
     let (head, tail) = text.split_at(text.floor_char_boundary(text.len() / 2));
-    [head.to_owned(), tail.to_owned()]
+    [head, tail].into_iter().filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
 }
 
 fn anthropic_stop(step: &Step) -> String {
@@ -95,10 +103,10 @@ fn anthropic(step: &Step, number: usize) -> Vec<Event> {
         let deltas = step.text.iter().map(|piece| json!({"type":"text_delta","text":piece})).collect();
         block(json!({"type":"text","text":""}), deltas);
     }
-    for (n, (tool, input)) in step.calls.iter().enumerate() {
+    for (n, (tool, _)) in step.calls.iter().enumerate() {
         let start = json!({"type":"tool_use","id":call_id(number, n),"name":tool,"input":{}});
-        let deltas = halves(input).map(|piece| json!({"type":"input_json_delta","partial_json":piece}));
-        block(start, deltas.into());
+        let pieces = halves(&arguments(step, n)).into_iter();
+        block(start, pieces.map(|piece| json!({"type":"input_json_delta","partial_json":piece})).collect());
     }
     if let Some((kind, message)) = &step.break_off {
         send(json!({"type":"error","error":{"type":kind,"message":message}}));
@@ -145,11 +153,11 @@ fn openai(step: &Step, number: usize) -> Vec<Event> {
     for piece in &step.text {
         send(chunk(json!({"content":piece}), None), true);
     }
-    for (n, (tool, input)) in step.calls.iter().enumerate() {
+    for (n, (tool, _)) in step.calls.iter().enumerate() {
         let start = json!({"index":n,"id":call_id(number, n),"type":"function",
             "function":{"name":tool,"arguments":""}});
         send(chunk(json!({"tool_calls":[start]}), None), false);
-        for piece in halves(input) {
+        for piece in halves(&arguments(step, n)) {
             let part = json!({"index":n,"function":{"arguments":piece}});
             send(chunk(json!({"tool_calls":[part]}), None), true);
         }

@@ -11,20 +11,7 @@ const AT_START: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
 /// Keys and tables that are accepted and have no effect yet: a change of them is none.
-const WITHOUT_EFFECT: [&str; 12] = [
-    "compaction",
-    "hooks",
-    "knowledge",
-    "mcp",
-    "models.backup",
-    "models.fallback",
-    "models.large_context",
-    "models.quick",
-    "models.reasoning",
-    "models.task",
-    "models.vision",
-    "session.simple",
-];
+const WITHOUT_EFFECT: [&str; 5] = ["compaction", "hooks", "knowledge", "mcp", "session.simple"];
 
 /// Keys that differ, dotted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::api::endpoint::{self, Env};
 use crate::types::permission::RuleKind;
 
-pub use tables::{Config, LogFormat, LogLevel, Network, Provider, ProviderKind, SandboxLevel};
+pub use tables::{Config, LogFormat, LogLevel, Network, OnRateLimit, Provider, ProviderKind, SandboxLevel};
 
 mod changes;
 mod limits;

@@ -1,7 +1,7 @@
 //! The tables of `config.toml`, with their defaults.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -188,20 +188,37 @@ pub enum ProviderKind {
 pub struct Pointers {
     /// For sessions that name none.
     pub main: Option<String>,
-    /// Titles, summaries; kept until it is used. So are the others.
+    /// Small things. It, `task` and `reasoning` are used where a caller names them.
     pub quick: Option<String>,
-    /// Sub-agents.
+    /// Tasks of their own.
     pub task: Option<String>,
     /// Hard questions.
     pub reasoning: Option<String>,
-    /// After repeated overload.
+    /// After repeated overload, or where a model is missing or does not answer.
     pub fallback: Option<String>,
-    /// On rate limits.
+    /// On rate limits, if `[retry] on_rate_limit` is `backup`.
     pub backup: Option<String>,
-    /// For long conversations.
+    /// For conversations that do not fit.
     pub large_context: Option<String>,
-    /// For images.
+    /// For images, where the session's model cannot see.
     pub vision: Option<String>,
+}
+
+impl Pointers {
+    /// All of them, by name.
+    #[must_use]
+    pub fn all(&self) -> [(&'static str, &Option<String>); 8] {
+        [
+            ("main", &self.main),
+            ("quick", &self.quick),
+            ("task", &self.task),
+            ("reasoning", &self.reasoning),
+            ("fallback", &self.fallback),
+            ("backup", &self.backup),
+            ("large_context", &self.large_context),
+            ("vision", &self.vision),
+        ]
+    }
 }
 
 /// `[model."PROVIDER/MODEL"]`
@@ -233,7 +250,7 @@ pub struct Model {
 }
 
 /// `[session]`
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Session {
     /// Approval mode.
@@ -246,8 +263,24 @@ pub struct Session {
     pub simple: bool,
     /// Serial, and every call asks.
     pub safe_mode: bool,
+    /// Tokens of an answer that are asked for at first; more only if that is too little.
+    pub output_tokens: NonZeroU32,
     /// Limits of each turn.
     pub budgets: Budgets,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            thinking: None,
+            simple: false,
+            safe_mode: false,
+            response_cache: false,
+            output_tokens: NonZeroU32::new(32_000).unwrap_or(NonZeroU32::MIN),
+            budgets: Budgets::default(),
+        }
+    }
 }
 
 /// `[session.budgets]`
@@ -438,6 +471,22 @@ pub struct Retry {
     pub base_ms: u64,
     /// Longest wait.
     pub max_ms: u64,
+    /// Longest wait in unattended sessions for rate limits and overloads, which are tried without end.
+    pub unattended_max_ms: u64,
+    /// A provider that asks to wait longer makes the turn fail, in attended sessions.
+    pub longest_wait: Span,
+    /// How often a long wait is told of.
+    pub heartbeat: Span,
+    /// What a rate limit leads to.
+    pub on_rate_limit: OnRateLimit,
+    /// A stream without a byte for so long is warned of.
+    pub idle_warn: Span,
+    /// A stream without a byte for so long is dropped and tried again.
+    pub idle_timeout: Span,
+    /// The same for a stream that only says that it is alive.
+    pub content_timeout: Span,
+    /// The longest one attempt may take.
+    pub attempt_timeout: Span,
     /// Resumes of one turn after restarts of the daemon.
     pub resumes: u32,
     /// The wait before the second resume; it doubles with each further one.
@@ -446,8 +495,34 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 10, base_ms: 500, max_ms: 32_000, resumes: 3, resume_base_ms: 2_000 }
+        let span = |seconds| Span(Duration::from_secs(seconds));
+        Self {
+            attempts: 10,
+            base_ms: 500,
+            max_ms: 32_000,
+            unattended_max_ms: 300_000,
+            longest_wait: span(600),
+            heartbeat: span(30),
+            on_rate_limit: OnRateLimit::Wait,
+            idle_warn: span(30),
+            idle_timeout: span(90),
+            content_timeout: span(600),
+            attempt_timeout: span(3_600),
+            resumes: 3,
+            resume_base_ms: 2_000,
+        }
     }
+}
+
+/// What a rate limit leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRateLimit {
+    /// A wait.
+    #[default]
+    Wait,
+    /// The model of `[models] backup`.
+    Backup,
 }
 
 /// `[tools]`

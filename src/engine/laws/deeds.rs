@@ -8,7 +8,7 @@ use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
 use crate::types::message::input_line;
-use crate::types::model::{ModelRequest, StopReason};
+use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
 use crate::types::time::Timestamp;
@@ -38,6 +38,9 @@ impl Watch {
             }
             Input::Submit(submit) if submit.mode.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ModeOfSteer)
+            }
+            Input::Submit(submit) if submit.model.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ModelOfSteer)
             }
             Input::Submit(submit) if submit.thinking.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ThinkingOfSteer)
@@ -185,11 +188,14 @@ impl Watch {
                 self.asked(request)?;
             }
             Effect::Sleep { token, delay_ms } => {
-                let told = matches!(
-                    event_at(*token),
-                    Some(Event::Retry { delay_ms: ms, .. } | Event::TurnResumed { delay_ms: ms, .. })
-                        if ms == delay_ms
-                );
+                let beat = self.setup.settings.retry.heartbeat_ms;
+                let told = match event_at(*token) {
+                    Some(Event::TurnResumed { delay_ms: ms, .. }) => ms == delay_ms,
+                    Some(Event::Retry { delay_ms: ms, .. } | Event::Heartbeat { remaining_ms: ms, .. }) => {
+                        *delay_ms == beat.min(*ms)
+                    }
+                    _ => false,
+                };
                 law!(told, "a wait is written before it begins");
             }
             Effect::Prepare { calls, .. } => {
@@ -225,12 +231,14 @@ impl Watch {
     }
 
     fn asked(&mut self, request: &ModelRequest) -> Result<(), String> {
-        let paused = self.turn.as_ref().is_some_and(|turn| turn.stop == Some(StopReason::Pause));
+        let paused = self.turn.as_ref().is_some_and(|turn| turn.paused);
         is_valid(request, paused)?;
         let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
         law!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
-        // A change of it lets the past look otherwise, and waits for the next turn.
-        if let Some(before) = self.sent.as_ref().filter(|before| before.thinking == thinking) {
+        // A change of it, or of the model, lets the past look otherwise.
+        if let Some(before) =
+            self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)
+        {
             continues(before, request)?;
         }
         let all: Vec<String> = request.messages.iter().map(|message| words(message)).collect();

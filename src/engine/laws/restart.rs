@@ -109,7 +109,10 @@ impl World {
             law!(
                 matches!(
                     event,
-                    Event::TurnResumed { .. } | Event::TurnPhase { .. } | Event::UsageBooked { .. }
+                    Event::TurnResumed { .. }
+                        | Event::TurnPhase { .. }
+                        | Event::UsageBooked { .. }
+                        | Event::Heartbeat { .. }
                 ) || ended(first),
                 "a second recovery repairs nothing more: {}",
                 event.kind()

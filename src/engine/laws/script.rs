@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::{Busy, Settings, Unattended};
+use crate::engine::{Abilities, Busy, Known, OnRateLimit, Retry, Settings, StandIns, Unattended};
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
@@ -24,6 +24,37 @@ pub struct Setup {
     pub thinking: Option<Thinking>,
 }
 
+/// What is known of the models of these scripts: some cannot see, some have no price.
+pub fn known(model: &str) -> Abilities {
+    let (context_window, max_output_tokens) = match model {
+        "p/m" => (Some(90), Some(64_000)),
+        "p/large" => (Some(1_000_000), None),
+        "p/fallback" => (None, Some(8_000)),
+        _ => (None, None),
+    };
+    Abilities { context_window, max_output_tokens, sees: model != "p/m", has_price: model != "p/backup" }
+}
+
+fn stand_ins() -> impl Strategy<Value = StandIns> {
+    let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
+    (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
+        |(fallback, backup, large_context, vision)| StandIns { fallback, backup, large_context, vision },
+    )
+}
+
+fn retry() -> impl Strategy<Value = Retry> {
+    let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
+    (1..6u32, on_rate_limit, prop_oneof![3 => Just(30_000), 1 => Just(400)]).prop_map(
+        |(attempts, on_rate_limit, heartbeat_ms)| Retry {
+            attempts,
+            on_rate_limit,
+            heartbeat_ms,
+            longest_wait_ms: 4_000,
+            ..Retry::default()
+        },
+    )
+}
+
 /// Which turn a caller names.
 #[derive(Clone, Copy, Debug)]
 pub enum Named {
@@ -41,6 +72,8 @@ pub enum Step {
         blank: bool,
         budgets: Option<Budgets>,
         mode: Option<Mode>,
+        /// It names another model.
+        model: bool,
         thinking: Option<Thinking>,
     },
     /// Something outstanding comes home.
@@ -140,7 +173,18 @@ pub enum Found {
 pub enum ModelStep {
     Stream(u8),
     Finish,
-    Fail(FaultKind, Option<u64>),
+    Fail(Failure),
+    /// Nothing comes for a while.
+    Silence,
+}
+
+/// How a model call fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub kind: FaultKind,
+    pub retry_after_ms: Option<u64>,
+    /// The window and what was sent.
+    pub overflow: Option<(u64, u64)>,
 }
 
 /// One block of an answer.
@@ -204,7 +248,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     use OfferOutside::{Always, Attended, Never};
     (
         (
-            1..4u32,
+            retry(),
             1..4usize,
             0..4u32,
             prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
@@ -221,11 +265,12 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
             prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
+            stand_ins(),
         ),
     )
         .prop_map(
             |(
-                (retry_attempts, parallel_tools, max_resumes, policy, background_commands),
+                (retry, parallel_tools, max_resumes, policy, background_commands),
                 own,
                 safe,
                 has_model,
@@ -233,7 +278,9 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                 unattended,
             )| Setup {
                 settings: Settings {
-                    retry_attempts,
+                    retry,
+                    stand_ins: unattended.3,
+                    known: Known::by(known),
                     parallel_tools,
                     max_resumes,
                     background_commands,
@@ -286,14 +333,16 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![12 => Just(false), 1 => Just(true)],
         proptest::option::weighted(0.1, budgets()),
         proptest::option::weighted(0.1, mode()),
+        prop_oneof![9 => Just(false), 1 => Just(true)],
         prop_oneof![9 => Just(None), 1 => thinking()],
     )
-        .prop_map(|(busy, named, blank, budgets, mode, thinking)| Step::Submit {
+        .prop_map(|(busy, named, blank, budgets, mode, model, thinking)| Step::Submit {
             busy,
             named,
             blank,
             budgets,
             mode,
+            model,
             thinking,
         });
     let decision = prop_oneof![3 => Just(Decision::Allow), 1 => Just(Decision::Deny)];
@@ -344,13 +393,14 @@ fn chance() -> impl Strategy<Value = Chance> {
     let model = prop_oneof![
         4 => (0..9u8).prop_map(ModelStep::Stream),
         7 => Just(ModelStep::Finish),
-        3 => (fault(), proptest::option::weighted(0.2, 0..5_000u64)).prop_map(|(kind, wait)| ModelStep::Fail(kind, wait)),
+        4 => failure().prop_map(ModelStep::Fail),
+        1 => Just(ModelStep::Silence),
     ];
     let stop = prop_oneof![
         8 => Just(StopReason::EndTurn),
         3 => Just(StopReason::ToolUse),
         2 => Just(StopReason::Pause),
-        1 => Just(StopReason::MaxTokens),
+        6 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::StopSequence),
         1 => Just(StopReason::Refusal),
     ];
@@ -379,6 +429,13 @@ fn chance() -> impl Strategy<Value = Chance> {
             wait_ms,
         },
     )
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    let room = prop_oneof![Just((200_000, 190_000)), Just((200_000, 210_000))];
+    let wait = proptest::option::weighted(0.2, 0..5_000u64);
+    (fault(), wait, proptest::option::weighted(0.2, room))
+        .prop_map(|(kind, retry_after_ms, overflow)| Failure { kind, retry_after_ms, overflow })
 }
 
 fn part() -> impl Strategy<Value = Part> {

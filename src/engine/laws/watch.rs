@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::law;
-use super::script::Setup;
+use super::script::{self, Setup};
 use crate::engine::{Entry, Input};
 use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
@@ -57,6 +57,21 @@ pub struct TurnWatch {
     /// Whether this step may be asked again: a retry or a restart came before.
     pub may_repeat: bool,
     pub retries: u32,
+    /// What is left of the wait that was told of last.
+    pub waits_ms: u64,
+    pub model: String,
+    /// Models that were turned away from.
+    pub tried: BTreeSet<String>,
+    /// Answers that were superseded while this call was made.
+    pub orphans: BTreeSet<ItemId>,
+    /// The last answer paused: it goes on when asked again.
+    pub paused: bool,
+    /// Whether the last answer was cut at the output limit, and how often in a row it goes on.
+    pub cut: bool,
+    pub go_ons: u32,
+    pub raised: bool,
+    /// The next answer joins the last.
+    pub joins: bool,
     pub resumes: u32,
     pub parked: bool,
     /// When something happened after the turn was parked, or began.
@@ -264,7 +279,7 @@ impl Watch {
                 law!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, thinking, .. } => {
+            Event::TurnStarted { budgets, mode, model, thinking } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 law!(self.turn.is_none(), "turns never overlap");
                 let id = fact.turn_id.ok_or("a turn has an id")?;
@@ -283,6 +298,15 @@ impl Watch {
                     step: 0,
                     may_repeat: false,
                     retries: 0,
+                    waits_ms: 0,
+                    model: model.clone(),
+                    tried: BTreeSet::new(),
+                    orphans: BTreeSet::new(),
+                    paused: false,
+                    cut: false,
+                    go_ons: 0,
+                    raised: false,
+                    joins: false,
                     resumes: 0,
                     parked: false,
                     woken: None,
@@ -314,7 +338,9 @@ impl Watch {
         if let (Event::UsageBooked { usage, .. }, Some(_)) = (&fact.event, &self.turn) {
             self.usage.add(usage);
         }
-        let attempts = self.setup.settings.retry_attempts;
+        let retry = self.setup.settings.retry.clone();
+        let stand_ins = self.setup.settings.stand_ins.clone();
+        let limits_money = self.setup.budgets.limits_money();
         let max_resumes = self.setup.settings.max_resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
         // All facts of one decision have one time; a stop in good order is good for the first after it.
@@ -337,6 +363,7 @@ impl Watch {
                 turn.model_calls = step + turn.lost;
                 if *step == turn.step + 1 {
                     turn.retries = 0;
+                    turn.orphans.clear();
                 } else {
                     let again = turn.may_repeat || resumable;
                     law!(*step == turn.step && *step > 0 && again, "a step is repeated after a failure only");
@@ -378,13 +405,43 @@ impl Watch {
                 self.aborted_by = fact.origin.clone().or(self.aborted_by.take());
                 (turn.aborting, turn.ending) = (true, turn.ending || *ending);
             }
-            Event::Retry { attempt, max, .. } => {
+            Event::Retry { attempt, max, delay_ms, max_output_tokens, .. } => {
                 turn.retries += 1;
-                law!(*attempt == turn.retries && attempt < max && *max <= attempts, "attempts are limited");
-                turn.may_repeat = true;
+                let endless = *max == 0 && self.setup.background;
+                let shorter = max_output_tokens.is_some() && *max == attempt + 1;
+                let limited = endless || shorter || (attempt < max && *max <= retry.attempts);
+                law!(*attempt == turn.retries && limited, "attempts are limited");
+                law!(
+                    self.setup.background || *delay_ms <= retry.longest_wait_ms.max(retry.max_ms),
+                    "nobody who sits there waits for ever"
+                );
+                (turn.may_repeat, turn.waits_ms) = (true, *delay_ms);
             }
-            Event::Error { kind, message } => {
-                turn.errors.push(TurnError { kind: kind.clone(), message: message.clone() });
+            Event::Heartbeat { remaining_ms, .. } => {
+                law!(*remaining_ms > 0 && *remaining_ms <= turn.waits_ms, "a wait only gets shorter");
+                (turn.may_repeat, turn.waits, turn.waits_ms) = (true, false, *remaining_ms);
+            }
+            Event::ModelSwitched { from, to, .. } => {
+                law!(*from == turn.model && from != to, "a turn goes on with another model than its own");
+                law!(turn.tried.insert(from.clone()) && !turn.tried.contains(to), "no model twice in a turn");
+                let known =
+                    [&stand_ins.fallback, &stand_ins.backup, &stand_ins.large_context, &stand_ins.vision];
+                law!(
+                    known.iter().any(|known| known.as_ref() == Some(to)),
+                    "only the user says who stands in"
+                );
+                let limits_money = limits_money || turn.budgets.limits_money();
+                law!(!limits_money || script::known(to).has_price, "a limit on money holds for every model");
+                turn.model.clone_from(to);
+                (turn.retries, turn.may_repeat) = (0, true);
+            }
+            Event::MessageTombstone { .. } => {
+                let orphan = fact.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));
+                law!(orphan, "only an answer that was superseded counts no more");
+            }
+            Event::Error { kind, message, causes } => {
+                let (kind, message, causes) = (kind.clone(), message.clone(), causes.clone());
+                turn.errors.push(TurnError { kind, message, causes });
             }
             _ => {}
         }
@@ -463,6 +520,15 @@ impl Watch {
                 self.items.insert(item.first_seq, (item.kind, item.status));
                 match item.kind {
                     ItemKind::UserMessage => self.heard.push(item.text.clone().unwrap_or_default()),
+                    ItemKind::Notice => {
+                        let turn = self.turn.as_mut().ok_or("a model is told something in a turn")?;
+                        turn.go_ons += 1;
+                        law!(
+                            turn.cut && turn.go_ons <= 3,
+                            "an answer that was cut goes on, and not for ever"
+                        );
+                        (turn.cut, turn.joins) = (false, true);
+                    }
                     ItemKind::AssistantMessage => {
                         self.answered(fact, item)?;
                         if let (Some(usage), Some(turn)) = (usage, &mut self.turn) {
@@ -473,6 +539,23 @@ impl Watch {
                             self.calls_made += 1;
                             self.at_least += cost_usd_micros.unwrap_or(0);
                             turn.stop = *stop_reason;
+                            let is_cut = *stop_reason == Some(StopReason::MaxTokens);
+                            law!(
+                                *superseded || !cut,
+                                "an answer that is told of is whole, or asked for again"
+                            );
+                            if *superseded {
+                                law!(is_cut && !turn.raised, "a limit is raised once, where it was reached");
+                                turn.raised = true;
+                            } else {
+                                turn.cut = is_cut;
+                                turn.paused = *stop_reason == Some(StopReason::Pause);
+                            }
+                            turn.retries = 0;
+                            turn.go_ons = if is_cut { turn.go_ons } else { 0 };
+                        }
+                        if let Some(turn) = self.turn.as_mut().filter(|_| *superseded) {
+                            turn.orphans.insert(item.item_id);
                         }
                     }
                     ItemKind::ToolCall => return Err("a message is not a call".into()),
@@ -514,7 +597,10 @@ impl Watch {
             .collect();
         self.asked_before = false;
         if let Some(turn) = &mut self.turn {
-            turn.text = text;
+            let before = if turn.joins { std::mem::take(&mut turn.text) } else { String::new() };
+            turn.text = before + &text;
+            turn.joins = false;
+            turn.orphans.clear();
         }
         Ok(())
     }
@@ -568,6 +654,10 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::TurnSteered { .. }
         | Event::TurnResumed { .. }
         | Event::Retry { .. }
+        | Event::Heartbeat { .. }
+        | Event::StreamIdle { .. }
+        | Event::ModelSwitched { .. }
+        | Event::MessageTombstone { .. }
         | Event::Error { .. } => false,
         _ => true,
     }

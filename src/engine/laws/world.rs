@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::given::{self, Answer, command_over, context, inspected, prepared, someone, terms, tool_done};
 use super::law;
-use super::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
+use super::script::{Chance, Failure, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
 use super::watch::{CommandWatch, Watch};
 use crate::engine::{
     Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
@@ -17,7 +17,7 @@ use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::event::{Envelope, Event, SettledBy};
 use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use crate::types::message::{InputBlock, ToolCall};
-use crate::types::model::{Delta, ModelFault};
+use crate::types::model::{Delta, ModelFault, Overflow};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::SessionSpec;
@@ -147,7 +147,7 @@ impl World {
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Submit { busy, named, blank, budgets, mode, thinking } => {
+            Step::Submit { busy, named, blank, budgets, mode, model, thinking } => {
                 let number = self.next();
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
@@ -164,6 +164,7 @@ impl World {
                     expected_turn: self.name(*named),
                     budgets: *budgets,
                     mode: *mode,
+                    model: model.then(|| "p/other".into()),
                     thinking: *thinking,
                     origin: someone(),
                 });
@@ -482,7 +483,7 @@ impl World {
         let some = match step {
             ModelStep::Stream(some) => usize::from(some),
             ModelStep::Finish => usize::MAX,
-            ModelStep::Fail(..) => 0,
+            ModelStep::Fail(_) | ModelStep::Silence => 0,
         };
         let deltas: Vec<Delta> = answer.deltas.drain(..some.min(answer.deltas.len())).collect();
         match step {
@@ -503,10 +504,16 @@ impl World {
                 self.late.push(Input::Deltas { token, deltas });
                 self.feed(done)?;
             }
-            ModelStep::Fail(kind, retry_after_ms) => {
+            ModelStep::Silence => {
+                self.outstanding.push(Outstanding::Model { token, answer: Some(answer) });
+                self.feed(Input::Deltas { token, deltas: vec![Delta::Silence { ms: 30_000 }] })?;
+            }
+            ModelStep::Fail(Failure { kind, retry_after_ms, overflow }) => {
+                let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
                 // Some providers say what was used before they break off, with or without a first word.
                 let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
-                let fault = ModelFault { retry_after_ms, usage, ..ModelFault::new(kind, "it failed") };
+                let fault =
+                    ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, "it failed") };
                 let failed = Input::ModelFailed { token, fault, terms: terms(), duration_ms: 3 };
                 self.late.push(failed.clone());
                 self.feed(failed)?;

@@ -290,6 +290,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         thinking: None,
         media: Default::default(),
         previous_response_id: None,
+        fresh_connection: false,
     }
 }
 

@@ -123,6 +123,7 @@ mod tests {
             thinking,
             media: Default::default(),
             previous_response_id: None,
+            fresh_connection: false,
         }
     }
 

@@ -352,6 +352,7 @@ fn request() -> ModelRequest {
         max_output_tokens: Some(50),
         thinking: None,
         previous_response_id: None,
+        fresh_connection: false,
     }
 }
 

@@ -45,7 +45,10 @@ impl Place {
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
         let home = folder.path().to_path_buf();
         let settings = Settings {
-            engine: Arc::new(engine::Settings { retry_attempts: 1, ..engine::Settings::default() }),
+            engine: Arc::new(engine::Settings {
+                retry: engine::Retry { attempts: 1, ..engine::Retry::default() },
+                ..engine::Settings::default()
+            }),
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
             configured: Arc::from([]),
             home: home.clone(),
@@ -58,6 +61,7 @@ impl Place {
             bypass: Err("not here".into()),
             budgets: Budgets::default(),
             unattended_budgets: Budgets::default(),
+            pointers: Default::default(),
             unattended_usd_is_default: true,
             idle_unload,
             loaded_sessions,
@@ -86,6 +90,7 @@ impl Place {
             expected_turn: None,
             budgets: None,
             mode: None,
+            model: None,
             thinking: None,
             keyed: None,
             origin: Origin::default(),

@@ -1,0 +1,98 @@
+//! Which model a turn asks: the session's, until there is a reason for another (Q27, Q31).
+
+use super::known::StandIns;
+use super::plan::Draft;
+use super::retry::{Past, Reaction};
+use super::sight::needs_sight;
+use crate::types::event::{Event, SwitchReason, TombstoneReason};
+use crate::types::model::{ModelFault, Overflow};
+use crate::types::session::TurnError;
+use crate::types::usage::Budgets;
+
+impl Draft<'_> {
+    /// What to do about a failed call.
+    pub fn react(&mut self, fault: &ModelFault) -> Reaction {
+        let random = self.mint.random();
+        let Some(turn) = &self.state.turn else {
+            return Reaction::GiveUp(TurnError::new(fault.kind.name(), fault.message.as_str()));
+        };
+        let past = Past {
+            failures: turn.failures,
+            overloads: turn.overloads,
+            unattended: self.state.spec.background,
+            asked: self.output_limit(),
+            is_fitted: turn.fitted.is_some(),
+            stand_ins: self.stand_ins(fault.overflow),
+            time_left_ms: self.time_left(),
+            random,
+            now: self.now.at,
+        };
+        self.engine.settings.retry.react(fault, &past)
+    }
+
+    /// Another model takes over until the turn ends. What was said of the answer to this call goes.
+    pub fn switch(&mut self, to: String, reason: SwitchReason, detail: &str) {
+        let from = self.turn_model();
+        self.push_turn(Event::ModelSwitched { from, to, reason, detail: detail.into() });
+        for item_id in self.state.turn.as_ref().map(|turn| turn.orphans.clone()).unwrap_or_default() {
+            self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::ModelSwitched });
+        }
+    }
+
+    /// Turns to another model before one is asked in vain: it could not see, or the conversation
+    /// would not fit. A model that was tried in this turn is not turned to again.
+    pub fn choose_model(&mut self) {
+        let model = self.turn_model();
+        let can = self.engine.settings.known.of(&model);
+        if !can.sees
+            && needs_sight(&self.state.transcript)
+            && let Some(to) = self.stand_ins(None).vision
+        {
+            let detail = format!("the conversation holds pictures, which {model} cannot see");
+            self.switch(to, SwitchReason::Vision, &detail);
+        }
+        let model = self.turn_model();
+        let tokens = self.state.context_tokens;
+        let window = self.engine.settings.known.of(&model).context_window.map(u64::from);
+        if let Some(window) = window.filter(|window| tokens >= *window)
+            && let Some(to) = self.stand_ins(None).large_context
+        {
+            let detail =
+                format!("the conversation has {tokens} tokens, and {window} fit into the window of {model}");
+            self.switch(to, SwitchReason::LargeContext, &detail);
+        }
+    }
+
+    /// Those that may stand in now.
+    fn stand_ins(&self, overflow: Option<Overflow>) -> StandIns {
+        let settings = &self.engine.settings;
+        let Some(turn) = &self.state.turn else { return StandIns::default() };
+        let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
+        let may = |model: &Option<String>| {
+            let is_new = |model: &String| *model != turn.model && !turn.tried.contains(model);
+            let holds = |model: &String| !limits_money || settings.known.of(model).has_price;
+            model.clone().filter(|model| is_new(model) && holds(model))
+        };
+        let needed = overflow.map_or(0, |overflow| overflow.input).max(self.state.context_tokens);
+        let has_room = |model: &String| {
+            let window = settings.known.of(model).context_window;
+            window.is_none_or(|window| u64::from(window) > needed)
+        };
+        StandIns {
+            fallback: may(&settings.stand_ins.fallback),
+            backup: may(&settings.stand_ins.backup),
+            large_context: may(&settings.stand_ins.large_context).filter(has_room),
+            vision: may(&settings.stand_ins.vision).filter(|model| settings.known.of(model).sees),
+        }
+    }
+
+    /// Milliseconds until the turn, or all turns of the session, have used their time up.
+    fn time_left(&self) -> Option<u64> {
+        let turn = self.state.turn.as_ref()?;
+        let elapsed = self.now.at.since(turn.started_at);
+        let worked = self.state.worked_ms.saturating_add(elapsed);
+        let of_session = |budgets: Budgets| Some(budgets.session_wall_time_ms?.saturating_sub(worked));
+        let own = turn.budgets.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
+        [own, of_session(turn.budgets), of_session(self.state.spec.budgets)].into_iter().flatten().min()
+    }
+}

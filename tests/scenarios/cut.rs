@@ -1,0 +1,43 @@
+//! A stream that is cut is never taken as whole, wherever the cut is: the answer is interrupted and asked
+//! for again, and a call of which only a part arrived never runs.
+
+use serde_json::json;
+
+use crate::support::daemon::{ALL_APIS, House};
+use crate::support::model_server::Step;
+
+/// Bytes from one cut to the next; no divisor of anything.
+const STRIDE: usize = 37;
+
+#[tokio::test]
+async fn an_answer_counts_only_with_its_end() {
+    for api in ALL_APIS {
+        let house = House::plan().speaking(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").start().await;
+        let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
+        let mut seen = session.follow().await;
+        let (mut cuts, mut wholes) = (0, 0);
+        for bytes in (1..).step_by(STRIDE) {
+            let name = format!("file{bytes}");
+            let call = ("Write", json!({"file_path": house.workspace().join(&name), "content": "all of it"}));
+            house.models.push(Step::calls([call]).say("I write.").cut_after(bytes));
+            house.models.push(Step::text("Done."));
+            let before = seen.seen_of("retry").len();
+            session.submit("go").await;
+            seen.turn_ends("success").await;
+            let is_cut = seen.seen_of("retry").len() > before;
+            assert_eq!(house.workspace().join(&name).exists(), !is_cut, "{api:?}, cut after {bytes} bytes");
+            if is_cut {
+                assert_eq!(wholes, 0, "{api:?}: more bytes are not less, {bytes}");
+                cuts += 1;
+            } else {
+                wholes += 1;
+            }
+            // Behind the end of the answer there may be more: counts of tokens, the end of the stream.
+            if wholes > 12 {
+                break;
+            }
+        }
+        assert!(cuts > 8, "{api:?}: {cuts}");
+        house.models.assert_no_breach();
+    }
+}

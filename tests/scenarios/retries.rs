@@ -1,0 +1,349 @@
+//! A model call fails: it is tried again after a wait that people see, by the same model or by another,
+//! and the waits of unattended sessions go on without end, but not beyond an abort, a limit or a restart.
+
+use serde_json::{Value, json};
+
+use crate::support::client::Session;
+use crate::support::daemon::{ALL_APIS, House};
+use crate::support::log::Log;
+use crate::support::model_server::Step;
+
+const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5\n";
+
+/// Longer than any test.
+const AN_HOUR: &str = "3600";
+
+async fn start(house: &House, more: Value) -> (Session, Log) {
+    let session = house.client("alice").await.create_with(house, more).await;
+    let seen = session.follow().await;
+    (session, seen)
+}
+
+fn model_of(house: &House, request: usize) -> String {
+    house.models.requests()[request].body["model"].as_str().expect("a model").to_owned()
+}
+
+fn busy() -> Step {
+    Step::error(429, "rate_limit_error", "slow down")
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_waited_for_as_long_as_the_provider_asks() {
+    for api in ALL_APIS {
+        let house = House::plan().speaking(api).config(FAST).start().await;
+        let (session, mut seen) = start(&house, json!({})).await;
+        house.models.push(busy().header("retry-after", "0.2"));
+        house.models.push(Step::text("Now."));
+        session.submit("hello").await;
+        let retry = seen.wait_for("retry").await;
+        assert_eq!((&retry["kind"], &retry["delay_ms"]), (&json!("rate_limited"), &json!(200)), "{retry}");
+        assert_eq!(seen.turn_ends("success").await["text"], "Now.");
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_nobody_would_sit_through_ends_the_turn_and_says_until_when() {
+    let house = House::plan().config(FAST).start().await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    house.models.push(busy().header("retry-after", "86400"));
+    session.submit("hello").await;
+    let result = seen.turn_ends("llm_error").await;
+    let error = &result["errors"][0];
+    assert_eq!(error["kind"], "rate_limited");
+    let message = error["message"].as_str().expect("words");
+    for word in ["429", "UTC", "(1 d)", "longest_wait"] {
+        assert!(message.contains(word), "{word} is missing in {message}");
+    }
+    assert!(seen.seen_of("retry").is_empty());
+}
+
+#[tokio::test]
+async fn a_rate_limit_can_lead_to_the_backup_until_the_turn_ends() {
+    let house = House::plan()
+        .config("backup = \"scripted/other\"\n[retry]\nbase_ms = 1\non_rate_limit = \"backup\"")
+        .start()
+        .await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    house.models.push(busy());
+    house.models.push(Step::text("From the other."));
+    session.submit("hello").await;
+    let switched = seen.wait_for("model.switched").await;
+    assert_eq!(
+        (&switched["from"], &switched["to"], &switched["reason"]),
+        (&json!("scripted/model"), &json!("scripted/other"), &json!("rate_limited"))
+    );
+    assert_eq!(seen.answer().await["model"], "scripted/other");
+    let result = seen.turn_ends("success").await;
+    assert!(result["usage_by_model"]["scripted/other"].is_object(), "{result}");
+    assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
+    // The next turn is the session's model's again.
+    house.models.push(Step::text("Back."));
+    session.submit("and now?").await;
+    seen.turn_ends("success").await;
+    assert_eq!([0, 1, 2].map(|n| model_of(&house, n)), ["model", "other", "model"]);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn after_three_overloads_the_fallback_takes_over_and_what_was_said_is_dropped() {
+    for api in ALL_APIS {
+        let config = format!("fallback = \"scripted/other\"\n{FAST}");
+        let house = House::plan().speaking(api).config(&config).start().await;
+        let (session, mut seen) = start(&house, json!({})).await;
+        for n in 0..3 {
+            house.models.push(Step::text(&format!("torso{n}")).break_off("overloaded_error", "too much"));
+        }
+        house.models.push(Step::text("The whole answer."));
+        session.submit("hello").await;
+        let mut halves = Vec::new();
+        for _ in 0..3 {
+            let half = seen.answer().await;
+            assert_eq!((&half["item"]["status"], &half["superseded"]), (&json!("interrupted"), &json!(true)));
+            halves.push(half["item_id"].clone());
+        }
+        let switched = seen.wait_for("model.switched").await;
+        assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/other"), &json!("overloaded")));
+        for half in &halves {
+            let stone = seen.wait_for("message.tombstone").await;
+            assert_eq!((&stone["item_id"], &stone["reason"]), (half, &json!("model_switched")));
+        }
+        let whole = seen.answer().await;
+        assert_eq!(
+            (&whole["model"], &whole["item"]["status"]),
+            (&json!("scripted/other"), &json!("completed"))
+        );
+        assert_eq!(seen.turn_ends("success").await["text"], "The whole answer.");
+        assert_eq!(seen.seen_of("retry").len(), 2);
+        assert_eq!(model_of(&house, 3), "other");
+        assert!(!house.models.requests()[3].body.to_string().contains("torso"));
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_missing_model_falls_back_or_fails_clearly() {
+    let missing = || Step::error(404, "not_found_error", "model: model");
+    let house = House::plan().config(&format!("fallback = \"scripted/other\"\n{FAST}")).start().await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    house.models.push(missing());
+    house.models.push(Step::text("Here."));
+    session.submit("hello").await;
+    assert_eq!(seen.wait_for("model.switched").await["reason"], "not_found");
+    seen.turn_ends("success").await;
+    // If the other is missing as well, nobody is asked a third time.
+    house.models.push(missing());
+    house.models.push(missing());
+    session.submit("hello").await;
+    let result = seen.turn_ends("llm_error").await;
+    assert_eq!(result["errors"][0]["kind"], "not_found");
+    assert_eq!(result["errors"].as_array().map(Vec::len), Some(1), "of this turn alone");
+    assert_eq!(house.models.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_limit_on_money_is_not_left_by_way_of_a_model_without_a_price() {
+    let house = House::plan()
+        .config(&format!(
+            "fallback = \"scripted/other\"\n{FAST}\n[model.\"scripted/model\"]\nprice = {{ input = 1.0, output = 1.0 }}"
+        ))
+        .start()
+        .await;
+    let budgets = json!({"budgets": {"usd_micros": 1_000_000}});
+    let (session, mut seen) = start(&house, budgets).await;
+    house.models.push(Step::error(404, "not_found_error", "model: model"));
+    session.submit("hello").await;
+    assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "not_found");
+    let refused = session.refused("submit", json!({"input": "hello", "model": "scripted/other"})).await;
+    assert_eq!(refused.code, -32602);
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_named_with_its_causes() {
+    let house = House::plan().config("[retry]\nbase_ms = 1\nattempts = 2").start().await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    for _ in 0..2 {
+        house.models.push(Step::text("one two three").cut_after(400));
+    }
+    session.submit("hello").await;
+    assert_eq!(seen.wait_for("retry").await["kind"], "interrupted");
+    let result = seen.turn_ends("llm_error").await;
+    let error = &result["errors"][0];
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("tried 2 times")), "{error}");
+    assert!(error["causes"].as_array().is_some_and(|causes| !causes.is_empty()), "{error}");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
+    let too_long = || {
+        Step::error(
+            400,
+            "invalid_request_error",
+            "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease input \
+             length or `max_tokens` and try again",
+        )
+    };
+    let models = "[model.\"scripted/model\"]\nmax_output_tokens = 64000\n";
+    let house =
+        House::plan().config(&format!("large_context = \"scripted/large\"\n{FAST}{models}")).start().await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    house.models.push(too_long());
+    house.models.push(Step::text("Short."));
+    session.submit("hello").await;
+    let retry = seen.wait_for("retry").await;
+    assert_eq!(
+        (&retry["kind"], &retry["max_output_tokens"], &retry["delay_ms"]),
+        (&json!("context_overflow"), &json!(10_000), &json!(0))
+    );
+    seen.turn_ends("success").await;
+    let asked: Vec<Value> = house.models.requests().iter().map(|it| it.body["max_tokens"].clone()).collect();
+    assert_eq!(asked, [32_000, 10_000]);
+
+    house.models.push(too_long());
+    house.models.push(too_long());
+    house.models.push(Step::text("From the large one."));
+    session.submit("more").await;
+    assert_eq!(seen.wait_for("model.switched").await["reason"], "large_context");
+    seen.turn_ends("success").await;
+    assert_eq!(model_of(&house, 4), "large");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn what_does_not_fit_anywhere_is_an_error_that_says_so() {
+    let house = House::plan().config(FAST).start().await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    let words = "prompt is too long: 210000 tokens > 200000 maximum";
+    house.models.push(Step::error(400, "invalid_request_error", words));
+    session.submit("hello").await;
+    let result = seen.turn_ends("llm_error").await;
+    assert_eq!(result["errors"][0]["kind"], "context_overflow");
+    assert!(result["errors"][0]["message"].as_str().is_some_and(|it| it.contains("large_context")));
+    house.models.push(Step::text("Yes."));
+    session.submit("still there?").await;
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
+async fn an_unattended_session_waits_without_end_and_says_so() {
+    let house = House::plan()
+        .config("[retry]\nbase_ms = 1\nunattended_max_ms = 2\nattempts = 2\nheartbeat = \"40ms\"")
+        .start()
+        .await;
+    let (session, mut seen) = start(&house, json!({"background": true})).await;
+    for _ in 0..5 {
+        house.models.push(busy());
+    }
+    house.models.push(busy().header("retry-after", "0.2"));
+    house.models.push(Step::text("At last."));
+    session.submit("hello").await;
+    for attempt in 1..=6 {
+        let retry = seen.wait_for("retry").await;
+        assert_eq!((&retry["attempt"], &retry["max"]), (&json!(attempt), &json!(0)));
+    }
+    let mut left = 200;
+    for _ in 0..4 {
+        let beat = seen.wait_for("heartbeat").await;
+        assert_eq!(beat["attempt"], 6);
+        assert!(beat["reason"].as_str().is_some_and(|reason| reason.contains("429")), "{beat}");
+        assert_eq!(beat["remaining_ms"], left - 40);
+        left -= 40;
+    }
+    assert_eq!(seen.turn_ends("success").await["text"], "At last.");
+}
+
+#[tokio::test]
+async fn an_abort_and_a_kill_end_a_long_wait_at_once() {
+    for verb in ["abort", "kill"] {
+        let house = House::plan().config(FAST).start().await;
+        let (session, mut seen) = start(&house, json!({"background": true})).await;
+        house.models.push(busy().header("retry-after", AN_HOUR));
+        session.submit("hello").await;
+        assert_eq!(seen.wait_for("retry").await["delay_ms"], 3_600_000);
+        session.call(verb, json!({})).await;
+        seen.turn_ends("aborted").await;
+        assert_eq!(house.models.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_limit_on_time_ends_a_wait() {
+    let house = House::plan().config(FAST).start().await;
+    let budgets = json!({"background": true, "budgets": {"wall_time_ms": 400}});
+    let (session, mut seen) = start(&house, budgets).await;
+    house.models.push(busy().header("retry-after", AN_HOUR));
+    session.submit("hello").await;
+    let wait = seen.wait_for("retry").await["delay_ms"].as_u64().expect("a wait");
+    assert!(wait <= 400, "{wait}");
+    seen.turn_ends("error_max_time").await;
+    assert_eq!(house.models.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_the_wait() {
+    let mut house = House::plan().config(FAST).start().await;
+    let (session, mut seen) = start(&house, json!({"background": true})).await;
+    house.models.push(busy().header("retry-after", AN_HOUR));
+    session.submit("hello").await;
+    seen.wait_for("retry").await;
+    for _ in 0..2 {
+        house.crash_and_restart().await;
+        let session = house.client("bob").await.join(&session);
+        let mut seen = session.follow_after(seen.last_seq()).await;
+        let left = seen.wait_for("heartbeat").await["remaining_ms"].as_u64().expect("a wait");
+        assert!((3_000_000..3_600_000).contains(&left), "{left}");
+    }
+    assert_eq!(house.models.requests().len(), 1, "nobody is asked earlier because of a restart");
+    let session = house.client("carol").await.join(&session);
+    let mut seen = session.follow().await;
+    session.call("abort", json!({})).await;
+    seen.turn_ends("aborted").await;
+}
+
+#[tokio::test]
+async fn a_turn_can_have_a_model_of_its_own() {
+    let house = House::plan().config("reasoning = \"scripted/deep\"").start().await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    for _ in 0..3 {
+        house.models.push(Step::text("Yes."));
+    }
+    session.submit_with(json!({"input": "a", "model": "scripted/other"})).await;
+    assert_eq!(seen.wait_for("turn.started").await["model"], "scripted/other");
+    seen.turn_ends("success").await;
+    session.submit_with(json!({"input": "b", "model": "reasoning"})).await;
+    seen.turn_ends("success").await;
+    session.submit("c").await;
+    seen.turn_ends("success").await;
+    assert_eq!([0, 1, 2].map(|n| model_of(&house, n)), ["other", "deep", "model"]);
+    for (model, word) in [("nowhere/x", "nowhere"), ("quick", "not set"), ("odd", "PROVIDER/MODEL")] {
+        let refused = session.refused("submit", json!({"input": "d", "model": model})).await;
+        assert!(refused.code == -32602 && refused.message.contains(word), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn pictures_go_to_a_model_that_can_see() {
+    const DOT: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let house = House::plan()
+        .config("vision = \"scripted/eyes\"\n[model.\"scripted/model\"]\nvision = false")
+        .start()
+        .await;
+    let (session, mut seen) = start(&house, json!({})).await;
+    for _ in 0..2 {
+        house.models.push(Step::text("A dot."));
+    }
+    let dot = json!({"type": "image", "data": DOT, "media_type": "image/png"});
+    session.submit_with(json!({"input": [{"type": "text", "text": "What is it?"}, dot]})).await;
+    let switched = seen.wait_for("model.switched").await;
+    assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/eyes"), &json!("vision")));
+    seen.turn_ends("success").await;
+    // The picture is still there in the next turn, which begins with the session's model.
+    session.submit("And its colour?").await;
+    assert_eq!(seen.wait_for("turn.started").await["model"], "scripted/model");
+    assert_eq!(seen.wait_for("model.switched").await["reason"], "vision");
+    seen.turn_ends("success").await;
+    assert_eq!([0, 1].map(|n| model_of(&house, n)), ["eyes", "eyes"]);
+    assert!(house.models.requests()[0].body.to_string().contains(DOT));
+    house.models.assert_no_breach();
+}
