@@ -247,8 +247,8 @@ impl Draft<'_> {
             })
             .collect();
         let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
-        // Some servers report nothing, which is not the same as none.
-        let estimated = reply.usage.all_tokens() == 0;
+        // Some servers report nothing, which is not the same as none; nobody was asked for a remembered answer.
+        let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
         let (usage, cost_usd_micros) = match self.request() {
             Ok(request) if estimated => {
                 let usage = estimate(&request, received);
