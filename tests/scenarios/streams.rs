@@ -219,7 +219,7 @@ async fn with_few_descriptors_a_crowd_is_turned_away_and_work_goes_on() {
         for _ in 0..100 {
             crowd.push(std::os::unix::net::UnixStream::connect(house.socket()).expect("there is a queue"));
         }
-        house.models.push(Step::calls([bash("echo said")]));
+        house.models.push(Step::calls([bash("sh -c 'echo said'")]));
         house.models.push(Step::text("Done."));
         session.submit("go").await;
         let asked = seen.wait_for("permission.requested").await;
