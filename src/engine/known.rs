@@ -19,7 +19,9 @@ pub struct Abilities {
 
 /// Looks models up by `PROVIDER/MODEL`. The same name always gives the same answer.
 #[derive(Clone, Default)]
-pub struct Known(Option<Arc<dyn Fn(&str) -> Abilities + Send + Sync>>);
+pub struct Known(Option<Arc<LookUp>>);
+
+type LookUp = dyn Fn(&str) -> Abilities + Send + Sync;
 
 impl Known {
     /// Answers of this function, which must not wait for anything.

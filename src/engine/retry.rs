@@ -208,7 +208,7 @@ fn error(fault: &ModelFault, failures: u32) -> TurnError {
     if failures > 0 {
         message = format!("{message} (tried {} times)", failures.saturating_add(1));
     }
-    TurnError { kind: fault.kind.name().into(), message, causes: fault.causes.clone() }
+    TurnError { kind: fault.kind.name().into(), message, causes: fault.causes.to_vec() }
 }
 
 /// A duration for people: the two largest units.

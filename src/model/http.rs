@@ -323,7 +323,7 @@ fn broken(error: &reqwest::Error) -> ModelFault {
 
 /// What caused it, from the outermost to the innermost. The error itself is left out: it carries the
 /// address, which may hold more than it should.
-fn causes(error: &reqwest::Error) -> Vec<String> {
+fn causes(error: &reqwest::Error) -> Box<[String]> {
     let mut causes = Vec::new();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -331,7 +331,7 @@ fn causes(error: &reqwest::Error) -> Vec<String> {
         cause = inner.source();
     }
     causes.dedup();
-    causes
+    causes.into()
 }
 
 /// The innermost cause, which is the one that tells something. The outer ones carry the address.

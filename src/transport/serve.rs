@@ -118,7 +118,7 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
         }
     }
     let path = bound.path().map(Path::to_owned);
-    let (listener, file, mark, page) = bound.into_parts();
+    let (listener, file, (mark, page)) = bound.into_parts();
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
     let limits = within_descriptors(limits);

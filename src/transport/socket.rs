@@ -88,10 +88,13 @@ impl Bound {
         Self { page: Some(Page(Arc::new(page))), ..self }
     }
 
-    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, Option<Arc<[u8]>>, Option<Page>) {
-        (self.listener, self.file, self.mark, self.page)
+    pub(super) fn into_parts(self) -> (UnixListener, Option<SocketFile>, Told) {
+        (self.listener, self.file, (self.mark, self.page))
     }
 }
+
+/// The mark of this daemon's processes, and what `GET /metrics` answers with.
+pub(super) type Told = (Option<Arc<[u8]>>, Option<Page>);
 
 /// The path of a bound socket; removed on drop.
 #[derive(Debug)]

@@ -239,7 +239,7 @@ pub struct ModelFault {
     /// The request and its answer do not fit, and the provider said by how much.
     pub overflow: Option<Overflow>,
     /// What caused it, from the outermost to the innermost, where more is known. Never contains a key.
-    pub causes: Vec<String>,
+    pub causes: Box<[String]>,
     /// Tokens that the provider reported before the answer broke off. Boxed, since most faults have none.
     pub usage: Option<Box<Usage>>,
 }
@@ -263,7 +263,7 @@ impl ModelFault {
             retry_after_ms: None,
             word: None,
             overflow: None,
-            causes: Vec::new(),
+            causes: Box::default(),
             usage: None,
         }
     }

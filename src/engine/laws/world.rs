@@ -152,7 +152,7 @@ impl World {
                 let word = format!("u{number}.");
                 let text = if *blank { " \n".into() } else { format!("please {word} do\nit") };
                 let (mut input, mut blobs) = (vec![InputBlock::Text { text }], Vec::new());
-                if number % 3 == 0 && !*blank {
+                if number.is_multiple_of(3) && !*blank {
                     let blob = Blob::new("image/png", word.as_bytes());
                     input.push(InputBlock::Image(Picture { blob: BlobRef::from(&blob), name: None }));
                     blobs.push(blob);

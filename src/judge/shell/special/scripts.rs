@@ -305,7 +305,7 @@ fn awk_code(program: &str) -> Option<String> {
         // A statement goes on behind these.
         let goes_on = open > 0 || matches!(before, ',' | '&' | '|');
         code.push(if c == '\n' && goes_on { ' ' } else { c });
-        if !matches!(c, ' ' | '\t') && !(c == '\n' && goes_on) {
+        if !(matches!(c, ' ' | '\t') || c == '\n' && goes_on) {
             before = if c == '\n' { ';' } else { c };
         }
     }

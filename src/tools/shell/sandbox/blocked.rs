@@ -122,9 +122,9 @@ fn host(line: &str) -> Option<String> {
             && word.starts_with(|c: char| c.is_ascii_alphanumeric())
             && word.ends_with(|c: char| c.is_ascii_alphanumeric())
     };
-    let words =
-        line.split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ':' | '/' | '(' | ')' | ','));
-    words.filter(is_host).last().map(str::to_owned)
+    let mut words =
+        line.rsplit(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ':' | '/' | '(' | ')' | ','));
+    words.find(is_host).map(str::to_owned)
 }
 
 /// A name that can be one: a program may say anything.
