@@ -34,7 +34,6 @@ pub enum Api {
 pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 
 pub const BOTH_APIS: [Api; 2] = [Api::Anthropic, Api::OpenAiChat];
-pub const ALL_APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
 
 /// How a house is to be.
 pub struct Blueprint {
