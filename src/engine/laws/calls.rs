@@ -13,6 +13,9 @@ use crate::types::tool::{Subject, ToolStatus};
 /// The grant that lets the one command of these scripts out of its sandbox.
 pub const OUTSIDE: &str = "Outside(ls)";
 
+/// The same for the one that runs in the background.
+const OUTSIDE_SERVE: &str = "Outside(serve)";
+
 impl Watch {
     pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
         match &fact.event {
@@ -99,7 +102,8 @@ impl Watch {
                 law!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
                 let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
                 law!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
-                let by_its_grant = *by == SettledBy::Rule && rule.as_deref() == Some(OUTSIDE);
+                let by_its_grant =
+                    *by == SettledBy::Rule && matches!(rule.as_deref(), Some(OUTSIDE | OUTSIDE_SERVE));
                 law!(
                     !(leaves && allows) || *by == SettledBy::Answer || by_its_grant,
                     "no mode, no rule and no deadline leads out of the sandbox: its own grant does"
