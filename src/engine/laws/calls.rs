@@ -110,7 +110,8 @@ impl Watch {
                 );
                 law!(
                     !leaves
-                        || *scope != Scope::Project && grant.as_ref().is_none_or(|grant| grant == OUTSIDE),
+                        || *scope != Scope::Project
+                            && grant.as_ref().is_none_or(|grant| grant == OUTSIDE || grant == OUTSIDE_SERVE),
                     "leaving the sandbox is granted to a session, for one command"
                 );
                 law!(!stop || !allows, "only a denial ends a turn");
