@@ -12,6 +12,7 @@ pub mod model;
 pub mod names;
 pub mod permission;
 pub mod question;
+pub mod reasons;
 pub mod session;
 pub mod thinking;
 pub mod time;

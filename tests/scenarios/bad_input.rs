@@ -125,7 +125,6 @@ async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
             json!({"session_id": id, "input": [{"type": "resource_link", "uri": "file:///a"}]}),
             "input[0].type",
         ),
-        ("session.subscribe", json!({"session_id": id, "include": ["message.*"]}), "include"),
     ] {
         let line = call(method, params.clone());
         let refusal = check(&mut raw, &line, json!(7), -32602, "unsupported").await;

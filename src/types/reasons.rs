@@ -1,0 +1,89 @@
+//! Words in events that say why, by what, or how far.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a turn stands (Q4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The input is taken in.
+    Input,
+    /// System prompt and surroundings are gathered.
+    Context,
+    /// A model is asked.
+    ModelCall,
+    /// Tools are prepared, asked for and run.
+    ToolExecution,
+    /// The result is made.
+    Result,
+}
+
+/// How a permission request or a question was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettledBy {
+    /// Somebody answered.
+    Answer,
+    /// The turn or the call was aborted.
+    Abort,
+    /// Somebody submitted an input instead of answering: of questions only.
+    Submit,
+    /// Nobody answered in time: what `on_timeout` says.
+    Timeout,
+    /// A rule that was added meanwhile, or a grant given with another answer, covers it.
+    Rule,
+    /// The session's mode was changed to one that lets it pass.
+    Mode,
+}
+
+/// Why tokens are booked beside the answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UsageReason {
+    /// A model call that a restart or a fault cut off after it was sent: the provider may charge for it.
+    LostAttempt,
+}
+
+/// Why a turn goes on with another model (Q27, Q31).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchReason {
+    /// Overloaded three times in a row: `[models] fallback`.
+    Overloaded,
+    /// Every attempt failed: `[models] fallback`.
+    Unavailable,
+    /// The provider does not know the model: `[models] fallback`.
+    NotFound,
+    /// The provider limits the rate, and `[retry] on_rate_limit` is `backup`: `[models] backup`.
+    RateLimited,
+    /// The conversation does not fit the model's window: `[models] large_context`.
+    LargeContext,
+    /// The conversation holds pictures and the model cannot see: `[models] vision`.
+    Vision,
+}
+
+impl SwitchReason {
+    /// For people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            SwitchReason::Overloaded => "overloaded",
+            SwitchReason::Unavailable => "unavailable",
+            SwitchReason::NotFound => "not found",
+            SwitchReason::RateLimited => "rate limited",
+            SwitchReason::LargeContext => "the conversation is too large for it",
+            SwitchReason::Vision => "it cannot see pictures",
+        }
+    }
+}
+
+/// Why an answer counts no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TombstoneReason {
+    /// Another model is asked in its place.
+    ModelSwitched,
+    /// It was cut at the output limit, and is asked for again with a higher one.
+    OutputLimit,
+}
