@@ -20,6 +20,8 @@ impl Draft<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.repair_history();
+        // Whatever is found out now, the stop was in good order.
+        let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.parked);
         self.close_lost_commands();
         let Some(turn) = self.state.turn.clone() else {
             // A crash between a turn's end and the next one's beginning cannot be: both are one
@@ -60,7 +62,7 @@ impl Draft<'_> {
             self.ask_to_resume();
             return;
         }
-        self.resume(turn.resumes, turn.parked);
+        self.resume(turn.resumes, was_parked);
     }
 
     /// A stop in good order: a turn that cannot have been its cause is not charged for it (S7).

@@ -13,6 +13,9 @@ use crate::types::tool::{Subject, ToolStatus};
 /// The grant that lets the one command of these scripts out of its sandbox.
 pub const OUTSIDE: &str = "Outside(ls)";
 
+/// The same for the one that runs in the background.
+const OUTSIDE_SERVE: &str = "Outside(serve)";
+
 impl Watch {
     pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
         match &fact.event {
@@ -99,14 +102,16 @@ impl Watch {
                 law!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
                 let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
                 law!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
-                let by_its_grant = *by == SettledBy::Rule && rule.as_deref() == Some(OUTSIDE);
+                let by_its_grant =
+                    *by == SettledBy::Rule && matches!(rule.as_deref(), Some(OUTSIDE | OUTSIDE_SERVE));
                 law!(
                     !(leaves && allows) || *by == SettledBy::Answer || by_its_grant,
                     "no mode, no rule and no deadline leads out of the sandbox: its own grant does"
                 );
                 law!(
                     !leaves
-                        || *scope != Scope::Project && grant.as_ref().is_none_or(|grant| grant == OUTSIDE),
+                        || *scope != Scope::Project
+                            && grant.as_ref().is_none_or(|grant| grant == OUTSIDE || grant == OUTSIDE_SERVE),
                     "leaving the sandbox is granted to a session, for one command"
                 );
                 law!(!stop || !allows, "only a denial ends a turn");

@@ -76,6 +76,8 @@ pub enum Step {
         model: bool,
         thinking: Option<Thinking>,
     },
+    /// The model reaches its output limit again and again.
+    TooLong,
     /// Something outstanding comes home.
     Next {
         pick: u8,
@@ -382,6 +384,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| Step::AbortCall { pick, known }),
         1 => prop_oneof![3 => Just(Step::Detach), 1 => Just(Step::Kill), 1 => Just(Step::Reload)],
         1 => Just(Step::Attach),
+        1 => Just(Step::TooLong),
         2 => Just(Step::Stop),
         3 => any::<[bool; 2]>().prop_map(|[unwritten, twice]| Step::Crash { unwritten, twice }),
         6 => any::<u8>().prop_map(|pick| Step::Late { pick }),
@@ -400,7 +403,7 @@ fn chance() -> impl Strategy<Value = Chance> {
         8 => Just(StopReason::EndTurn),
         3 => Just(StopReason::ToolUse),
         2 => Just(StopReason::Pause),
-        6 => Just(StopReason::MaxTokens),
+        2 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::StopSequence),
         1 => Just(StopReason::Refusal),
     ];

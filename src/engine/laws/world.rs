@@ -179,6 +179,15 @@ impl World {
                     }
                 }
             }
+            Step::TooLong => {
+                let stop = crate::types::model::StopReason::MaxTokens;
+                let cut = Chance { stop, ..calm() };
+                let asked = |out: &Outstanding| matches!(out, Outstanding::Model { answer: None, .. });
+                for _ in 0..6 {
+                    let Some(at) = self.outstanding.iter().position(asked) else { break };
+                    self.come(at, &cut)?;
+                }
+            }
             Step::Next { pick, chance } => self.come(usize::from(*pick), chance)?,
             Step::Answer { pick, right, decision, scope, grant, feedback, stop, edit, other } => {
                 let pending = self.engine.pending();
@@ -551,17 +560,7 @@ impl World {
 
     /// People answer, models end, tools succeed: the session comes to rest.
     fn come_home(&mut self) -> Result<(), String> {
-        let calm = Chance {
-            model: ModelStep::Finish,
-            reply: vec![Part::Text(1)],
-            stop: crate::types::model::StopReason::EndTurn,
-            usage: crate::types::usage::Usage::default(),
-            cost: Some(0),
-            fates: vec![Fate::Allow { read_only: false }; 5],
-            tool: ToolStep::Done(ToolStatus::Completed),
-            inspection: Found::Old,
-            wait_ms: 0,
-        };
+        let calm = calm();
         for _ in 0..600 {
             if let Some(pending) = self.engine.pending().first()
                 && !self.engine.is_aborting()
@@ -641,4 +640,19 @@ impl World {
 
 fn choose<T>(from: &[T], pick: u8) -> Option<&T> {
     from.get(usize::from(pick) % from.len().max(1))
+}
+
+/// People answer, models end, tools succeed.
+fn calm() -> Chance {
+    Chance {
+        model: ModelStep::Finish,
+        reply: vec![Part::Text(1)],
+        stop: crate::types::model::StopReason::EndTurn,
+        usage: crate::types::usage::Usage::default(),
+        cost: Some(0),
+        fates: vec![Fate::Allow { read_only: false }; 5],
+        tool: ToolStep::Done(ToolStatus::Completed),
+        inspection: Found::Old,
+        wait_ms: 0,
+    }
 }
