@@ -5,6 +5,7 @@
 #[expect(dead_code, reason = "of the crash tests only the loop is used here")]
 #[path = "../tests/crash/mod.rs"]
 mod crash;
+#[expect(dead_code, reason = "of what tests share, the loop uses a part")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

@@ -156,8 +156,11 @@ async fn an_answer_cut_by_the_model_s_own_limit_says_so() {
     let house = House::start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::text("and so on and").stop("max_tokens"));
+    // As often as it is asked to go on.
+    for _ in 0..4 {
+        house.models.push(Step::text("and so on and").stop("max_tokens"));
+    }
     session.submit("count").await;
     let result = seen.turn_ends("max_output_tokens").await;
-    assert_eq!(result["text"], "and so on and");
+    assert!(result["text"].as_str().expect("a text").contains("and so on and"), "{result}");
 }

@@ -38,7 +38,7 @@ async fn a_turn_thinks_as_it_was_told_and_the_session_as_it_was_made() {
 
     let asked: Vec<Value> = house.models.requests().iter().map(|r| r.body["thinking"].clone()).collect();
     let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
-    assert_eq!(asked, [budget(4_096), budget(32_768), budget(2_048), Value::Null, budget(12_288)]);
+    assert_eq!(asked, [budget(4_096), budget(27_904), budget(2_048), Value::Null, budget(12_288)]);
     let bodies: Vec<String> =
         house.models.requests().iter().map(|r| r.body["messages"].to_string()).collect();
     assert!(bodies[2].contains("Hm. "), "the reasoning of the turn before stays: {}", bodies[2]);
@@ -76,7 +76,7 @@ async fn a_change_waits_for_the_next_turn_and_outlives_a_restart() {
 
     let requests = house.models.requests();
     let budget = |n: usize| requests[n].body["thinking"]["budget_tokens"].as_u64();
-    assert_eq!([budget(0), budget(1), budget(2), budget(3)], [Some(32_768), Some(32_768), Some(4_096), None]);
+    assert_eq!([budget(0), budget(1), budget(2), budget(3)], [Some(27_904), Some(27_904), Some(4_096), None]);
     assert!(requests[1].body["messages"].to_string().contains("signed_0"));
     assert!(!requests[3].body["messages"].to_string().contains("signed_"));
     house.models.assert_no_breach();
