@@ -45,10 +45,12 @@ impl Room {
             session_id: mint.session(),
             cwd: workspace.clone(),
             workspace,
+            additional: Vec::new(),
             reads: Arc::new(HashMap::new()),
             unattended: false,
             unreadable: Unreadable::new(|_, path| path.ends_with("secrets")),
             blobs: None,
+            commands: Vec::new(),
         };
         Self { _dir: dir, scene, tools: Toolbox::new(Settings::new(root.join("home"))), mint }
     }

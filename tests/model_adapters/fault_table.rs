@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// What a row's server does.
 enum Does {
     /// Answers by this step.
-    Step(Step),
+    Step(Box<Step>),
     /// Answers with a step for each API.
     Each(fn(Kind) -> Step),
     /// Sends one line without an end: so many mebibytes of it.
@@ -44,9 +44,9 @@ fn whole_answer(kind: Kind, text: &[u8]) -> Vec<u8> {
 }
 
 fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
-    let status = |status, kind: &str, message: &str| Does::Step(Step::error(status, kind, message));
-    let slow = |step: Step| Does::Step(step.header("retry-after", "2"));
-    let body = |status, kind: &str, body: &[u8]| Does::Step(Step::raw(status, kind, body));
+    let status = |status, kind: &str, message: &str| Does::Step(Box::new(Step::error(status, kind, message)));
+    let slow = |step: Step| Does::Step(Box::new(step.header("retry-after", "2")));
+    let body = |status, kind: &str, body: &[u8]| Does::Step(Box::new(Step::raw(status, kind, body)));
     const EVENTS: &str = "text/event-stream";
     vec![
         ("status 400", status(400, "invalid_request_error", "max_tokens is too large")),
@@ -62,7 +62,7 @@ fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
         ("status 529", status(529, "overloaded_error", "Overloaded")),
         (
             "status 307",
-            Does::Step(Step::raw(307, "text/plain", "").header("location", "http://127.0.0.1:1/")),
+            Does::Step(Box::new(Step::raw(307, "text/plain", "").header("location", "http://127.0.0.1:1/"))),
         ),
         ("status 200, a web page", body(200, "text/html", b"<!doctype html><title>Sign in</title>")),
         ("status 200, nothing", body(200, EVENTS, b"")),
@@ -72,15 +72,18 @@ fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
         ("a line of 100 MB", Does::EndlessLine(100)),
         (
             "an error inside the answer",
-            Does::Step(Step::text("some words").break_off("overloaded_error", "sorry")),
+            Does::Step(Box::new(Step::text("some words").break_off("overloaded_error", "sorry"))),
         ),
         (
             "a connection that breaks inside the answer",
-            Does::Step(Step::text("some words here").cut_after(350)),
+            Does::Step(Box::new(Step::text("some words here").cut_after(350))),
         ),
-        ("silence before the answer", Does::Step(Step::text("never").hold(shut))),
-        ("silence inside the answer", Does::Step(Step::text("some words here").hold_after(1, shut))),
-        ("one byte at a time", Does::Step(Step::text("some words").drip(1))),
+        ("silence before the answer", Does::Step(Box::new(Step::text("never").hold(shut)))),
+        (
+            "silence inside the answer",
+            Does::Step(Box::new(Step::text("some words here").hold_after(1, shut))),
+        ),
+        ("one byte at a time", Does::Step(Box::new(Step::text("some words").drip(1)))),
         (
             "bytes that are not UTF-8 in a text",
             Does::Each(|kind| Step::raw(200, EVENTS, whole_answer(kind, b"a\xffb"))),
@@ -153,7 +156,7 @@ async fn every_failure_has_a_kind_and_says_what_to_check() {
         for (kind, server, models) in &servers {
             let outcome = match &does {
                 Does::Step(step) => {
-                    server.push(step.clone());
+                    server.push((**step).clone());
                     call(models, &hello()).await.1
                 }
                 Does::Each(step) => {

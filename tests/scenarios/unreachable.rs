@@ -66,13 +66,16 @@ async fn error_of(plan: Blueprint) -> (String, String, usize) {
     (text("kind"), text("message"), seen.seen_of("retry").len())
 }
 
+/// How a house is to be, made anew for each API.
+type Plan = Box<dyn Fn() -> Blueprint>;
+
 #[tokio::test]
 async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
     let (tls, refusing) = (tls_server(), refusing_proxy());
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
     let at = |url: &str| House::plan().model_server_at(url);
     let name = "https://no-such-host.invalid";
-    let rows: Vec<(&str, Box<dyn Fn() -> Blueprint>)> = vec![
+    let rows: Vec<(&str, Plan)> = vec![
         ("nobody listens there", Box::new(move || at(&format!("http://{nobody}")))),
         ("a certificate that nobody known has signed", Box::new(move || at(&format!("https://{tls}")))),
         (
