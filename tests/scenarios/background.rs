@@ -220,6 +220,8 @@ async fn after_a_kill_of_the_daemon_commands_are_gone_and_said_to_be_lost() {
     let bob = house.client("bob").await;
     let session = bob.join(&session);
     let mut seen = session.follow().await;
+    // That of the first turn: the next one is to be waited for.
+    seen.turn_ends("success").await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!(end["state"], "lost", "{end}");
     let told = turn(&house, &session, &mut seen, vec![output("bash_1"), behind("true")]).await;
