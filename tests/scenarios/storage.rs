@@ -436,6 +436,10 @@ async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
     long.submit("go on").await;
     gate.reached().await;
     house.kill().await;
+    // Without pages that are free and still hold what stood there.
+    let mut connection = open(&house.path("data/agentd/agentd.db")).await;
+    sqlx::query("vacuum").execute(&mut connection).await.expect("vacuumed");
+    sqlx::Connection::close(connection).await.expect("closed");
     fold(&house.path("data/agentd/agentd.db")).await;
     let requests = house.models.requests().len();
 
