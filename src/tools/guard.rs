@@ -83,10 +83,9 @@ pub(super) fn decode_any<'b>(
     before: &'b Content,
 ) -> Result<(Charset, Cow<'b, str>), Refusal> {
     refuse_binary(&path.path, &before.bytes)?;
-    let charset = text::detect(&before.bytes, true);
-    match charset.view(&before.bytes) {
-        Some(text) => Ok((charset, text)),
-        None => Err(Refusal::new(
+    match text::text_of(&before.bytes) {
+        (charset, Some(text)) => Ok((charset, text)),
+        (charset, None) => Err(Refusal::new(
             "encoding_not_safe",
             format!(
                 "{} looks like {}, but would not come back byte for byte",
@@ -127,6 +126,8 @@ pub(super) struct Change {
     /// What is replaced; `None` for a new file.
     pub(super) before: Option<Content>,
     pub(super) after: Vec<u8>,
+    /// The digest of `after`.
+    pub(super) sha256: String,
     pub(super) charset: Charset,
     pub(super) endings: Endings,
     pub(super) diff: Diff,
@@ -146,13 +147,13 @@ impl Change {
         charset: Charset,
         after: Vec<u8>,
     ) -> Self {
-        let diff = diff::unified(
-            &context.show(&path.path),
-            old.map(|old| Shown::new(old).text).as_deref(),
-            Some(&Shown::new(new).text),
-        );
+        let shown = context.show(&path.path);
+        let (sha256, diff) = disk::sha256_beside(&after, || {
+            let old = old.map(|old| Shown::new(old).text);
+            diff::unified(&shown, old.as_deref(), Some(&Shown::new(new).text))
+        });
         let endings = Endings::of(new);
-        Self { path, before, after, charset, endings, diff, known_whole: true, mode_of: None }
+        Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
     /// A change inside a file: `old` and `new` are its texts in their original line endings, `what` names
@@ -166,12 +167,19 @@ impl Change {
         what: &str,
     ) -> Result<Self, Refusal> {
         let shown = context.show(&path.path);
-        let diff = diff::unified(&shown, Some(&Shown::new(old).text), Some(&Shown::new(&new).text));
+        let diff =
+            |new: &str| diff::unified(&shown, Some(&Shown::new(old).text), Some(&Shown::new(new).text));
         let endings = Endings::of(&new);
-        let is_itself = charset == Charset::UTF8;
-        let after = if is_itself { new.into_bytes() } else { encode(context, &path, charset, &new, what)? };
+        let (after, (sha256, diff)) = if charset == Charset::UTF8 {
+            let made = disk::sha256_beside(new.as_bytes(), || diff(&new));
+            (new.into_bytes(), made)
+        } else {
+            let after = encode(context, &path, charset, &new, what)?;
+            let made = disk::sha256_beside(&after, || diff(&new));
+            (after, made)
+        };
         let before = Some(before);
-        Ok(Self { path, before, after, charset, endings, diff, known_whole: true, mode_of: None })
+        Ok(Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None })
     }
 
     pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
@@ -188,7 +196,7 @@ impl Change {
             sandbox: None,
             change: Some(PlannedChange::One(PlannedEdit {
                 sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
-                sha256_after: disk::sha256(&self.after),
+                sha256_after: self.sha256.clone(),
                 added: self.diff.added,
                 removed: self.diff.removed,
                 whole: self.known_whole,
@@ -199,11 +207,11 @@ impl Change {
     /// Writes the file. `done` is the beginning of what the model is told.
     pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
         let path = &self.path.path;
-        let (sha256, stamp) = disk::sha256_beside(&self.after, || match &self.mode_of {
+        let stamp = match &self.mode_of {
             Some(like) => self.path.create_like(call_id, like, &self.after),
             None => self.path.replace(call_id, self.before.as_ref(), &self.after),
-        });
-        let stamp = stamp?;
+        }?;
+        let sha256 = self.sha256;
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
             self.diff.added,

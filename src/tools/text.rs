@@ -132,6 +132,17 @@ pub(super) fn detect(bytes: &[u8], whole: bool) -> Charset {
     Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 }
 }
 
+/// The charset of a whole file and its text; `None` for the text if it would not come back byte for byte.
+/// Plain UTF-8 is looked through once for both.
+pub(super) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
+    let has_mark = matches!(bytes, [0xEF, 0xBB, 0xBF, ..] | [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
+    if !has_mark && let Ok(text) = std::str::from_utf8(bytes) {
+        return (Charset::UTF8, Some(Cow::Borrowed(text)));
+    }
+    let charset = detect(bytes, true);
+    (charset, charset.view(bytes))
+}
+
 /// Which line endings a text has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endings {
@@ -288,6 +299,7 @@ mod tests {
             (latin, "windows-1252", Some("café crème naïve façade\n")),
         ] {
             let charset = detect(&bytes, true);
+            assert_eq!(text_of(&bytes), (charset, charset.view(&bytes)));
             assert_eq!(
                 (charset.name().as_str(), charset.decode(&bytes).as_deref()),
                 (name, text),

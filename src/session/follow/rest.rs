@@ -96,38 +96,52 @@ impl<'a> Source<'a> {
                     None => return Ok(None),
                 }
             }
-            Some(Text::Elsewhere) => {
-                let Some(stored) = self.store.message_around(self.key, first_seq).await? else {
-                    return Ok(None);
-                };
-                let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
-                let part = whole.as_ref().and_then(|whole| match text_of(whole, inside)? {
-                    Text::Here(text) => part(text, inside.sent, room),
-                    Text::Cut(_) | Text::Elsewhere => None,
-                });
-                match part {
-                    Some(part) => part,
-                    None => return Ok(None),
-                }
-            }
+            // Made whole for the rest of this look: many small blocks would else cost the whole message each.
+            Some(Text::Elsewhere) => return self.mend(first_seq, inside).await,
         };
-        let index = inside.index;
-        let delta = match inside.content {
-            Content::Thinking => Event::MessageThinkingDelta { index, text: text.clone() },
-            Content::Text | Content::Arguments => Event::MessageTextDelta { index, text: text.clone() },
-        };
-        let delta = Envelope {
-            seq: 0,
-            session_id: event.session_id,
-            turn_id: event.turn_id,
-            item_id: event.item_id,
-            at_ms: event.at_ms,
-            origin: None,
-            cut: Vec::new(),
-            event: delta,
-        };
-        Ok(Some(Piece { text, is_last, delta }))
+        Ok(Some(tell(event, inside, text, is_last)))
     }
+
+    /// Nothing is missing of the message that was read last.
+    #[cfg(test)]
+    pub fn is_whole(&self) -> bool {
+        self.finished.as_ref().is_some_and(|(_, event)| event.cut.is_empty())
+    }
+
+    /// Fetches what was cut out of the finished message, and its next piece.
+    async fn mend(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
+        let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
+        let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
+        let Some(whole) = whole.filter(|whole| whole.cut.is_empty()) else { return Ok(None) };
+        let piece = match text_of(&whole, inside) {
+            Some(Text::Here(text)) => {
+                part(text, inside.sent, self.room).map(|(text, is_last)| tell(&whole, inside, text, is_last))
+            }
+            _ => None,
+        };
+        self.finished = Some((first_seq, whole));
+        Ok(piece)
+    }
+}
+
+/// A piece of a block of a finished message.
+fn tell(message: &Envelope, inside: &Inside, text: String, is_last: bool) -> Piece {
+    let index = inside.index;
+    let event = match inside.content {
+        Content::Thinking => Event::MessageThinkingDelta { index, text: text.clone() },
+        Content::Text | Content::Arguments => Event::MessageTextDelta { index, text: text.clone() },
+    };
+    let delta = Envelope {
+        seq: 0,
+        session_id: message.session_id,
+        turn_id: message.turn_id,
+        item_id: message.item_id,
+        at_ms: message.at_ms,
+        origin: None,
+        cut: Vec::new(),
+        event,
+    };
+    Piece { text, is_last, delta }
 }
 
 /// As much of a text as fits into a piece, from `sent` on, and whether that is all; `None` if nothing is

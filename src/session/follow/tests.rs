@@ -317,3 +317,30 @@ async fn what_was_cut_out_of_an_event_is_still_given_to_who_missed_it() {
         house.finish().await.unwrap();
     }
 }
+
+/// A message of very many blocks loses its list of blocks, not their texts.
+#[tokio::test]
+async fn many_small_blocks_are_given_to_who_missed_them_and_fetched_once() {
+    let mut house = House::new().await;
+    house.act(Act::Begin).await;
+    for n in 0..700 {
+        house.act(Act::Block(Content::Text)).await;
+        house.say("x".repeat(100)).await;
+        if n % 300 == 0 {
+            house.join_after(house.next - 1).await;
+        }
+    }
+    for act in [Act::Complete, Act::Other] {
+        house.act(act).await;
+    }
+    let stored = house.store.message_around(house.key, 1).await.unwrap().unwrap();
+    assert!(stored.last.contains("\"at\":\"/item/content\""), "the list is cut");
+    let mut source = rest::Source::new(&house.store, house.key, 1_000);
+    for block in [600, 601] {
+        let inside =
+            Inside { index: block, content: Content::Text, nth: block as usize, sent: 0, rest: Rest::Rows };
+        assert!(source.piece(1, &inside).await.unwrap().is_some_and(|piece| piece.is_last));
+        assert!(source.is_whole(), "what was cut out is fetched once for a look");
+    }
+    house.finish().await.unwrap();
+}

@@ -191,9 +191,7 @@ impl Step {
 
     fn planned(&self) -> PlannedFile {
         let (before, after, whole) = match self {
-            Step::Write(change) => {
-                (change.before.as_ref(), Some(disk::sha256(&change.after)), change.known_whole)
-            }
+            Step::Write(change) => (change.before.as_ref(), Some(change.sha256.clone()), change.known_whole),
             Step::Remove { before, .. } => (Some(before), None, false),
         };
         PlannedFile {
