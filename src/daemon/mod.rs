@@ -28,6 +28,7 @@ use wiring::Found;
 
 use crate::crash;
 use crate::policy::Policies;
+use crate::proc;
 use crate::rpc::{self, ConfigState, Info, Office};
 use crate::session::{House, Registry, summarise};
 use crate::store::{self, Store};
@@ -216,6 +217,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     notify::ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
+    let bytes = proc::let_go_of_code();
+    tracing::debug!(bytes, "the code of the start is let go of");
 
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {

@@ -3,10 +3,13 @@
 //!
 //! - `stat`: what is read of a process; nothing here is cached, everything may be over when it is
 //!   read.
+//! - `code`: the program's own pages.
 //! - `owned`: children that somebody here waits for, and the end of those that nobody does.
 
+mod code;
 mod owned;
 mod stat;
 
+pub use code::let_go as let_go_of_code;
 pub use owned::{adopt_orphans, reap, spawn};
 pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, one};
