@@ -13,6 +13,7 @@ pub mod names;
 pub mod permission;
 pub mod question;
 pub mod reason;
+pub mod sampling;
 pub mod session;
 pub mod thinking;
 pub mod time;
