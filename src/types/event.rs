@@ -24,22 +24,8 @@ use super::tool::{
 };
 use super::usage::{Budgets, Terms, Usage};
 
+pub use super::origin::Origin;
 pub use super::reason::{Phase, SettledBy, SwitchReason, TombstoneReason, UsageReason};
-
-/// Who caused an event.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Origin {
-    /// Name the client gave in `daemon.hello`, or `client-N`.
-    pub client: String,
-    /// Its user id.
-    pub uid: u32,
-    /// Its process id when it connected; for display only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub pid: Option<i32>,
-    /// The program it ran when it connected. Only the audit log holds it.
-    #[serde(skip)]
-    pub exe: Option<String>,
-}
 
 /// One event as it stands in the journal and on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ pub mod message;
 pub mod metrics;
 pub mod model;
 pub mod names;
+pub mod origin;
 pub mod permission;
 pub mod question;
 pub mod reason;
