@@ -172,7 +172,7 @@ impl State {
                 if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
                     turn.stop_reason = *stop_reason;
                     turn.failures = 0;
-                    turn.overloads = 0;
+                    (turn.overloads, turn.unreached) = (0, 0);
                     // It is asked for again, and longer.
                     turn.raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
                     if *stop_reason != Some(StopReason::MaxTokens) {
@@ -251,6 +251,7 @@ impl State {
                 turn.failures = turn.failures.saturating_add(1);
                 let is = |kinds: &[FaultKind]| kinds.iter().any(|known| known.name() == kind);
                 turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
+                turn.unreached = if is(&[FaultKind::Unreachable]) { turn.unreached + 1 } else { 0 };
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
                 turn.fitted = max_output_tokens.or(turn.fitted);
                 let (reason, attempt) = (reason.clone(), *attempt);
@@ -266,7 +267,8 @@ impl State {
             Event::ModelSwitched { from, to, .. } => {
                 turn.tried.push(from.clone());
                 turn.model.clone_from(to);
-                (turn.failures, turn.overloads, turn.fitted, turn.is_fresh) = (0, 0, None, false);
+                (turn.failures, turn.overloads, turn.unreached) = (0, 0, 0);
+                (turn.fitted, turn.is_fresh) = (None, false);
             }
             Event::MessageTombstone { .. } => turn.orphans.retain(|item_id| Some(*item_id) != fact.item_id),
             Event::Error { kind, message, causes } => turn.errors.push(TurnError {

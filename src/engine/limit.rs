@@ -10,6 +10,9 @@ use crate::types::message::{Block, Role};
 use crate::types::model::ReplyBlock;
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
 
+/// Tokens of an answer that are asked for at first, if nobody says otherwise.
+pub(super) const OUTPUT_TOKENS: u32 = 32_000;
+
 /// How often in a row the model is asked to go on.
 const GO_ONS: u32 = 3;
 
@@ -38,19 +41,41 @@ pub(super) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLimit {
 
 impl Draft<'_> {
     /// Tokens that the next answer may have; `None` leaves it to the adapter, which asks for the most
-    /// that is known of the model.
+    /// that is known of the model. Never more than the budgets have left: they are looked at between
+    /// answers only, and an answer may be as long as a model likes.
     pub fn output_limit(&self) -> Option<u32> {
         let turn = self.state.turn.as_ref()?;
         let most = self.engine.settings.known.of(&turn.model).max_output_tokens;
-        let usual = if turn.raised { most } else { Some(most?.min(self.engine.settings.output_tokens)) };
-        turn.fitted.map(|fitted| usual.map_or(fitted, |usual| usual.min(fitted))).or(usual)
+        let wanted = self.engine.settings.output_tokens;
+        let usual = match most {
+            most if turn.raised => most,
+            Some(most) => Some(most.min(wanted)),
+            // More than it can give is an error with some providers: only what somebody chose is asked for.
+            None => Some(wanted).filter(|wanted| *wanted < OUTPUT_TOKENS),
+        };
+        let left = self.output_tokens_left().map(|left| u32::try_from(left.max(1)).unwrap_or(u32::MAX));
+        [usual, turn.fitted, left].into_iter().flatten().min()
+    }
+
+    /// Output tokens that the budgets of the turn and of the session have left.
+    fn output_tokens_left(&self) -> Option<u64> {
+        let turn = self.state.turn.as_ref()?;
+        let of_session = self.state.spent.usage.output_tokens;
+        let limits = [
+            (turn.budgets.output_tokens, turn.spent.usage.output_tokens),
+            (turn.budgets.session_output_tokens, of_session),
+            (self.state.spec.budgets.session_output_tokens, of_session),
+        ];
+        limits.into_iter().filter_map(|(limit, used)| Some(limit?.saturating_sub(used))).min()
     }
 
     /// Whether asking for more than before is possible.
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let most = self.engine.settings.known.of(&turn.model).max_output_tokens;
-        turn.fitted.is_none() && !turn.raised && most > Some(self.engine.settings.output_tokens)
+        let usual = self.engine.settings.output_tokens;
+        let has_budget = self.output_tokens_left().is_none_or(|left| left > u64::from(usual));
+        turn.fitted.is_none() && !turn.raised && most > Some(usual) && has_budget
     }
 
     /// The answer `item_id`, closed as superseded, is asked for again with the highest limit.

@@ -352,7 +352,12 @@ impl Draft<'_> {
                 self.withhold(&fault.message);
                 self.call_model_step(step);
             }
-            Reaction::GiveUp(error) => self.finish(Subtype::LlmError, vec![error]),
+            Reaction::GiveUp(error) => {
+                // Only the rest of an answer did not fit; what there is of it stands.
+                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.go_ons > 0);
+                let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
+                self.finish(if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError }, vec![error]);
+            }
         }
     }
 

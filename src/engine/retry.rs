@@ -8,7 +8,8 @@ use crate::types::model::{FaultKind, ModelFault, Overflow};
 use crate::types::session::TurnError;
 use crate::types::time::Timestamp;
 
-/// Attempts at a server that cannot be reached at all: it is most likely not running.
+/// Attempts at a server that was not reached in this turn at all: it is most likely not running. One that
+/// was there is most likely being started again.
 const UNREACHABLE_ATTEMPTS: u32 = 3;
 
 /// Overloads in a row after which another model is asked.
@@ -67,6 +68,8 @@ pub(super) struct Past {
     pub failures: u32,
     /// How many of the newest of them were overloads.
     pub overloads: u32,
+    /// The provider was there in this turn: it answered, or broke off.
+    pub answered: bool,
     /// The session is unattended.
     pub unattended: bool,
     /// The output limit that was asked for, if it is known.
@@ -157,7 +160,7 @@ impl Retry {
         let endless = past.unattended && busy;
         let max = match fault.kind {
             _ if endless => 0,
-            FaultKind::Unreachable => self.attempts.min(UNREACHABLE_ATTEMPTS),
+            FaultKind::Unreachable if !past.answered => self.attempts.min(UNREACHABLE_ATTEMPTS),
             _ => self.attempts,
         };
         if !endless && past.failures.saturating_add(1) >= max {
@@ -327,6 +330,18 @@ mod tests {
         assert_eq!(gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
         let reaction = retry().react(&fault(Kind::NotFound), &past());
         assert_eq!(reaction, switch("fallback", SwitchReason::NotFound));
+    }
+
+    #[test]
+    fn a_server_that_was_there_is_waited_for_longer_than_one_that_was_not() {
+        let unreachable = fault(FaultKind::Unreachable);
+        let after = |failures, answered| Past { failures, answered, ..Past::default() };
+        assert_eq!(waits(&retry(), &unreachable, &after(1, false)).0, 3);
+        gives_up(&retry(), &unreachable, &after(2, false));
+        for failures in [1, 2, 8] {
+            assert_eq!(waits(&retry(), &unreachable, &after(failures, true)).0, 10);
+        }
+        gives_up(&retry(), &unreachable, &after(9, true));
     }
 
     #[test]

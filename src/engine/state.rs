@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::background::Command;
 use super::known::{Known, StandIns};
+use super::limit::OUTPUT_TOKENS;
 use super::retry::Retry;
 use super::said::Said;
 use super::wait::Wait;
@@ -126,7 +127,7 @@ impl Default for Settings {
             retry: Retry::default(),
             stand_ins: StandIns::default(),
             known: Known::default(),
-            output_tokens: 32_000,
+            output_tokens: OUTPUT_TOKENS,
             parallel_tools: 10,
             max_resumes: 3,
             resume_base_ms: 2_000,
@@ -214,6 +215,8 @@ pub(super) struct Turn {
     pub failures: u32,
     /// How many of the newest of them were overloads.
     pub overloads: u32,
+    /// How many of the newest of them did not reach the provider at all.
+    pub unreached: u32,
     /// The connection broke: the next attempt gets one of its own.
     pub is_fresh: bool,
     /// Models that this turn turned away from.
@@ -682,6 +685,7 @@ impl Turn {
             step: 0,
             failures: 0,
             overloads: 0,
+            unreached: 0,
             is_fresh: false,
             tried: Vec::new(),
             orphans: Vec::new(),

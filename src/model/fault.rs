@@ -113,6 +113,7 @@ pub(super) fn from_status(
         (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
         // An empty account does not fill while we wait.
         (FaultKind::RateLimited, _) if word.as_deref() == Some("insufficient_quota") => FaultKind::Forbidden,
+        (FaultKind::BadRequest, _) if names_no_model(&text) => FaultKind::NotFound,
         (kind, _) => kind,
     };
     let check = match kind {
@@ -137,7 +138,15 @@ pub(super) fn from_status(
     };
     let message = format!("{provider} answered {status}: {text}{check}");
     let overflow = overflow::read(&text);
+    let word = if overflow::is_named(&text) { Some(overflow::WORD.into()) } else { word };
     ModelFault { retry_after_ms, word, overflow, ..ModelFault::new(kind, message) }
+}
+
+/// Whether a refused request was for a model that there is not: proxies say so with status 400 (LiteLLM:
+/// "Invalid model name passed in model=…"; OpenRouter: "… is not a valid model ID").
+fn names_no_model(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["invalid model name", "not a valid model", "unknown model"].iter().any(|words| text.contains(words))
 }
 
 /// What the body of an error says.
@@ -301,6 +310,13 @@ mod tests {
         check(408, "", FaultKind::Server, "408");
         check(409, "", FaultKind::Server, "409");
         check(307, "", FaultKind::BadRequest, "redirects are not followed");
+        // Proxies say all of it with one status.
+        let unknown = r#"{"error":{"message":"/chat/completions: Invalid model name passed in model=foo","code":"400"}}"#;
+        check(400, unknown, FaultKind::NotFound, "check the model's name");
+        check(400, r#"{"error":"foo is not a valid model ID"}"#, FaultKind::NotFound, "a valid model ID");
+        let full = r#"{"error":{"message":"litellm.ContextWindowExceededError: too long","code":"400"}}"#;
+        let fault = from_status("x", 400, None, full.as_bytes());
+        assert_eq!((fault.kind, fault.word.as_deref()), (FaultKind::BadRequest, Some(overflow::WORD)));
         let overload = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         check(500, overload, FaultKind::Overloaded, "Overloaded");
     }

@@ -5,6 +5,15 @@
 
 use crate::types::model::Overflow;
 
+/// The word that providers have for it.
+pub(super) const WORD: &str = "context_length_exceeded";
+
+/// Whether the text says so without numbers: proxies put the word into it, and send another (LiteLLM:
+/// `ContextWindowExceededError`).
+pub(super) fn is_named(text: &str) -> bool {
+    text.contains(WORD) || text.contains("ContextWindowExceeded")
+}
+
 /// What the text says of the room there is, if it is such a complaint with numbers.
 pub(super) fn read(text: &str) -> Option<Overflow> {
     let lower = text.to_ascii_lowercase();

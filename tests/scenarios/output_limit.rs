@@ -113,3 +113,46 @@ async fn of_the_calls_in_a_cut_answer_only_the_whole_ones_run() {
         house.models.assert_no_breach();
     }
 }
+
+/// How a proxy says that a request does not fit: without numbers, and with no word of its own.
+const OVERFLOW: &str =
+    r#"{"error":{"message":"litellm.ContextWindowExceededError: it is too long","code":"400"}}"#;
+
+#[tokio::test]
+async fn what_was_chosen_holds_for_unknown_models_and_no_answer_outgrows_a_budget() {
+    for api in ALL_APIS {
+        let (house, session, mut seen) = start(api, "[session]\noutput_tokens = 700").await;
+        house.models.push(Step::text("Fine."));
+        session.submit("hello").await;
+        seen.turn_ends("success").await;
+        // The answer before it had five tokens.
+        let budgets = json!({"output_tokens": 600, "session_output_tokens": 504});
+        house.models.push(cut(api, Step::text("As long as")));
+        session.call("submit", json!({"input": "a story", "budgets": budgets})).await;
+        let result = seen.turn_ends("error_max_tokens").await;
+        assert_eq!(result["text"], "As long as", "what was said stands");
+        let limits: Vec<Value> = house.models.requests().iter().map(|it| limit_of(&it.body)).collect();
+        assert_eq!(limits[..2], [json!(700), json!(499)], "{api:?}: {limits:?}");
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_rest_that_does_not_fit_leaves_what_there_is() {
+    for api in ALL_APIS {
+        let (house, session, mut seen) = start(api, "").await;
+        house.models.push(cut(api, Step::text("all that fits")));
+        house.models.push(Step::raw(400, "application/json", OVERFLOW));
+        session.submit("a poem").await;
+        let result = seen.turn_ends("max_output_tokens").await;
+        assert_eq!(
+            (&result["text"], &result["errors"][0]["kind"]),
+            (&json!("all that fits"), &json!("context_overflow")),
+            "{api:?}"
+        );
+        // From the start it is a failure.
+        house.models.push(Step::raw(400, "application/json", OVERFLOW));
+        session.submit("another").await;
+        assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "context_overflow");
+    }
+}
