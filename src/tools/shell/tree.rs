@@ -133,6 +133,8 @@ impl Tree {
     pub(super) async fn end(mut self, grace: Duration) -> Ended {
         if self.is_surely_empty() {
             self.ended = true;
+            // Orphans that have died.
+            proc::reap();
             return self.ended(Vec::new());
         }
         let begun = Instant::now();
