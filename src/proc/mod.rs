@@ -11,5 +11,5 @@ mod owned;
 mod stat;
 
 pub use code::let_go as let_go_of_code;
-pub use owned::{adopt_orphans, reap, spawn};
-pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, one};
+pub use owned::{adopt_orphans, has_no_orphan, is_alone, reap, spawn};
+pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, is_there, one};
