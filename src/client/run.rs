@@ -184,6 +184,8 @@ pub(super) async fn submit_to(
         mode: None,
         model,
         thinking: None,
+        temperature: None,
+        top_p: None,
     };
     Ok(client.call("session.submit", &params).await?)
 }

@@ -8,6 +8,7 @@ use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
+use crate::types::sampling::Sampling;
 use crate::types::session::Untrusted;
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
@@ -48,6 +49,8 @@ pub struct Submit {
     pub model: Option<String>,
     /// How much the model may think in this turn, if not as the session says.
     pub thinking: Option<Thinking>,
+    /// How freely it chooses its words in this turn; where it says nothing, as the session says.
+    pub sampling: Sampling,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -126,6 +129,8 @@ pub struct Update {
     pub additional_dirs: Option<Vec<String>>,
     /// How much models may think in turns to come.
     pub thinking: Option<Thinking>,
+    /// How freely models choose their words in turns to come.
+    pub sampling: Sampling,
     /// Pending requests that the new mode lets pass, with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// Who wants it.
@@ -349,6 +354,8 @@ pub enum Refusal {
     ModelOfSteer,
     /// Thinking was named for an input that joins the running turn, where it never changes.
     ThinkingOfSteer,
+    /// A temperature or a share was named for an input that joins the running turn.
+    SamplingOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of

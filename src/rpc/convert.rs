@@ -58,6 +58,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
              for the turns to come",
         )
         .with("path", "thinking"),
+        SessionError::Refused(Refusal::SamplingOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "temperature, top_p: this input joins the running turn, where they never change; session.update sets \
+             them for the turns to come",
+        )
+        .with("path", "temperature"),
         SessionError::Refused(Refusal::AsItWas) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

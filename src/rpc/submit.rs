@@ -8,6 +8,7 @@ use super::{convert, given};
 use crate::api::Fault;
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 use crate::session::{Busy, Submission, Submitted, SubmittedAs};
+use crate::types::sampling::Sampling;
 
 pub(super) async fn submit(
     office: Arc<Office>,
@@ -48,6 +49,7 @@ pub(super) async fn submit(
         mode: p.mode,
         model,
         thinking: p.thinking,
+        sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
         keyed,
         origin: caller.origin(),
     };
