@@ -19,7 +19,7 @@ impl Draft<'_> {
         let past = Past {
             failures: turn.failures,
             overloads: turn.overloads,
-            answered: turn.model_calls > 0 || turn.failures > turn.unreached,
+            answered: turn.stop_reason.is_some() || turn.failures > turn.unreached,
             unattended: self.state.spec.background,
             asked: self.output_limit(),
             is_fitted: turn.fitted.is_some(),
