@@ -18,6 +18,9 @@ use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
 use super::super::signature::{self, Sealed};
 
+/// The least `max_output_tokens` that is taken (OpenAI's API reference, "Create a model response", 2026-03).
+const LEAST_OUTPUT: u32 = 16;
+
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -135,7 +138,10 @@ pub(in super::super) fn body(
         store,
         previous_response_id: previous,
         instructions,
-        max_output_tokens: request.max_output_tokens.or(settings.max_output_tokens),
+        max_output_tokens: request
+            .max_output_tokens
+            .or(settings.max_output_tokens)
+            .map(|most| most.max(LEAST_OUTPUT)),
         reasoning: reasoning(request.thinking, settings),
         sampling: sent(Api::OpenAiResponses, request, settings),
         include: if settings.thinking && thinks && !store {
