@@ -354,6 +354,9 @@ pub struct SubmitParams {
     /// How much the model may think in this turn; by default as the session says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// Which tools this turn offers its model, in place of the session's choice; `{}` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
 }
 
 /// `session.update`. What is left out stays.

@@ -97,11 +97,11 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets, mode, model, thinking } => {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking, tools } => {
                 if let Some(turn_id) = fact.turn_id {
-                    let (input, model) = (input.clone(), model.clone());
+                    let (input, model, tools) = (input.clone(), model.clone(), tools.clone());
                     let (budgets, mode, thinking) = (*budgets, *mode, *thinking);
-                    let queued = Queued { turn_id, input, budgets, mode, model, thinking };
+                    let queued = Queued { turn_id, input, budgets, mode, model, thinking, tools };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -109,11 +109,12 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking } => {
+            Event::TurnStarted { model, mode, budgets, thinking, tools } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
-                    self.turn = Some(Turn { tools: self.spec.tools.clone(), thinking: *thinking, ..turn });
+                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
+                    self.turn = Some(Turn { tools, thinking: *thinking, ..turn });
                     if std::mem::take(&mut self.is_moved) {
                         self.system = None;
                     }

@@ -48,6 +48,8 @@ pub struct Submit {
     pub model: Option<String>,
     /// How much the model may think in this turn, if not as the session says.
     pub thinking: Option<Thinking>,
+    /// Which tools the turn offers, if not the session's.
+    pub tools: Option<ToolChoice>,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -349,6 +351,8 @@ pub enum Refusal {
     ModelOfSteer,
     /// Thinking was named for an input that joins the running turn, where it never changes.
     ThinkingOfSteer,
+    /// Tools were named for an input that joins the running turn, which has its own.
+    ToolsOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of

@@ -190,6 +190,7 @@ pub(super) struct Queued {
     pub mode: Option<Mode>,
     pub model: Option<String>,
     pub thinking: Option<Thinking>,
+    pub tools: Option<ToolChoice>,
 }
 
 /// The running turn.

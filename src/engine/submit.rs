@@ -42,13 +42,17 @@ impl Draft<'_> {
         if steers && submit.thinking.is_some() {
             return Err(Refusal::ThinkingOfSteer);
         }
+        if steers && submit.tools.is_some() {
+            return Err(Refusal::ToolsOfSteer);
+        }
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
         let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
         let (input, mode, model, thinking) = (submit.input, submit.mode, submit.model, submit.thinking);
+        let tools = submit.tools;
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking });
+            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking, tools });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -63,7 +67,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking };
+        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, tools };
         self.push(None, Some(turn_id), queued);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
@@ -78,11 +82,11 @@ impl Draft<'_> {
 
     /// Begins a turn, with the session's own model and thinking if it names none.
     fn begin_turn(&mut self, turn: Queued) {
-        let Queued { turn_id, input, budgets, mode, model, thinking } = turn;
+        let Queued { turn_id, input, budgets, mode, model, thinking, tools } = turn;
         let spec = &self.state.spec;
         let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
         let model = model.unwrap_or_else(|| spec.model.clone());
-        let started = Event::TurnStarted { model, mode, budgets, thinking };
+        let started = Event::TurnStarted { model, mode, budgets, thinking, tools };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         if untitled {

@@ -58,6 +58,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
              for the turns to come",
         )
         .with("path", "thinking"),
+        SessionError::Refused(Refusal::ToolsOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "tools: this input joins the running turn, which has its tools; let it wait (when_busy: queue)",
+        )
+        .with("path", "tools"),
         SessionError::Refused(Refusal::AsItWas) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

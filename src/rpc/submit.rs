@@ -23,6 +23,8 @@ pub(super) async fn submit(
     };
     let model = p.model.as_deref().map(|model| office.registry.known_model(model)).transpose();
     let model = model.map_err(convert::fault)?;
+    let tools =
+        p.tools.map(|tools| office.registry.known_tools(tools)).transpose().map_err(convert::fault)?;
     if let Some(mode) = p.mode {
         office.registry.check_mode(mode).map_err(convert::fault)?;
     }
@@ -48,6 +50,7 @@ pub(super) async fn submit(
         mode: p.mode,
         model,
         thinking: p.thinking,
+        tools,
         keyed,
         origin: caller.origin(),
     };

@@ -59,6 +59,8 @@ pub struct Submission {
     pub model: Option<String>,
     /// How much the model may think in the turn.
     pub thinking: Option<Thinking>,
+    /// The tools that the turn offers.
+    pub tools: Option<ToolChoice>,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.

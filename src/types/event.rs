@@ -196,6 +196,9 @@ pub enum Event {
         /// How much the model may think, if not as the session says.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
+        /// The tools on offer, if not the session's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tools: Option<ToolChoice>,
     },
     /// A turn began.
     #[serde(rename = "turn.started")]
@@ -210,6 +213,9 @@ pub enum Event {
         /// How much the model may think; it stays so to the turn's end.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
+        /// The tools on offer, if not the session's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tools: Option<ToolChoice>,
     },
     /// The turn moved on.
     #[serde(rename = "turn.phase")]

@@ -166,6 +166,7 @@ impl World {
                     mode: *mode,
                     model: model.then(|| "p/other".into()),
                     thinking: *thinking,
+                    tools: None,
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
