@@ -8,5 +8,5 @@
 mod owned;
 mod stat;
 
-pub use owned::{adopt_orphans, reap, spawn};
-pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, one};
+pub use owned::{adopt_orphans, has_no_orphan, is_alone, reap, spawn};
+pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, is_there, one};

@@ -10,7 +10,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::errno::Errno;
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
@@ -73,6 +74,10 @@ fn reap_all() -> Option<usize> {
         Err(TryLockError::WouldBlock) => return None,
     };
     let mut owned = owned();
+    if has_no_child() {
+        owned.clear();
+        return Some(0);
+    }
     owned.retain(|(pid, started)| match stat::one(*pid) {
         Ok(process) => is_ours(&process) && (process.started == *started || *started == UNKNOWN),
         // What cannot be read now, for want of descriptors, say, may well be there.
@@ -86,6 +91,43 @@ fn reap_all() -> Option<usize> {
         }
     }
     Some(reaped)
+}
+
+/// Whether it is certain that nothing lives that was ever started here or below: there is no child at all.
+/// One system call.
+///
+/// Whoever loses its parent gets as a new one the nearest subreaper among those above, prctl(2). So the line
+/// of parents of a process that descends from one started here leads, at every moment, to a living child of
+/// ours. `false` in a process that does not adopt orphans: there it does not.
+#[must_use]
+pub fn is_alone() -> bool {
+    ADOPTS.load(Ordering::Acquire) && has_no_child()
+}
+
+/// Whether all that lives below this process belongs to children that somebody here waits for: none is an
+/// orphan. Reads a few files of `/proc`, and not at one moment, so another sign is needed beside it.
+#[must_use]
+pub fn has_no_orphan() -> bool {
+    if is_alone() {
+        return true;
+    }
+    // While one is started it is a child that is not noted yet.
+    let (true, Ok(_alone)) = (ADOPTS.load(Ordering::Acquire), STARTING.try_write()) else { return false };
+    let owned = owned();
+    let is_owned = |pid: i32| match stat::one(pid) {
+        Ok(process) => process.is_dead || owned.contains(&(pid, process.started)),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    // Twice: a child that dies in between may leave its own to a thread whose list was read before.
+    let all_owned = || children().into_iter().all(is_owned);
+    all_owned() && all_owned()
+}
+
+/// Whether this process has no child, neither a living nor a dead one. The kernel looks at all of them at
+/// one moment, wait(2).
+fn has_no_child() -> bool {
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
+    waitid(Id::All, look) == Err(Errno::ECHILD)
 }
 
 fn is_ours(process: &stat::Process) -> bool {

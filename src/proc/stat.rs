@@ -1,7 +1,7 @@
 //! What `/proc` tells of processes, proc(5).
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 
 /// A process at the moment it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,20 @@ pub fn all() -> Vec<Process> {
 /// # Errors
 /// `NotFound` if there is none with this id; others if that could not be found out.
 pub fn one(pid: i32) -> io::Result<Process> {
-    // Bytes, not text: a process may give itself any name.
-    let stat = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
-    parse(pid, &String::from_utf8_lossy(&stat)).ok_or_else(|| io::Error::other("a strange /proc/PID/stat"))
+    // One read gives all of it, or nothing: it is made at once, and far shorter.
+    let mut stat = [0; 4096];
+    let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
+    let read = read.map_err(gone)?;
+    parse(pid, &stat[..read]).ok_or_else(|| io::Error::other("a strange /proc/PID/stat"))
+}
+
+/// Whether the process that started then runs, or may do so: where it cannot be told, it is there.
+#[must_use]
+pub fn is_there(pid: i32, started: u64) -> bool {
+    match one(pid) {
+        Ok(process) => process.started == started && !process.is_dead,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// A process that ends while it is read gives ESRCH.
@@ -44,19 +55,19 @@ fn gone(error: io::Error) -> io::Error {
 }
 
 /// `pid (name) state ppid pgrp session … num_threads … starttime …`; the name may hold anything.
-fn parse(pid: i32, stat: &str) -> Option<Process> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
+    // Bytes, not text: a process may give itself any name.
+    let name = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = str::from_utf8(stat.get(name + 1..)?).ok()?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    let threads: i32 = fields.nth(13)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
     // Whose first thread has ended while others run on is shown as a zombie, too.
-    let has_ended = matches!(*fields.first()?, "Z" | "X" | "x");
-    Some(Process {
-        pid,
-        parent: number(1)?,
-        group: number(2)?,
-        session: number(3)?,
-        started: fields.get(19)?.parse().ok()?,
-        is_dead: has_ended && number(17)? <= 1,
-    })
+    let is_dead = matches!(state, "Z" | "X" | "x") && threads <= 1;
+    Some(Process { pid, parent, group, session, started, is_dead })
 }
 
 /// The environment a process was started with, entries ended by NUL. Empty if it may not be read,
@@ -92,11 +103,11 @@ mod tests {
 
     #[test]
     fn a_process_is_read_whatever_its_name_holds() {
-        let stat = "42 (a) b (c) S 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        let stat = b"42 (\xff) b (c) S 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
         let process = parse(42, stat).expect("a process");
         assert_eq!((process.parent, process.group, process.session), (1, 41, 40));
         assert_eq!((process.started, process.is_dead), (777, false));
-        assert!(parse(1, "garbage").is_none());
+        assert!(parse(1, b"garbage").is_none() && parse(1, b"1 (a)").is_none());
     }
 
     #[test]
@@ -105,7 +116,7 @@ mod tests {
             format!("42 (x) {state} 1 41 40 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 {threads} 0 777 0 0")
         };
         for (state, threads, is_dead) in [("S", 1, false), ("Z", 1, true), ("Z", 3, false), ("X", 0, true)] {
-            let process = parse(42, &stat(state, threads)).expect("a process");
+            let process = parse(42, stat(state, threads).as_bytes()).expect("a process");
             assert_eq!(process.is_dead, is_dead, "{state} with {threads} threads");
         }
     }

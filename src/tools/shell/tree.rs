@@ -107,9 +107,36 @@ impl Tree {
         }
     }
 
+    /// Whether nobody can be left, so that nobody has to be looked for: after most commands.
+    fn is_surely_empty(&self) -> bool {
+        match &self.cell {
+            None => proc::is_alone(),
+            // Two signs, each of which misses only who works at it: one that has moved itself to another
+            // cgroup, and orphans that die and leave new ones while the lists are read.
+            Some(cell) => {
+                cell.is_empty() && !proc::is_there(self.leader, self.began) && proc::has_no_orphan()
+            }
+        }
+    }
+
+    fn ended(&self, survivors: Vec<i32>) -> Ended {
+        let cell = self.cell.as_ref();
+        Ended {
+            survivors,
+            oom_kills: cell.map_or(0, Cell::oom_kills),
+            refused_forks: cell.map_or(0, Cell::refused_forks),
+        }
+    }
+
     /// Ends every member: TERM, after `grace` KILL, until none is left or five seconds are over.
     /// If this future is dropped, what is left is killed at once.
     pub(super) async fn end(mut self, grace: Duration) -> Ended {
+        if self.is_surely_empty() {
+            self.ended = true;
+            // Orphans that have died.
+            proc::reap();
+            return self.ended(Vec::new());
+        }
         let begun = Instant::now();
         let mut termed = false;
         loop {
@@ -127,12 +154,7 @@ impl Tree {
             self = tree;
             if members.is_empty() || begun.elapsed() >= AT_MOST {
                 self.ended = true;
-                let cell = self.cell.as_ref();
-                return Ended {
-                    survivors: members,
-                    oom_kills: cell.map_or(0, Cell::oom_kills),
-                    refused_forks: cell.map_or(0, Cell::refused_forks),
-                };
+                return self.ended(members);
             }
             if begun.elapsed() >= grace {
                 self.signal(&members, Signal::SIGKILL);
