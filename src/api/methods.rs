@@ -188,7 +188,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "tools", "temperature", "top_p"],
+        unbuilt: &["output_schema", "temperature", "top_p"],
         errors: &[
             Code::NotFound,
             Code::Conflict,

@@ -219,9 +219,9 @@ async fn a_search_leaves_out_hard_links_to_credentials() {
     std::fs::hard_link(room.root.join("home/.ssh/id_rsa"), room.path("notes.md")).unwrap();
     // Secrets of the workspace itself, also such as a search never meets by their own name.
     std::fs::create_dir_all(room.path("deep/er")).unwrap();
-    std::fs::create_dir_all(room.path("target")).unwrap();
+    std::fs::create_dir_all(room.path("objects")).unwrap();
     std::fs::write(room.path("deep/er/.env"), "hello=1\n").unwrap();
-    std::fs::hard_link(room.path("deep/er/.env"), room.path("target/made.txt")).unwrap();
+    std::fs::hard_link(room.path("deep/er/.env"), room.path("objects/made.txt")).unwrap();
     std::fs::hard_link(room.path("deep/er/.env"), room.path("copied.txt")).unwrap();
     // Nobody knows what the other name stands for.
     std::fs::write(room.root.join("elsewhere"), "hello out there\n").unwrap();
