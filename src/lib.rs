@@ -10,7 +10,7 @@ pub mod engine;
 pub mod judge;
 
 pub mod model;
-#[cfg(feature = "otel")]
+#[cfg(any(test, feature = "otel"))]
 pub mod otel;
 pub mod policy;
 pub mod store;

@@ -158,7 +158,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["agent", "fallback_model", "output_schema", "temperature", "top_p", "initial_items"],
+        unbuilt: &["agent", "fallback_model", "output_schema", "initial_items"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -188,7 +188,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "temperature", "top_p"],
+        unbuilt: &["output_schema"],
         errors: &[
             Code::NotFound,
             Code::Conflict,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::permission::{Decision, Mode, Scope};
+use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::{FileDiff, Item, OnRestart, SessionState, SessionView};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
@@ -239,6 +240,12 @@ pub struct CreateParams {
     /// How much its models may think; by default `[session] thinking`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// How freely its models choose their words; by default what is left to them. From 0, nearly always the likeliest word, to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Temperature>,
+    /// The share of the likeliest words that is chosen from, from 0 to 1. Vendors advise to set one of the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<TopP>,
     /// Takes the place of the default system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -357,6 +364,12 @@ pub struct SubmitParams {
     /// Which tools this turn offers its model, in place of the session's choice; `{}` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
+    /// How freely it chooses its words in this turn; by default as the session says. From 0, nearly always the likeliest word, to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Temperature>,
+    /// The share of the likeliest words that is chosen from, from 0 to 1. Vendors advise to set one of the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<TopP>,
 }
 
 /// `session.update`. What is left out stays.
@@ -374,7 +387,8 @@ pub struct UpdateParams {
     /// Limits of the turns to come, all of them anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
-    /// `PROVIDER/MODEL` of the turns to come.
+    /// `PROVIDER/MODEL` of the turns to come. The system prompt, which names it, is put together anew for the
+    /// next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Which tools the turns to come offer; `{}` for all.
@@ -387,6 +401,12 @@ pub struct UpdateParams {
     /// How much models may think, from the next turn on: a running turn keeps what it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// How freely they choose their words, from the next turn on. From 0, nearly always the likeliest word, to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Temperature>,
+    /// The share of the likeliest words that is chosen from, from 0 to 1. Vendors advise to set one of the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<TopP>,
     /// Makes a repeated call return the first one's reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,

@@ -112,7 +112,8 @@ fn log_line(envelope: &Envelope) -> Option<Line> {
         | Event::QuestionRequested { .. }
         | Event::Retry { .. }
         | Event::StreamIdle { .. }
-        | Event::ModelSwitched { .. } => Tone::Warn,
+        | Event::ModelSwitched { .. }
+        | Event::MediaWithheld { .. } => Tone::Warn,
         _ => Tone::Plain,
     };
     Some(
@@ -229,6 +230,7 @@ fn what(event: &Event) -> String {
         Event::ModelSwitched { from, to, reason, detail } => {
             format!("{from} -> {to}, {}: {detail}", reason.words())
         }
+        Event::MediaWithheld { count, reason } => format!("{count} are shown no more: {reason}"),
         Event::MessageTombstone { reason } => name(reason),
         Event::Notice { kind, text } => format!("{kind}: {text}"),
         Event::Error { kind, message, causes } => {

@@ -245,7 +245,7 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
     match event {
-        Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
+        Event::SessionUpdated { title, model, mode, budgets, thinking, sampling, tools, additional_dirs } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));
@@ -256,6 +256,8 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
                 additional_dirs.as_ref().map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))),
             );
             news.extend(thinking.map(|t| format!("thinking: {t}")));
+            news.extend(sampling.temperature.map(|t| format!("temperature: {t}")));
+            news.extend(sampling.top_p.map(|p| format!("top_p: {p}")));
             // Whoever watches a turn is told what changes under it; its title they know.
             if echo || mode.is_some() { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }
@@ -312,6 +314,10 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
         Event::ToolBackground { bash_id, state, end: Some(end), .. } => {
             vec![background_ended(*bash_id, *state, end)]
         }
+        Event::MediaWithheld { count, reason } => warn(format!(
+            "the provider refused what it was shown: {count} pictures and documents are told of in words from now on ({})",
+            one_line(reason, 160)
+        )),
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }

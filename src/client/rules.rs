@@ -138,6 +138,8 @@ pub(super) async fn update(
         mode,
         budgets: None,
         thinking: None,
+        temperature: None,
+        top_p: None,
         model: None,
         tools: None,
         additional_dirs: None,

@@ -185,6 +185,8 @@ pub(super) async fn submit_to(
         model,
         thinking: None,
         tools: None,
+        temperature: None,
+        top_p: None,
     };
     Ok(client.call("session.submit", &params).await?)
 }

@@ -93,6 +93,8 @@ pub struct Checked {
     pub files: Vec<PathBuf>,
     /// Keys that are set and have no effect yet, dotted.
     pub without_effect: Vec<String>,
+    /// Keys that are set and of a part that this build was made without (the feature `otel`), dotted.
+    pub not_in_build: Vec<String>,
 }
 
 /// Reads the configuration as a start would; starts nothing.
@@ -106,7 +108,11 @@ pub async fn check_config(options: Options) -> Result<Checked, DaemonError> {
     wiring::setup(&config, &places, &Found::default().with_sandboxes(&config).await)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
-    Ok(Checked { without_effect: config::without_effect(&config), files: config.files })
+    Ok(Checked {
+        without_effect: config::without_effect(&config),
+        not_in_build: config::not_in_build(&config),
+        files: config.files,
+    })
 }
 
 /// Runs the daemon until a signal or `daemon.shutdown` stops it.
@@ -133,6 +139,14 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let without_effect = config::without_effect(&config);
     if !without_effect.is_empty() {
         tracing::warn!(keys = without_effect.join(", "), "set in the configuration, but without effect yet");
+    }
+    let not_in_build = config::not_in_build(&config);
+    if !not_in_build.is_empty() {
+        let keys = not_in_build.join(", ");
+        tracing::warn!(
+            keys,
+            "set in the configuration, but not in this build: it was made without --features otel"
+        );
     }
     stage("configuration read");
     let inherited = activation::inherited(&env)?;

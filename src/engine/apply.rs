@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::said::Said;
+use super::sight::withhold;
 use super::state::{
     Activity, Call, Deadline, Engine, FirstRun, Hold, Partial, Queued, Settings, Stage, State, Turn,
 };
@@ -56,18 +57,29 @@ impl State {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.spec = spec.clone();
             }
-            Event::SessionUpdated { title, model, mode, budgets, thinking, tools, additional_dirs } => {
+            Event::SessionUpdated {
+                title,
+                model,
+                mode,
+                budgets,
+                thinking,
+                sampling,
+                tools,
+                additional_dirs,
+            } => {
                 if let Some(tools) = tools {
                     self.spec.tools.clone_from(tools);
                 }
                 if let Some(dirs) = additional_dirs {
                     self.spec.additional_dirs.clone_from(dirs);
-                    self.is_moved = true;
+                    self.is_stale = true;
                 }
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
                 }
                 if let Some(model) = model {
+                    // It is named in the system prompt; what a provider had cached is another's anyway.
+                    self.is_stale |= self.spec.model != *model;
                     self.spec.model.clone_from(model);
                 }
                 if let Some(mode) = mode {
@@ -80,6 +92,7 @@ impl State {
                     self.spec.budgets = *budgets;
                 }
                 self.spec.thinking = thinking.or(self.spec.thinking);
+                self.spec.sampling = sampling.or(self.spec.sampling);
             }
             Event::PermissionRuleAdded { kind, rule } => self.add_rule(*kind, rule),
             Event::PermissionRuleRemoved { kind, rule } => {
@@ -97,11 +110,11 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, tools } => {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
                 if let Some(turn_id) = fact.turn_id {
                     let (input, model, tools) = (input.clone(), model.clone(), tools.clone());
-                    let (budgets, mode, thinking) = (*budgets, *mode, *thinking);
-                    let queued = Queued { turn_id, input, budgets, mode, model, thinking, tools };
+                    let (budgets, mode, thinking, sampling) = (*budgets, *mode, *thinking, *sampling);
+                    let queued = Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -109,13 +122,14 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking, tools } => {
+            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
                     let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
-                    self.turn = Some(Turn { tools, thinking: *thinking, ..turn });
-                    if std::mem::take(&mut self.is_moved) {
+                    let (thinking, sampling) = (*thinking, *sampling);
+                    self.turn = Some(Turn { tools, thinking, sampling, ..turn });
+                    if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
                 }
@@ -172,6 +186,11 @@ impl State {
                 if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
                     turn.model_ms += ms;
                 }
+            }
+            Event::MediaWithheld { .. } => {
+                withhold(Arc::<Vec<_>>::make_mut(&mut self.transcript));
+                // What the provider keeps of the conversation may hold them.
+                self.continues = None;
             }
             Event::ToolBackground { .. } => self.apply_background(fact),
             _ => self.apply_to_turn(fact),

@@ -8,6 +8,7 @@ use crate::types::message::InputBlock;
 use crate::types::model::{Delta, ModelFault, ModelReply};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope, Verdict};
 use crate::types::question::Choice;
+use crate::types::sampling::Sampling;
 use crate::types::session::Untrusted;
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
@@ -50,6 +51,8 @@ pub struct Submit {
     pub thinking: Option<Thinking>,
     /// Which tools the turn offers, if not the session's.
     pub tools: Option<ToolChoice>,
+    /// How freely it chooses its words in this turn; where it says nothing, as the session says.
+    pub sampling: Sampling,
     /// Who submits.
     pub origin: Option<Origin>,
 }
@@ -128,6 +131,8 @@ pub struct Update {
     pub additional_dirs: Option<Vec<String>>,
     /// How much models may think in turns to come.
     pub thinking: Option<Thinking>,
+    /// How freely models choose their words in turns to come.
+    pub sampling: Sampling,
     /// Pending requests that the new mode lets pass, with the reason.
     pub covered: Vec<(PermissionId, String)>,
     /// Who wants it.
@@ -353,6 +358,8 @@ pub enum Refusal {
     ThinkingOfSteer,
     /// Tools were named for an input that joins the running turn, which has its own.
     ToolsOfSteer,
+    /// A temperature or a share was named for an input that joins the running turn.
+    SamplingOfSteer,
     /// There is no such rule in this session.
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of

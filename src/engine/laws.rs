@@ -56,6 +56,7 @@ fn scripts_reach_every_event_and_every_ending() {
         "error",
         "file.changed",
         "heartbeat",
+        "media.withheld",
         "message.block_completed",
         "message.block_started",
         "message.completed",

@@ -24,6 +24,7 @@ mod state;
 mod stop;
 mod submit;
 mod switch;
+mod tokens;
 mod tools;
 mod update;
 mod wait;

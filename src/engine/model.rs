@@ -348,6 +348,10 @@ impl Draft<'_> {
                 self.switch(to, reason, &fault.message);
                 self.call_model_step(step);
             }
+            Reaction::Withhold => {
+                self.withhold(&fault.message);
+                self.call_model_step(step);
+            }
             Reaction::GiveUp(error) => self.finish(Subtype::LlmError, vec![error]),
         }
     }

@@ -32,6 +32,7 @@ impl Draft<'_> {
             tools: self.offered(),
             max_output_tokens: self.output_limit(),
             thinking,
+            sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
             media: HashMap::new(),
             previous_response_id: self.continues(&model),
             fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),

@@ -2,6 +2,7 @@
 //! and what the turn has been through to a reaction.
 
 use super::known::StandIns;
+use super::sight::is_about_media;
 use crate::types::event::SwitchReason;
 use crate::types::model::{FaultKind, ModelFault, Overflow};
 use crate::types::session::TurnError;
@@ -72,6 +73,8 @@ pub(super) struct Past {
     pub asked: Option<u32>,
     /// The output limit was lowered already.
     pub is_fitted: bool,
+    /// The request showed pictures or documents.
+    pub shows: bool,
     /// Those that may stand in: set, not tried in this turn, and within the limits on money.
     pub stand_ins: StandIns,
     /// Milliseconds until the turn's time is up.
@@ -101,6 +104,8 @@ pub(super) enum Reaction {
         /// Why.
         reason: SwitchReason,
     },
+    /// The same model is asked again at once, and is shown no picture or document any more.
+    Withhold,
     /// The turn ends.
     GiveUp(TurnError),
 }
@@ -112,6 +117,10 @@ impl Retry {
             return reaction;
         }
         let switch = |to: &Option<String>, reason| to.clone().map(|to| Reaction::Switch { to, reason });
+        // Every later request would hold the same, and be refused.
+        if past.shows && is_about_media(fault) {
+            return switch(&past.stand_ins.vision, SwitchReason::Vision).unwrap_or(Reaction::Withhold);
+        }
         let fallback = |reason| switch(&past.stand_ins.fallback, reason);
         let now = match fault.kind {
             FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
@@ -125,7 +134,12 @@ impl Retry {
             return reaction;
         }
         if !fault.kind.is_retryable() {
-            return Reaction::GiveUp(error(fault, past.failures));
+            let mut error = error(fault, past.failures);
+            if past.shows && fault.kind == FaultKind::BadRequest {
+                error.message += "; the conversation shows pictures or documents: if that is why, vision = false in \
+                                  [model.\"PROVIDER/MODEL\"] leaves them out";
+            }
+            return Reaction::GiveUp(error);
         }
         let last = || fallback(SwitchReason::Unavailable);
         if let Some(reaction) = self.asked_too_much(fault, past) {
@@ -410,6 +424,19 @@ mod tests {
             assert_eq!(error.kind, "context_overflow");
             assert!(error.message.contains("large_context"), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_refused_picture_goes_to_a_model_that_sees_or_is_not_shown_any_more() {
+        let refused = ModelFault::new(FaultKind::BadRequest, "Could not process image");
+        let shows = |past: Past| Past { shows: true, ..past };
+        assert_eq!(retry().react(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
+        assert_eq!(retry().react(&refused, &shows(Past::default())), Reaction::Withhold);
+        // With none in the request it is about something else.
+        assert_eq!(gives_up(&retry(), &refused, &past()).kind, "bad_request");
+        let other = gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(past()));
+        assert!(other.message.contains("vision = false"), "there is a way out: {}", other.message);
+        waits(&retry(), &fault(FaultKind::Server), &shows(past()));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
+use crate::types::sampling::Sampling;
 use crate::types::session::{Denial, OnRestart, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
@@ -155,8 +156,8 @@ pub(super) struct State {
     pub status: SessionState,
     pub requires: Option<Requires>,
     pub system: Option<Arc<str>>,
-    /// The system prompt is of other folders than those of now: the next turn makes it anew.
-    pub is_moved: bool,
+    /// The system prompt names other folders, or another model, than those of now: the next turn makes it anew.
+    pub is_stale: bool,
     /// What of the workspace trust was asked for last.
     pub trust_asked: Option<String>,
     pub transcript: Arc<Vec<Arc<Message>>>,
@@ -191,6 +192,7 @@ pub(super) struct Queued {
     pub model: Option<String>,
     pub thinking: Option<Thinking>,
     pub tools: Option<ToolChoice>,
+    pub sampling: Sampling,
 }
 
 /// The running turn.
@@ -204,6 +206,8 @@ pub(super) struct Turn {
     pub budgets: Budgets,
     /// Never changes inside a turn: the beginning of its requests would.
     pub thinking: Option<Thinking>,
+    /// How freely its model chooses its words.
+    pub sampling: Sampling,
     pub started_at: Timestamp,
     /// Number of the model call, from 1; 0 before the first.
     pub step: u64,
@@ -379,6 +383,10 @@ pub struct Snapshot {
     pub model: String,
     /// Approval mode.
     pub mode: Mode,
+    /// How much its models may think.
+    pub thinking: Option<Thinking>,
+    /// How freely they choose their words.
+    pub sampling: Sampling,
     /// State.
     pub state: SessionState,
     /// What it waits for.
@@ -556,6 +564,8 @@ impl Engine {
             title: state.spec.title.clone(),
             model: state.spec.model.clone(),
             mode: state.spec.mode,
+            thinking: state.spec.thinking,
+            sampling: state.spec.sampling,
             state: state.status,
             requires: state.requires,
             turn_id: self.turn_id(),
@@ -608,6 +618,7 @@ impl State {
                 on_restart: None,
                 budgets: Budgets::default(),
                 thinking: None,
+                sampling: Sampling::default(),
                 system_prompt: None,
                 append_system_prompt: None,
                 tools: ToolChoice::default(),
@@ -617,7 +628,7 @@ impl State {
             status: SessionState::Idle,
             requires: None,
             system: None,
-            is_moved: false,
+            is_stale: false,
             trust_asked: None,
             transcript: Arc::default(),
             continues: None,
@@ -667,6 +678,7 @@ impl Turn {
             tools: ToolChoice::default(),
             budgets,
             thinking: None,
+            sampling: Sampling::default(),
             started_at: at,
             step: 0,
             failures: 0,

@@ -45,14 +45,17 @@ impl Draft<'_> {
         if steers && submit.tools.is_some() {
             return Err(Refusal::ToolsOfSteer);
         }
+        if steers && !submit.sampling.is_empty() {
+            return Err(Refusal::SamplingOfSteer);
+        }
         self.origin = submit.origin;
         self.plan.blobs.extend(submit.blobs);
         let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
-        let (input, mode, model, thinking) = (submit.input, submit.mode, submit.model, submit.thinking);
-        let tools = submit.tools;
+        let (input, mode, model) = (submit.input, submit.mode, submit.model);
+        let (thinking, sampling, tools) = (submit.thinking, submit.sampling, submit.tools);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking, tools });
+            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -67,7 +70,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, tools };
+        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools };
         self.push(None, Some(turn_id), queued);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
@@ -80,13 +83,14 @@ impl Draft<'_> {
         self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
     }
 
-    /// Begins a turn, with the session's own model and thinking if it names none.
+    /// Begins a turn, with the session's own model, thinking and temperature if it names none.
     fn begin_turn(&mut self, turn: Queued) {
-        let Queued { turn_id, input, budgets, mode, model, thinking, tools } = turn;
+        let Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
         let spec = &self.state.spec;
         let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
+        let sampling = sampling.or(spec.sampling);
         let model = model.unwrap_or_else(|| spec.model.clone());
-        let started = Event::TurnStarted { model, mode, budgets, thinking, tools };
+        let started = Event::TurnStarted { model, mode, budgets, thinking, sampling, tools };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         if untitled {
@@ -103,6 +107,7 @@ impl Draft<'_> {
                 tools: None,
                 additional_dirs: None,
                 thinking: None,
+                sampling: Default::default(),
             });
         }
         self.user_message(input);

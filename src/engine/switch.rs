@@ -3,7 +3,7 @@
 use super::known::StandIns;
 use super::plan::Draft;
 use super::retry::{Past, Reaction};
-use super::sight::needs_sight;
+use super::sight::{count_shown, needs_sight};
 use crate::types::event::{Event, SwitchReason, TombstoneReason};
 use crate::types::model::{ModelFault, Overflow};
 use crate::types::session::TurnError;
@@ -22,12 +22,25 @@ impl Draft<'_> {
             unattended: self.state.spec.background,
             asked: self.output_limit(),
             is_fitted: turn.fitted.is_some(),
+            shows: self.shown() > 0,
             stand_ins: self.stand_ins(fault.overflow),
             time_left_ms: self.time_left(),
             random,
             now: self.now.at,
         };
         self.engine.settings.retry.react(fault, &past)
+    }
+
+    /// How many pictures and documents the model is shown.
+    fn shown(&self) -> usize {
+        let sees = self.engine.settings.known.of(&self.turn_model()).sees;
+        if sees { count_shown(&self.state.transcript) } else { 0 }
+    }
+
+    /// No model is shown any of the pictures and documents any more that the provider refused.
+    pub fn withhold(&mut self, reason: &str) {
+        let count = u32::try_from(self.shown()).unwrap_or(u32::MAX);
+        self.push_turn(Event::MediaWithheld { count, reason: reason.into() });
     }
 
     /// Another model takes over until the turn ends. What was said of the answer to this call goes.
@@ -52,13 +65,14 @@ impl Draft<'_> {
             self.switch(to, SwitchReason::Vision, &detail);
         }
         let model = self.turn_model();
-        let tokens = self.state.context_tokens;
+        let tokens = self.sent_tokens();
         let window = self.engine.settings.known.of(&model).context_window.map(u64::from);
         if let Some(window) = window.filter(|window| tokens >= *window)
             && let Some(to) = self.stand_ins(None).large_context
         {
-            let detail =
-                format!("the conversation has {tokens} tokens, and {window} fit into the window of {model}");
+            let detail = format!(
+                "the conversation has about {tokens} tokens, and {window} fit into the window of {model}"
+            );
             self.switch(to, SwitchReason::LargeContext, &detail);
         }
     }
@@ -73,7 +87,7 @@ impl Draft<'_> {
             let holds = |model: &String| !limits_money || settings.known.of(model).has_price;
             model.clone().filter(|model| is_new(model) && holds(model))
         };
-        let needed = overflow.map_or(0, |overflow| overflow.input).max(self.state.context_tokens);
+        let needed = overflow.map_or(0, |overflow| overflow.input).max(self.sent_tokens());
         let has_room = |model: &String| {
             let window = settings.known.of(model).context_window;
             window.is_none_or(|window| u64::from(window) > needed)

@@ -7,6 +7,7 @@ use super::input::{Refusal, Update};
 use super::plan::Draft;
 use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Mode, RuleKind};
+use crate::types::sampling::Sampling;
 use crate::types::session::SessionState;
 use crate::types::tool::{ToolCard, ToolChoice};
 
@@ -15,8 +16,18 @@ impl Draft<'_> {
     /// now on; requests that it lets pass are settled in the same breath. One that is stricter takes
     /// nothing back that was allowed before.
     pub fn update(&mut self, update: Update) -> Result<(), Refusal> {
-        let Update { title, model, mode, budgets, thinking, tools, additional_dirs, covered, origin } =
-            update;
+        let Update {
+            title,
+            model,
+            mode,
+            budgets,
+            thinking,
+            sampling,
+            tools,
+            additional_dirs,
+            covered,
+            origin,
+        } = update;
         if self.state.status == SessionState::Ended {
             return Err(Refusal::Ended);
         }
@@ -25,6 +36,11 @@ impl Draft<'_> {
         let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
         let budgets = budgets.filter(|budgets| *budgets != self.state.spec.budgets);
         let thinking = thinking.filter(|thinking| Some(*thinking) != self.state.spec.thinking);
+        let known = self.state.spec.sampling;
+        let sampling = Sampling {
+            temperature: sampling.temperature.filter(|_| sampling.temperature != known.temperature),
+            top_p: sampling.top_p.filter(|_| sampling.top_p != known.top_p),
+        };
         let model = model.filter(|model| *model != self.state.spec.model);
         let tools = tools.filter(|tools| *tools != self.state.spec.tools);
         let additional_dirs = additional_dirs.filter(|dirs| *dirs != self.state.spec.additional_dirs);
@@ -34,6 +50,7 @@ impl Draft<'_> {
             mode.is_some(),
             budgets.is_some(),
             thinking.is_some(),
+            !sampling.is_empty(),
             tools.is_some(),
             additional_dirs.is_some(),
         ];
@@ -44,6 +61,7 @@ impl Draft<'_> {
                 mode,
                 budgets,
                 thinking,
+                sampling,
                 tools,
                 additional_dirs,
             });

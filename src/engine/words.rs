@@ -1,6 +1,7 @@
 //! Fixed words for the model (Q25): the same thing is always said the same way.
 
 use crate::types::background::BashId;
+use crate::types::blob::{AttachmentKind, BlobRef};
 use crate::types::tool::Barrier;
 
 /// A person said no.
@@ -137,6 +138,16 @@ pub fn command_began(bash_id: BashId) -> String {
         "The command runs in the background as {bash_id}, also after this turn. BashOutput with bash_id \"{bash_id}\" \
          gives what it has said since you last looked, KillBash with shell_id \"{bash_id}\" ends it."
     )
+}
+
+/// Stands in the place of something that the provider does not take.
+pub fn withheld(kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
+    let what = match kind {
+        AttachmentKind::Image => "image",
+        AttachmentKind::Document => "document",
+    };
+    let (name, BlobRef { media_type, bytes, .. }) = (name.unwrap_or("without a name"), blob);
+    format!("[{what} {name} ({media_type}, {bytes} bytes): not shown, since the provider refused it]")
 }
 
 /// The session leaves a tool out.

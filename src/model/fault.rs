@@ -208,6 +208,16 @@ pub(super) fn cut() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
 }
 
+/// A body that was to be the whole answer and cannot be read. One that merely ends too early was cut, by a
+/// server or a proxy that gave up, and may come whole the next time.
+pub(super) fn unreadable(error: &serde_json::Error) -> ModelFault {
+    if error.is_eof() {
+        let text = "the answer ended before it was complete";
+        return ModelFault::new(FaultKind::Interrupted, text);
+    }
+    garbage(format_args!("the body is not the JSON it should be ({error})"))
+}
+
 /// Another answer began inside this one.
 pub(super) fn began_again() -> ModelFault {
     ModelFault::new(

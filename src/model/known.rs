@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::usage::Price;
 
-use super::settings::{Kind, ModelSettings};
+use super::settings::{Kind, ModelSettings, ReasoningBack};
 
 /// Facts of one model that are not left to the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -29,8 +30,18 @@ pub struct ModelFacts {
     /// It decides by itself how much it thinks (Anthropic's adaptive thinking); budgets of tokens are
     /// for the others.
     pub adaptive_thinking: Option<bool>,
+    /// It is to think between the calls of a turn as well (Anthropic's models with budgets).
+    pub interleaved_thinking: Option<bool>,
     /// The least effort of reasoning that it takes, for thinking that is off (OpenAI).
     pub least_effort: Option<String>,
+    /// It takes a temperature and a share of the likeliest words.
+    pub sampling: Option<bool>,
+    /// Its temperature where a request names none.
+    pub temperature: Option<Temperature>,
+    /// Its share of the likeliest words where a request names none.
+    pub top_p: Option<TopP>,
+    /// Which earlier reasoning it is sent back (Chat Completions).
+    pub reasoning_back: Option<ReasoningBack>,
     /// It can see images.
     pub vision: Option<bool>,
     /// It takes PDFs as they are.
@@ -52,7 +63,12 @@ impl ModelFacts {
             system_role: self.system_role.or(other.system_role),
             thinking: self.thinking.or(other.thinking),
             adaptive_thinking: self.adaptive_thinking.or(other.adaptive_thinking),
+            interleaved_thinking: self.interleaved_thinking.or(other.interleaved_thinking),
             least_effort: self.least_effort.clone().or_else(|| other.least_effort.clone()),
+            sampling: self.sampling.or(other.sampling),
+            temperature: self.temperature.or(other.temperature),
+            top_p: self.top_p.or(other.top_p),
+            reasoning_back: self.reasoning_back.or(other.reasoning_back),
             vision: self.vision.or(other.vision),
             documents: self.documents.or(other.documents),
             price: self.price.or(other.price),
@@ -72,7 +88,11 @@ impl ModelFacts {
             price: self.price,
             thinking: self.thinking.unwrap_or(default.thinking),
             adaptive_thinking: self.adaptive_thinking.unwrap_or(default.adaptive_thinking),
+            interleaved_thinking: self.interleaved_thinking.unwrap_or(default.interleaved_thinking),
             least_effort: self.least_effort.clone(),
+            sampling: self.sampling.unwrap_or(default.sampling),
+            usual: Sampling { temperature: self.temperature, top_p: self.top_p },
+            reasoning_back: self.reasoning_back.unwrap_or_default(),
             vision: self.vision.or(default.vision),
             documents: self.documents.or(default.documents),
         }

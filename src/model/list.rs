@@ -46,6 +46,7 @@ impl Models {
             streaming: facts.streaming,
             system_role: facts.system_role,
             thinking: facts.thinking,
+            sampling: facts.sampling,
             vision: facts.vision,
             documents: facts.documents,
             price: facts.price,

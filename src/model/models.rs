@@ -14,6 +14,7 @@ use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, Mo
 use crate::types::thinking::Thinking;
 use crate::types::usage::{Price, Terms};
 
+use super::anthropic;
 use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
 use super::cache::{Cache, Key as CacheKey, deltas};
@@ -24,6 +25,7 @@ use super::known::{ModelFacts, look_up};
 use super::patience::Patience;
 use super::record::{Recorder, Tape};
 use super::replay::Player;
+use super::sampling::left_out;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
 
 /// The version of the Anthropic API that is spoken.
@@ -42,6 +44,8 @@ struct Inner {
     strangers: Mutex<BTreeSet<String>>,
     /// Models that people were told of that they were not asked to think.
     unthinking: Mutex<BTreeSet<String>>,
+    /// What people were told of temperatures that were not sent.
+    unsampled: Mutex<BTreeSet<String>>,
     clients: Clients,
     cache: Option<Cache>,
     connect_timeout: Duration,
@@ -94,6 +98,7 @@ impl Models {
                 models: settings.models,
                 strangers: Mutex::default(),
                 unthinking: Mutex::default(),
+                unsampled: Mutex::default(),
                 cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
@@ -211,6 +216,13 @@ impl Models {
         })
     }
 
+    /// What people should know of a temperature that was not sent; the same once.
+    fn unsampled(&self, api: Api, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
+        let text = left_out(api, request, settings)?;
+        let told = &self.inner.unsampled;
+        told.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()).then_some(text)
+    }
+
     /// Builds the HTTP clients the providers will need, which the first call would do otherwise.
     /// Problems are left for the call to tell.
     pub async fn warm(&self) {
@@ -267,7 +279,8 @@ impl Models {
         let (settings, is_known) = self.look_up(&request.model);
         let mut secrets = address.secrets.clone();
         let mut secret = address.secret(name).await?;
-        let mut headers = address.headers(name, secret.as_ref(), &mut secrets)?;
+        let interleaves = address.api == Api::Anthropic && anthropic::interleaves(request, &settings);
+        let mut headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
         let patience = &self.inner.patience;
         let patience = if settings.streaming { patience.clone() } else { patience.without_stream() };
         let client = self.inner.clients.get(address.is_direct, request.fresh_connection).await?;
@@ -314,7 +327,7 @@ impl Models {
                 secret = fresh;
                 // Another account's answers are not this one's.
                 known = None;
-                headers = address.headers(name, secret.as_ref(), &mut secrets)?;
+                headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
                 played = tape();
                 outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
             }
@@ -335,6 +348,7 @@ impl Models {
         let tape = played;
         if let Ok(reply) = &mut outcome {
             reply.notices.extend(self.unthinking(request, &settings));
+            reply.notices.extend(self.unsampled(address.api, request, &settings));
         }
         // A server of one's own has models of one's own.
         if let Ok(reply) = &mut outcome
@@ -451,6 +465,7 @@ impl Address {
         &self,
         name: &str,
         secret: Option<&Secret>,
+        interleaves: bool,
         secrets: &mut Secrets,
     ) -> Result<HeaderMap, ModelFault> {
         let variable = self.api.key_variable();
@@ -486,7 +501,25 @@ impl Address {
             headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
         }
         headers.extend(self.headers.clone());
+        if interleaves {
+            add_beta(&mut headers, anthropic::INTERLEAVED);
+        }
         Ok(headers)
+    }
+}
+
+/// Adds a word to those of `anthropic-beta`.
+fn add_beta(headers: &mut HeaderMap, word: &'static str) {
+    let name = HeaderName::from_static("anthropic-beta");
+    let known = headers.get(&name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let all = match known {
+        "" => word.to_owned(),
+        known if known.split(',').any(|other| other.trim() == word) => return,
+        known => format!("{known},{word}"),
+    };
+    // Words that could be sent before can be sent together.
+    if let Ok(value) = HeaderValue::try_from(all) {
+        headers.insert(name, value);
     }
 }
 
@@ -545,6 +578,7 @@ mod tests {
                 tools: [].into(),
                 max_output_tokens: None,
                 thinking: None,
+                sampling: Default::default(),
                 media: Default::default(),
                 previous_response_id: None,
                 fresh_connection: false,

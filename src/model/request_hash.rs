@@ -55,6 +55,9 @@ pub(super) fn request_hash(request: &ModelRequest) -> String {
     if let (Some(thinking), Some(parts)) = (request.thinking, whole.as_array_mut()) {
         parts.push(json!(thinking));
     }
+    if let (false, Some(parts)) = (request.sampling.is_empty(), whole.as_array_mut()) {
+        parts.push(json!(request.sampling));
+    }
     format!("{:x}", Sha256::digest(whole.to_string()))
 }
 
@@ -97,6 +100,7 @@ mod tests {
             tools: [].into(),
             max_output_tokens: None,
             thinking: None,
+            sampling: Default::default(),
             media: Default::default(),
             previous_response_id: None,
             fresh_connection: false,

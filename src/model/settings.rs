@@ -6,6 +6,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Deserialize;
+
+use crate::types::sampling::Sampling;
 use crate::types::usage::Price;
 
 use super::fault::is_secret_header;
@@ -138,8 +141,16 @@ pub struct ModelSettings {
     pub thinking: bool,
     /// It decides by itself how much it thinks; budgets of tokens are for the others.
     pub adaptive_thinking: bool,
+    /// It thinks between the calls of a turn as well, where that is asked for by a header (Anthropic).
+    pub interleaved_thinking: bool,
     /// The least effort of reasoning that it takes, if that is not to send any.
     pub least_effort: Option<String>,
+    /// It takes a temperature and a share of the likeliest words.
+    pub sampling: bool,
+    /// How freely it chooses its words where a request does not say.
+    pub usual: Sampling,
+    /// Its earlier reasoning is sent back to it, where the API has no agreed place for that (Chat Completions).
+    pub reasoning_back: ReasoningBack,
     /// It can see images. What is not told is hoped of the vendors' own models.
     pub vision: Option<bool>,
     /// It takes PDFs as they are. What is not told is hoped of models that see; with Chat Completions, of
@@ -159,11 +170,30 @@ impl Default for ModelSettings {
             price: None,
             thinking: false,
             adaptive_thinking: false,
+            interleaved_thinking: false,
             least_effort: None,
+            sampling: true,
+            usual: Sampling::default(),
+            reasoning_back: ReasoningBack::default(),
             vision: None,
             documents: None,
         }
     }
+}
+
+/// Which earlier reasoning a model of Chat Completions is sent back, as `reasoning_content` of the message that
+/// it led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningBack {
+    /// None: most servers refuse it or drop it.
+    #[default]
+    None,
+    /// That of the tool loop under way, until the next message of a person. Demanded by some models that
+    /// think between calls.
+    Tools,
+    /// All of it.
+    All,
 }
 
 /// Settings that cannot work.

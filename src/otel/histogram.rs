@@ -9,13 +9,16 @@ const SETS: usize = 200;
 /// What stands in the place of a text that would be one too many.
 const OTHER: &str = "_OTHER";
 
+/// What a number is counted by.
+type Attributes = Vec<(&'static str, Attribute)>;
+
 /// A histogram with the bounds that the conventions advise.
 #[derive(Debug)]
 pub(super) struct Histogram {
     pub name: &'static str,
     pub unit: &'static str,
     pub bounds: &'static [f64],
-    points: BTreeMap<String, (Vec<(&'static str, Attribute)>, Point)>,
+    points: BTreeMap<String, (Attributes, Point)>,
 }
 
 /// The numbers of one set of attributes.
@@ -56,7 +59,7 @@ impl Histogram {
     }
 
     /// Takes a number in.
-    pub fn record(&mut self, attributes: Vec<(&'static str, Attribute)>, value: f64) {
+    pub fn record(&mut self, attributes: Attributes, value: f64) {
         let mut attributes = attributes;
         let mut key = format!("{attributes:?}");
         if !self.points.contains_key(&key) && self.points.len() >= SETS {

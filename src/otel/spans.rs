@@ -15,6 +15,8 @@ use crate::types::usage::Usage;
 
 /// Turns that are watched at once; the model calls of further ones have no start of their own.
 const OPEN: usize = 10_000;
+/// Characters of a tool's name.
+const TOOL: usize = 80;
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,7 +146,8 @@ impl Mark {
             Event::UsageBooked { model, usage, .. } => What::Lost { usage: Some((model.clone(), *usage)) },
             Event::Retry { .. } => What::Lost { usage: None },
             Event::ToolCompleted { call_id, tool, status, code, duration_ms, .. } => What::ToolEnded {
-                tool: tool.clone(),
+                // As the model spelled it, which may be anything.
+                tool: tool.chars().take(TOOL).collect(),
                 call: call_id.to_string(),
                 status: *status,
                 code: code.clone(),

@@ -50,7 +50,11 @@ fn turn() -> Vec<Envelope> {
             json!({"type": "usage", "model": "here/m/1", "usage": {"input_tokens": 50},
             "reason": "lost_attempt", "estimated": true}),
         ),
-        fact(4, 1_400, json!({"type": "retry", "attempt": 1, "max": 3, "delay_ms": 100, "reason": "busy"})),
+        fact(
+            4,
+            1_400,
+            json!({"type": "retry", "attempt": 1, "max": 3, "delay_ms": 100, "reason": "a secret word"}),
+        ),
         fact(5, 1_500, json!({"type": "turn.phase", "phase": "model_call", "step": 1})),
         fact(
             6,

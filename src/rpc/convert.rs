@@ -63,6 +63,12 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "tools: this input joins the running turn, which has its tools; let it wait (when_busy: queue)",
         )
         .with("path", "tools"),
+        SessionError::Refused(Refusal::SamplingOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "temperature, top_p: this input joins the running turn, where they never change; session.update sets \
+             them for the turns to come",
+        )
+        .with("path", "temperature"),
         SessionError::Refused(Refusal::AsItWas) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \

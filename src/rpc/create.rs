@@ -8,6 +8,7 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{CreateParams, SessionReply};
 use crate::session::NewSessionRequest;
+use crate::types::sampling::Sampling;
 
 pub(super) async fn create(
     office: Arc<Office>,
@@ -26,6 +27,7 @@ pub(super) async fn create(
         on_restart: p.on_restart,
         budgets: p.budgets,
         thinking: p.thinking,
+        sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
         system_prompt: p.system_prompt,
         append_system_prompt: p.append_system_prompt,
         tools: p.tools.unwrap_or_default(),

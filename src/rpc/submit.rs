@@ -8,6 +8,7 @@ use super::{convert, given};
 use crate::api::Fault;
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 use crate::session::{Busy, Submission, Submitted, SubmittedAs};
+use crate::types::sampling::Sampling;
 
 pub(super) async fn submit(
     office: Arc<Office>,
@@ -51,6 +52,7 @@ pub(super) async fn submit(
         model,
         thinking: p.thinking,
         tools,
+        sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
         keyed,
         origin: caller.origin(),
     };

@@ -8,6 +8,7 @@ use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{SessionReply, UpdateParams};
 use crate::session::Changes;
+use crate::types::sampling::Sampling;
 
 pub(super) async fn update(
     office: Arc<Office>,
@@ -21,6 +22,7 @@ pub(super) async fn update(
         mode: p.mode,
         budgets: p.budgets,
         thinking: p.thinking,
+        sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
         model: p.model,
         tools: p.tools,
         additional_dirs: p.additional_dirs,

@@ -138,6 +138,7 @@ impl Actor {
             model: submission.model,
             thinking: submission.thinking,
             tools: submission.tools,
+            sampling: submission.sampling,
             origin: Some(submission.origin),
         });
         let mut plan = self.decide(input)?;
@@ -234,8 +235,18 @@ impl Actor {
     /// Takes changes in. A mode counts from this moment on, also for what is pending.
     async fn update(&mut self, changes: Changes) -> Result<(), SessionError> {
         const METHOD: &str = "session.update";
-        let Changes { title, mode, budgets, thinking, model, tools, additional_dirs, keyed, origin } =
-            changes;
+        let Changes {
+            title,
+            mode,
+            budgets,
+            thinking,
+            sampling,
+            model,
+            tools,
+            additional_dirs,
+            keyed,
+            origin,
+        } = changes;
         if let Some(done) = self.remembered(METHOD, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -244,8 +255,18 @@ impl Actor {
             None => Vec::new(),
         };
         let origin = Some(origin);
-        let update =
-            Update { title, mode, budgets, thinking, model, tools, additional_dirs, covered, origin };
+        let update = Update {
+            title,
+            mode,
+            budgets,
+            thinking,
+            sampling,
+            model,
+            tools,
+            additional_dirs,
+            covered,
+            origin,
+        };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
         let idempotency = self.row(METHOD, keyed, &()).filter(|_| !plan.facts.is_empty());

@@ -23,6 +23,7 @@ use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId
 use crate::types::message::{InputBlock, ToolCall};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
+use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
 use crate::types::usage::Budgets;
@@ -61,6 +62,8 @@ pub struct Submission {
     pub thinking: Option<Thinking>,
     /// The tools that the turn offers.
     pub tools: Option<ToolChoice>,
+    /// How freely it chooses its words in this turn.
+    pub sampling: Sampling,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.
@@ -140,6 +143,8 @@ pub struct Changes {
     pub additional_dirs: Option<Vec<String>>,
     /// How much models may think in turns to come.
     pub thinking: Option<Thinking>,
+    /// How freely models choose their words in turns to come.
+    pub sampling: Sampling,
     /// Idempotency.
     pub keyed: Option<Keyed>,
     /// Who.

@@ -144,6 +144,8 @@ fn summary(snapshot: Snapshot) -> Summary {
         title: snapshot.title,
         model: snapshot.model,
         mode: snapshot.mode,
+        thinking: snapshot.thinking,
+        sampling: snapshot.sampling,
         state: snapshot.state,
         requires: snapshot.requires,
         turn_id: snapshot.turn_id,

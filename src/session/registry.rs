@@ -43,6 +43,8 @@ const DELETE: &str = "session.delete";
 /// Method name under which `session.create` remembers its replies.
 const CREATE: &str = "session.create";
 
+/// The pointer of `[models]` that sessions use that name no model.
+const MAIN: &str = "main";
 /// Models that one session's view shows at most.
 const MODELS: u32 = 1_000;
 
@@ -322,6 +324,7 @@ impl Registry {
             on_restart: request.on_restart,
             budgets,
             thinking: request.thinking.or(settings.thinking),
+            sampling: request.sampling,
             system_prompt: request.system_prompt.clone(),
             append_system_prompt: request.append_system_prompt.clone(),
             tools: self.known_tools(request.tools.clone())?,
@@ -485,12 +488,17 @@ impl Registry {
     #[must_use]
     pub fn models(&self) -> Vec<ModelView> {
         let setup = self.inner.house.setup();
-        let main = &setup.settings.main_model;
-        let mut models = setup.models.list(&main.iter().cloned().collect::<Vec<_>>());
+        let settings = &setup.settings;
+        // The first pointer first; without a configuration its model comes from the environment.
+        let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN);
+        let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
+        let pointers: Vec<(&str, &String)> =
+            settings.main_model.iter().map(|model| (MAIN, model)).chain(others).collect();
+        let mut models =
+            setup.models.list(&pointers.iter().map(|(_, model)| (*model).clone()).collect::<Vec<_>>());
         for view in &mut models {
-            if main.as_ref() == Some(&view.model) {
-                view.pointers.push("main".into());
-            }
+            let own = pointers.iter().filter(|(_, model)| **model == view.model);
+            view.pointers = own.map(|(name, _)| (*name).to_owned()).collect();
         }
         models
     }

@@ -4,6 +4,7 @@ use super::handle::Keyed;
 use crate::types::event::Origin;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
+use crate::types::sampling::Sampling;
 use crate::types::session::{OnRestart, SessionSpec};
 use crate::types::thinking::Thinking;
 use crate::types::tool::ToolChoice;
@@ -32,6 +33,8 @@ pub struct NewSessionRequest {
     pub budgets: Option<Budgets>,
     /// How much its models may think.
     pub thinking: Option<Thinking>,
+    /// How freely they choose their words.
+    pub sampling: Sampling,
     /// Instead of the default system prompt.
     pub system_prompt: Option<String>,
     /// At the end of the system prompt.
@@ -64,6 +67,7 @@ impl NewSessionRequest {
             && same(&self.mode, &known.mode)
             && same(&self.safe_mode, &known.safe_mode)
             && (self.thinking.is_none() || self.thinking == known.thinking)
+            && self.sampling.or(known.sampling) == known.sampling
             && (self.budgets.is_none() || spec.budgets == known.budgets)
     }
 }

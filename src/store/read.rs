@@ -11,6 +11,7 @@ use super::open::Store;
 use super::rows::SessionKey;
 use super::writer::integer;
 use crate::types::ids::{RequestId, Seq, SessionId};
+use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionState, SessionView};
 use crate::types::time::Timestamp;
 
@@ -598,6 +599,7 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
     let requires: Option<String> = row.try_get("requires")?;
     let turn_id: Option<String> = row.try_get("turn_id")?;
     let usage: String = row.try_get("usage")?;
+    let thinking: Option<String> = row.try_get("thinking")?;
     Ok(SessionView {
         session_id: parse(row.try_get("session_id")?)?,
         title: row.try_get("title")?,
@@ -606,6 +608,11 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
         cwd: row.try_get("cwd")?,
         model: row.try_get("model")?,
         mode: word(&row.try_get::<String, _>("mode")?)?,
+        thinking: thinking.map(|text| text.parse().map_err(StoreError::Corrupt)).transpose()?,
+        sampling: Sampling {
+            temperature: row.try_get::<Option<u16>, _>("temperature_thousandths")?.and_then(Temperature::new),
+            top_p: row.try_get::<Option<u16>, _>("top_p_thousandths")?.and_then(TopP::new),
+        },
         background: row.try_get("background")?,
         created_at_ms: Timestamp(row.try_get("created_at_ms")?),
         updated_at_ms: Timestamp(row.try_get("updated_at_ms")?),

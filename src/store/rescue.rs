@@ -362,8 +362,8 @@ async fn save(
 
     sqlx::query("begin immediate").execute(&mut *new).await?;
     let mut sql = QueryBuilder::<Sqlite>::new(
-        "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, state, requires, \
-         turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line) ",
+        "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, thinking, \
+         temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line) ",
     );
     sql.push_values([summary], |mut values, summary| {
         values
@@ -375,6 +375,9 @@ async fn save(
             .push_bind(summary.title)
             .push_bind(summary.model)
             .push_bind(summary.mode.name())
+            .push_bind(summary.thinking.map(|thinking| thinking.to_string()))
+            .push_bind(summary.sampling.temperature.map(|it| it.get()))
+            .push_bind(summary.sampling.top_p.map(|it| it.get()))
             .push_bind(summary.state.name())
             .push_bind(summary.requires.map(to_text))
             .push_bind(summary.turn_id.map(|id| id.to_string()))

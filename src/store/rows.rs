@@ -95,6 +95,10 @@ pub struct Summary {
     pub model: String,
     /// Approval mode.
     pub mode: crate::types::permission::Mode,
+    /// How much its models may think.
+    pub thinking: Option<crate::types::thinking::Thinking>,
+    /// How freely they choose their words.
+    pub sampling: crate::types::sampling::Sampling,
     /// State.
     pub state: SessionState,
     /// What it waits for.

@@ -593,6 +593,9 @@ async fn update_summary(
     sql.push("update session set title = ").push_bind(&summary.title);
     sql.push(", model = ").push_bind(&summary.model);
     sql.push(", mode = ").push_bind(summary.mode.name());
+    sql.push(", thinking = ").push_bind(summary.thinking.map(|thinking| thinking.to_string()));
+    sql.push(", temperature_thousandths = ").push_bind(summary.sampling.temperature.map(|it| it.get()));
+    sql.push(", top_p_thousandths = ").push_bind(summary.sampling.top_p.map(|it| it.get()));
     sql.push(", state = ").push_bind(summary.state.name());
     sql.push(", requires = ").push_bind(summary.requires.map(to_text));
     sql.push(", turn_id = ").push_bind(summary.turn_id.map(|id| id.to_string()));
@@ -643,8 +646,8 @@ async fn insert_session(
     let mut script = Script::begin(connection, new.rows.len() <= FEW && new.blobs.is_empty()).await?;
     let last_seq = new.rows.last().map_or(0, |row| row.seq);
     script.sql().push(
-        "insert into session (session_id, title, cwd, model, mode, background, created_at_ms, updated_at_ms, \
-         last_seq, state, usage, cost_usd_micros, last_line) ",
+        "insert into session (session_id, title, cwd, model, mode, thinking, temperature_thousandths, \
+         top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, state, usage, cost_usd_micros, last_line) ",
     );
     script.sql().push_values([&new.spec], |mut values, spec| {
         values
@@ -653,6 +656,9 @@ async fn insert_session(
             .push_bind(&spec.cwd)
             .push_bind(&spec.model)
             .push_bind(spec.mode.name())
+            .push_bind(spec.thinking.map(|thinking| thinking.to_string()))
+            .push_bind(spec.sampling.temperature.map(|it| it.get()))
+            .push_bind(spec.sampling.top_p.map(|it| it.get()))
             .push_bind(spec.background)
             .push_bind(new.at.0)
             .push_bind(new.at.0)

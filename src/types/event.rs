@@ -15,6 +15,7 @@ use super::message::{InputBlock, Message};
 use super::model::{BlockKind, StopReason};
 use super::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use super::question::{Choice, Question, QuestionKind};
+use super::sampling::Sampling;
 use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
 use super::thinking::Thinking;
 use super::time::Timestamp;
@@ -23,22 +24,8 @@ use super::tool::{
 };
 use super::usage::{Budgets, Terms, Usage};
 
+pub use super::origin::Origin;
 pub use super::reason::{Phase, SettledBy, SwitchReason, TombstoneReason, UsageReason};
-
-/// Who caused an event.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Origin {
-    /// Name the client gave in `daemon.hello`, or `client-N`.
-    pub client: String,
-    /// Its user id.
-    pub uid: u32,
-    /// Its process id when it connected; for display only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub pid: Option<i32>,
-    /// The program it ran when it connected. Only the audit log holds it.
-    #[serde(skip)]
-    pub exe: Option<String>,
-}
 
 /// One event as it stands in the journal and on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,6 +107,9 @@ pub enum Event {
         /// How much models may think from the next turn on.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
+        /// How freely the model chooses its words from the next turn on.
+        #[serde(flatten)]
+        sampling: Sampling,
     },
     /// The session's state changed.
     #[serde(rename = "session.status")]
@@ -199,6 +189,9 @@ pub enum Event {
         /// The tools on offer, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         tools: Option<ToolChoice>,
+        /// How freely the model chooses its words, if not as the session says.
+        #[serde(flatten)]
+        sampling: Sampling,
     },
     /// A turn began.
     #[serde(rename = "turn.started")]
@@ -216,6 +209,9 @@ pub enum Event {
         /// The tools on offer, if not the session's.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         tools: Option<ToolChoice>,
+        /// How freely the model chooses its words; it stays so to the turn's end.
+        #[serde(flatten)]
+        sampling: Sampling,
     },
     /// The turn moved on.
     #[serde(rename = "turn.phase")]
@@ -674,6 +670,16 @@ pub enum Event {
         #[serde(skip_serializing_if = "String::is_empty", default)]
         detail: String,
     },
+    /// The provider refused the pictures and documents of the conversation. From now on models are told in
+    /// words that they are there, with the text of the documents, and are not shown them; the call is made
+    /// again at once. What was handed over stays where it is, and what comes later is shown.
+    #[serde(rename = "media.withheld")]
+    MediaWithheld {
+        /// How many there are.
+        count: u32,
+        /// What the provider said.
+        reason: String,
+    },
     /// Something a person should know; changes nothing.
     #[serde(rename = "notice")]
     Notice {
@@ -755,6 +761,7 @@ impl Event {
             Event::Heartbeat { .. } => "heartbeat",
             Event::StreamIdle { .. } => "stream.idle",
             Event::ModelSwitched { .. } => "model.switched",
+            Event::MediaWithheld { .. } => "media.withheld",
             Event::Notice { .. } => "notice",
             Event::Error { .. } => "error",
         }

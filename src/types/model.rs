@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::ids::BlobId;
 use super::message::Message;
+use super::sampling::Sampling;
 use super::thinking::Thinking;
 use super::tool::ToolCard;
 use super::usage::{Price, Usage};
@@ -59,6 +60,8 @@ pub struct ModelRequest {
     /// How much the model may think; absent for what its vendor made the default. The same for all
     /// requests of a turn.
     pub thinking: Option<Thinking>,
+    /// How freely it chooses its words. The same for all requests of a turn.
+    pub sampling: Sampling,
     /// Contents of the attachments of `messages`. The session puts them in when it sends the request;
     /// what is missing is named to the model instead of shown.
     pub media: HashMap<BlobId, Arc<[u8]>>,
@@ -150,6 +153,9 @@ pub struct ModelView {
     pub system_role: bool,
     /// It can reason visibly.
     pub thinking: bool,
+    /// It takes a temperature and a share of the likeliest words (`top_p`).
+    #[serde(default = "yes")]
+    pub sampling: bool,
     /// It can see images; `null` if unknown.
     pub vision: Option<bool>,
     /// It can read PDFs as they are; `null` if unknown.
@@ -163,6 +169,10 @@ pub struct ModelView {
     /// Where: an address, or `configuration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_source: Option<String>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// A whole answer, after the stream came to its proper end.

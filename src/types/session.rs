@@ -13,6 +13,7 @@ use super::ledger::ModelUsage;
 use super::message::{Block, Role};
 use super::model::StopReason;
 use super::permission::{Mode, OnTimeout, RequestKind};
+use super::sampling::Sampling;
 use super::thinking::Thinking;
 use super::time::Timestamp;
 use super::tool::{ToolChoice, ToolStatus};
@@ -104,6 +105,9 @@ pub struct SessionSpec {
     /// How much its models may think; absent for what their vendors made the default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thinking: Option<Thinking>,
+    /// How freely its models choose their words.
+    #[serde(flatten)]
+    pub sampling: Sampling,
     /// Takes the place of the default system prompt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_prompt: Option<String>,
@@ -136,6 +140,12 @@ pub struct SessionView {
     pub model: String,
     /// Approval mode.
     pub mode: Mode,
+    /// How much its models may think; absent for what their vendors made the default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub thinking: Option<Thinking>,
+    /// How freely its models choose their words.
+    #[serde(flatten)]
+    pub sampling: Sampling,
     /// Made for unattended work.
     pub background: bool,
     /// When it was made.

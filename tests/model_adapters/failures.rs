@@ -31,7 +31,8 @@ async fn refusals_of_the_server_become_faults() {
             None,
         ),
         (Step::raw(200, "text/html", "<html>log in</html>"), FaultKind::Garbage, "a web page", None),
-        (Step::raw(200, "application/json", "{\"a\":"), FaultKind::Garbage, "JSON", None),
+        (Step::raw(200, "application/json", "{\"a\":"), FaultKind::Interrupted, "ended before", None),
+        (Step::raw(200, "application/json", "{\"a\"]"), FaultKind::Garbage, "JSON", None),
         (Step::raw(200, "text/event-stream", "data: {\n\n"), FaultKind::Garbage, "JSON", None),
         (Step::raw(200, "text/event-stream", ""), FaultKind::Interrupted, "ended before", None),
         (
@@ -53,6 +54,41 @@ async fn refusals_of_the_server_become_faults() {
             assert_eq!(fault.retry_after_ms, *retry_after_ms);
         }
         server.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn every_status_is_a_failure_of_a_kind() {
+    let kinds = |status| match status {
+        401 => FaultKind::Unauthorized,
+        403 => FaultKind::Forbidden,
+        404 => FaultKind::NotFound,
+        429 => FaultKind::RateLimited,
+        529 => FaultKind::Overloaded,
+        408 | 409 | 500.. => FaultKind::Server,
+        _ => FaultKind::BadRequest,
+    };
+    for kind in ALL {
+        let server = ModelServer::start().await;
+        let models = models(kind, &server);
+        // What a 204 or a 304 has behind its head is nobody's.
+        let asked = ModelRequest { fresh_connection: true, ..hello() };
+        for status in 201..600 {
+            server.push(Step::raw(status, "text/plain", ""));
+            let fault = fault(&models, &asked).await;
+            if status < 300 {
+                assert!(
+                    matches!(fault.kind, FaultKind::Interrupted | FaultKind::Garbage),
+                    "{status}: {fault:?}"
+                );
+                continue;
+            }
+            assert_eq!(fault.kind, kinds(status), "{kind:?}: {fault:?}");
+            assert!(
+                fault.message.contains(&format!("answered {status}: an empty body")),
+                "{kind:?}: {fault:?}"
+            );
+        }
     }
 }
 

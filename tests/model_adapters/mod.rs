@@ -65,6 +65,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         .into(),
         max_output_tokens: None,
         thinking: None,
+        sampling: Default::default(),
         media: Default::default(),
         previous_response_id: None,
         fresh_connection: false,

@@ -103,6 +103,9 @@ async fn parameters_out_of_their_range_are_breaches() {
         ("output_config", json!({"effort": "huge"}), "unknown huge"),
         ("max_tokens", json!(0), "must be positive"),
         ("messages", json!([]), "must not be empty"),
+        ("temperature", json!(1.1), "from 0 to 1"),
+        ("temperature", json!("hot"), "from 0 to 1"),
+        ("top_p", json!(-0.1), "from 0 to 1"),
         ("tools", json!([{"name": "T", "input_schema": {"type": "string"}}]), "must be of an object"),
     ] {
         let mut wrong = request.clone();
@@ -110,6 +113,9 @@ async fn parameters_out_of_their_range_are_breaches() {
         let told = breach(&wrong).unwrap_or_else(|| panic!("{name} = {value} is no breach"));
         assert!(told.contains(words), "{name} = {value}: {told}");
     }
+    let mut both = request.clone();
+    (both.body["temperature"], both.body["top_p"]) = (json!(0.5), json!(0.5));
+    assert!(breach(&both).is_some_and(|told| told.contains("exclude each other")));
     let mut cold = request.clone();
     cold.body["thinking"] = json!({"type": "enabled", "budget_tokens": 2_000});
     assert_eq!(breach(&cold), None);

@@ -117,9 +117,9 @@ async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
     for (method, params, path) in [
         ("session.create", json!({"cwd": cwd, "agent": "reviewer"}), "agent"),
         ("session.update", json!({"session_id": id, "system_prompt": "x"}), "system_prompt"),
-        ("session.create", json!({"cwd": cwd, "temperature": 0.5}), "temperature"),
+        ("session.create", json!({"cwd": cwd, "fallback_model": "p/m"}), "fallback_model"),
         ("session.submit", json!({"session_id": id, "input": "x", "output_schema": {}}), "output_schema"),
-        ("session.submit", json!({"session_id": id, "input": "x", "top_p": 0.5}), "top_p"),
+        ("session.submit", json!({"session_id": id, "input": "x", "output_schema": {}}), "output_schema"),
         (
             "session.submit",
             json!({"session_id": id, "input": [{"type": "resource_link", "uri": "file:///a"}]}),

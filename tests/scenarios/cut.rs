@@ -11,8 +11,19 @@ const STRIDE: usize = 37;
 
 #[tokio::test]
 async fn an_answer_counts_only_with_its_end() {
+    cut_everywhere("", 8).await;
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_counts_only_as_a_whole() {
+    cut_everywhere("[model.\"scripted/model\"]\nstreaming = false\n", 4).await;
+}
+
+/// The same in all APIs: cut after every so many bytes, of which `least` are before the end.
+async fn cut_everywhere(config: &str, least: usize) {
     for api in ALL_APIS {
-        let house = House::plan().speaking(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").start().await;
+        let plan = House::plan().speaking(api).config("[retry]\nbase_ms = 1\nmax_ms = 2").config(config);
+        let house = plan.start().await;
         let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
         let mut seen = session.follow().await;
         let (mut cuts, mut wholes) = (0, 0);
@@ -37,7 +48,7 @@ async fn an_answer_counts_only_with_its_end() {
                 break;
             }
         }
-        assert!(cuts > 8, "{api:?}: {cuts}");
+        assert!(cuts > least, "{api:?}: {cuts}");
         house.models.assert_no_breach();
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::client::Session;
 use crate::support::daemon::{ALL_APIS, House};
 use crate::support::log::Log;
-use crate::support::model_server::Step;
+use crate::support::model_server::{Gate, Step};
 
 const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 5\n";
 
@@ -174,6 +174,36 @@ async fn a_broken_connection_is_named_with_its_causes() {
 }
 
 #[tokio::test]
+async fn after_a_broken_connection_a_new_one_is_made_although_another_is_kept() {
+    let house = House::plan().config(FAST).start().await;
+    let gates = [Gate::new(), Gate::new()];
+    let mut logs = Vec::new();
+    for gate in &gates {
+        house.models.push(Step::text("Yes.").hold(gate));
+        let (session, seen) = start(&house, json!({})).await;
+        session.submit("hello").await;
+        gate.reached().await;
+        logs.push((session, seen));
+    }
+    for (gate, (_, seen)) in gates.iter().zip(&mut logs) {
+        gate.open();
+        seen.turn_ends("success").await;
+    }
+    assert_eq!(house.models.connections(), 2, "both are kept");
+    house.models.push(Step::text("one two three").cut_after(400));
+    house.models.push(Step::text("Whole."));
+    let (session, seen) = &mut logs[0];
+    session.submit("again").await;
+    seen.turn_ends("success").await;
+    assert_eq!(house.models.connections(), 3);
+    // From then on what is kept is used again.
+    house.models.push(Step::text("Yes."));
+    session.submit("and again").await;
+    seen.turn_ends("success").await;
+    assert_eq!(house.models.connections(), 3);
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
     let too_long = || {
         Step::error(
@@ -206,6 +236,24 @@ async fn what_does_not_fit_is_asked_for_shorter_then_of_a_larger_model() {
     assert_eq!(seen.wait_for("model.switched").await["reason"], "large_context");
     seen.turn_ends("success").await;
     assert_eq!(model_of(&house, 4), "large");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn what_was_added_since_the_last_answer_counts_before_it_is_sent() {
+    let models = "[model.\"scripted/model\"]\ncontext_window = 9000\nmax_output_tokens = 1000\n";
+    let house =
+        House::plan().config(&format!("large_context = \"scripted/large\"\n{FAST}{models}")).start().await;
+    // 97,000 characters of it are about 24,000 tokens.
+    house.write("long.txt", &format!("{}\n", "abc ".repeat(24)).repeat(1_000));
+    let (session, mut seen) = start(&house, json!({})).await;
+    house.models.push(Step::calls([("Read", json!({"file_path": "long.txt"}))]).usage(1_000, 10));
+    house.models.push(Step::text("Long."));
+    session.submit("read it").await;
+    let switched = seen.wait_for("model.switched").await;
+    assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/large"), &json!("large_context")));
+    seen.turn_ends("success").await;
+    assert_eq!([0, 1].map(|n| model_of(&house, n)), ["model", "large"], "nobody was asked in vain");
     house.models.assert_no_breach();
 }
 

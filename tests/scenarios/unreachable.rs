@@ -30,13 +30,19 @@ fn serve(answer: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     address
 }
 
-fn tls_server() -> SocketAddr {
+fn tls(alpn: &[&[u8]]) -> Arc<ServerConfig> {
     let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).expect("a certificate")];
     let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.expect("versions").with_no_client_auth().with_single_cert(chain, key);
-    let config = Arc::new(config.expect("a pair"));
+    let mut config = config.expect("a pair");
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    Arc::new(config)
+}
+
+fn tls_server() -> SocketAddr {
+    let config = tls(&[]);
     serve(move |socket| {
         let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
         let mut stream = StreamOwned::new(connection, socket);
@@ -121,4 +127,25 @@ async fn a_provider_that_cannot_be_reached_is_told_with_what_to_check() {
         table.extend(seen);
     }
     printed::check("models.md", "providers out of reach", &table);
+}
+
+#[tokio::test]
+async fn a_provider_that_offers_http_2_is_spoken_to_in_it() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let config = tls(&[b"h2", b"http/1.1"]);
+    let address = serve(move |socket| {
+        let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+        let mut stream = StreamOwned::new(connection, socket);
+        let mut first = [0; 14];
+        if stream.read_exact(&mut first).is_ok() {
+            let chosen = stream.conn.alpn_protocol().map(<[u8]>::to_vec);
+            let _ = tell.send((chosen, first));
+        }
+    });
+    let plan = House::plan().model_server_at(&format!("https://{address}"));
+    // It hangs up after that: no answer is wanted here.
+    let (kind, ..) = error_of(plan.environment("SSL_CERT_FILE", AUTHORITY)).await;
+    assert!(kind == "interrupted" || kind == "unreachable", "{kind}");
+    let (chosen, first) = told.try_recv().expect("somebody came");
+    assert_eq!((chosen.as_deref(), &first), (Some(&b"h2"[..]), b"PRI * HTTP/2.0"));
 }

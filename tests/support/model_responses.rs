@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::model_media;
-use super::model_rules::{Verdict, check_effort, filled, list, object, only, rule};
+use super::model_rules::{Verdict, check_effort, check_sampling, filled, list, object, only, rule};
 use super::model_script::Step;
 use super::model_wire::{Event, arguments, call_id, halves, usage};
 
@@ -57,6 +57,7 @@ fn check_fields(body: &Value) -> Verdict {
         fields.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16)),
         "max_output_tokens must be at least 16",
     )?;
+    check_sampling(fields, 2.0)?;
     for name in ["stream", "store"] {
         rule(fields.get(name).is_some_and(Value::is_boolean), format!("{name} must be true or false"))?;
     }

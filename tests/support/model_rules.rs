@@ -35,6 +35,11 @@ pub fn check_anthropic(body: &Value) -> Verdict {
         fields.get("max_tokens").and_then(Value::as_u64).is_some_and(|n| n > 0),
         "max_tokens must be positive",
     )?;
+    check_sampling(fields, 1.0)?;
+    rule(
+        !(fields.contains_key("temperature") && fields.contains_key("top_p")),
+        "temperature and top_p exclude each other",
+    )?;
     check_thinking(fields)?;
     for part in fields.get("system").map_or(Ok(&[][..]), |system| list(system, "system"))? {
         let part = object(part, "a system block")?;
@@ -131,6 +136,15 @@ pub fn check_anthropic(body: &Value) -> Verdict {
     }
     rule(messages.len() % 2 == 1, "the last message must be the user's")?;
     rule(all_ids.is_empty() || fields.contains_key("tools"), "calls in the history need tools in the request")
+}
+
+/// A temperature up to `hottest`, and a share of all words.
+pub fn check_sampling(fields: &Map<String, Value>, hottest: f64) -> Verdict {
+    for (name, most) in [("temperature", hottest), ("top_p", 1.0)] {
+        let is_inside = |value: &Value| value.as_f64().is_some_and(|number| (0.0..=most).contains(&number));
+        rule(fields.get(name).is_none_or(is_inside), format!("{name} must be from 0 to {most}"))?;
+    }
+    Ok(())
 }
 
 /// Every cache breakpoint that is not part of what somebody said.
@@ -266,6 +280,9 @@ pub fn check_openai(body: &Value) -> Verdict {
     if let Some(effort) = fields.get("reasoning_effort") {
         check_effort(effort)?;
     }
+    check_sampling(fields, 2.0)?;
+    // Not a key of the vendor's: some who speak its API take it.
+    let takes_reasoning = body["model"].as_str().is_some_and(|model| model.starts_with("deep"));
     rule(fields.get("stream").is_some_and(Value::is_boolean), "stream must be true or false")?;
     if let Some(options) = fields.get("stream_options") {
         rule(body["stream"] == true, "stream_options are for streams")?;
@@ -310,7 +327,12 @@ pub fn check_openai(body: &Value) -> Verdict {
                 said_by_user(message, &place)?;
             }
             ("assistant", "user" | "tool") => {
-                only(message, &place, &["role", "content", "tool_calls"])?;
+                if takes_reasoning && message.contains_key("reasoning_content") {
+                    filled(message, "reasoning_content", &place)?;
+                    only(message, &place, &["role", "content", "tool_calls", "reasoning_content"])?;
+                } else {
+                    only(message, &place, &["role", "content", "tool_calls"])?;
+                }
                 let calls = message.get("tool_calls").map_or(Ok(&[][..]), |calls| list(calls, &place))?;
                 if calls.is_empty() || !message.get("content").is_some_and(Value::is_null) {
                     filled(message, "content", &place)?;

@@ -93,9 +93,10 @@ fn status(app: &App, columns: usize) -> Line {
         0 | 1 => String::new(),
         n => format!(" · {n} clients"),
     };
+    let thinking = session.thinking.map_or_else(String::new, |thinking| format!(" · thinking {thinking}"));
     let title = cut(&escape::line(&session.title), 40);
     let rest = format!(
-        " · {} · {title} · {} · {}{clients}",
+        " · {} · {title} · {}{thinking} · {}{clients}",
         short_id(session.session_id),
         escape::line(&session.model),
         session.mode.name(),

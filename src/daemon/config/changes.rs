@@ -41,7 +41,13 @@ impl Changes {
 /// Keys that are set and have no effect yet, dotted, in order.
 pub fn without_effect(config: &Config) -> Vec<String> {
     let set = keys(&Table::new(), &config.table);
-    set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT) || is_unbuilt(key)).collect()
+    set.into_iter().filter(|key| is_any(key, &WITHOUT_EFFECT)).collect()
+}
+
+/// Keys that are set and of a part that this build was made without, dotted, in order.
+pub fn not_in_build(config: &Config) -> Vec<String> {
+    let set = keys(&Table::new(), &config.table);
+    set.into_iter().filter(|key| is_unbuilt(key)).collect()
 }
 
 /// Whether a key is of a part that this build was made without.

@@ -16,7 +16,7 @@ mod source;
 mod tables;
 mod values;
 
-pub(super) use changes::{Changes, without_effect};
+pub(super) use changes::{Changes, not_in_build, without_effect};
 use source::Source;
 
 /// What is wrong with the configuration.

@@ -11,7 +11,9 @@ use super::limits::Limits;
 use super::source::Source;
 use super::values::{CgroupChoice, Size, Span};
 use crate::judge::Rule;
+use crate::model::ReasoningBack;
 use crate::types::permission::{Mode, OnTimeout};
+use crate::types::sampling::{Temperature, TopP};
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
 use crate::types::usage::Price;
@@ -239,8 +241,18 @@ pub struct Model {
     pub thinking: Option<bool>,
     /// Whether it decides by itself how much it thinks (Anthropic's adaptive thinking).
     pub adaptive_thinking: Option<bool>,
+    /// Whether it is to think between the calls of a turn as well (Anthropic's models with budgets).
+    pub interleaved_thinking: Option<bool>,
     /// The least effort of reasoning that it takes, for example `minimal` (OpenAI).
     pub least_effort: Option<String>,
+    /// Whether it takes `temperature` and `top_p`.
+    pub sampling: Option<bool>,
+    /// Its temperature where nobody names one.
+    pub temperature: Option<Temperature>,
+    /// The same of the share of the likeliest words.
+    pub top_p: Option<TopP>,
+    /// Which of its earlier reasoning it is sent back (Chat Completions).
+    pub reasoning_back: Option<ReasoningBack>,
     /// Whether it streams.
     pub streaming: Option<bool>,
     /// Whether it knows a system role.

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
-use crate::types::message::input_line;
+use crate::types::message::{Block, input_line};
 use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
@@ -238,6 +238,13 @@ impl Watch {
         is_valid(request, paused)?;
         let thinking = self.turn.as_ref().and_then(|turn| turn.thinking);
         law!(request.thinking == thinking, "a turn thinks as it began: {thinking:?}");
+        let sampling = self.turn.as_ref().map(|turn| turn.sampling).unwrap_or_default();
+        law!(request.sampling == sampling, "a turn chooses its words as it began: {sampling:?}");
+        let blocks = request.messages.iter().flat_map(|message| &message.content);
+        law!(
+            !blocks.flat_map(Block::shown).any(|(_, blob)| self.withheld.contains(&blob.blob_id)),
+            "what a provider refused is not shown again"
+        );
         // A change of it, or of the model, lets the past look otherwise.
         if let Some(before) =
             self.sent.as_ref().filter(|before| before.thinking == thinking && before.model == request.model)

@@ -7,11 +7,12 @@ use super::law;
 use super::script::{self, Setup};
 use crate::engine::{Entry, Input};
 use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy};
-use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
+use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, ToolCall};
 use crate::types::model::{ModelRequest, StopReason};
 use crate::types::permission::{Mode, OnTimeout};
+use crate::types::sampling::Sampling;
 use crate::types::session::{
     Item, ItemKind, ItemStatus, Requires, SessionState, Subtype, TurnError, TurnResult,
 };
@@ -50,6 +51,7 @@ pub struct TurnWatch {
     pub started_at: Timestamp,
     pub budgets: Budgets,
     pub thinking: Option<Thinking>,
+    pub sampling: Sampling,
     pub aborting: bool,
     pub ending: bool,
     pub ends_as: Subtype,
@@ -127,6 +129,8 @@ pub struct Watch {
     /// Calls that this process runs.
     pub running: Vec<CallId>,
     pub sent: Option<ModelRequest>,
+    /// Pictures that a provider refused.
+    pub withheld: HashSet<BlobId>,
     /// Words of messages that were cut short.
     pub cut: Vec<String>,
     /// What people said and the transcript took in.
@@ -171,6 +175,7 @@ impl Watch {
             streaming: None,
             running: Vec::new(),
             sent: None,
+            withheld: HashSet::new(),
             cut: Vec::new(),
             heard: Vec::new(),
             has_context: false,
@@ -279,7 +284,7 @@ impl Watch {
                 law!(self.turns.insert(id), "turn ids are new");
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
-            Event::TurnStarted { budgets, mode, model, thinking, .. } => {
+            Event::TurnStarted { budgets, mode, model, thinking, sampling, .. } => {
                 (self.turn_mode, self.aborted_by) = (*mode, None);
                 law!(self.turn.is_none(), "turns never overlap");
                 let id = fact.turn_id.ok_or("a turn has an id")?;
@@ -292,6 +297,7 @@ impl Watch {
                     started_at: fact.at_ms,
                     budgets: *budgets,
                     thinking: *thinking,
+                    sampling: *sampling,
                     aborting: false,
                     ending: false,
                     ends_as: Subtype::Aborted,
@@ -434,6 +440,15 @@ impl Watch {
                 law!(!limits_money || script::known(to).has_price, "a limit on money holds for every model");
                 turn.model.clone_from(to);
                 (turn.retries, turn.may_repeat) = (0, true);
+            }
+            Event::MediaWithheld { count, .. } => {
+                // It is asked again, and its beginning is another.
+                let asked = self.sent.take().ok_or("what is refused was sent")?;
+                let shown = asked.messages.iter().flat_map(|message| &message.content);
+                let shown: Vec<_> = shown.flat_map(Block::shown).map(|(_, blob)| blob.blob_id).collect();
+                law!(shown.len() == *count as usize && *count > 0, "what is withheld was shown: {count}");
+                self.withheld.extend(shown);
+                turn.may_repeat = true;
             }
             Event::MessageTombstone { .. } => {
                 let orphan = fact.item_id.is_some_and(|item_id| turn.orphans.remove(&item_id));
@@ -657,6 +672,7 @@ fn may_follow_abort(event: &Event) -> bool {
         | Event::Heartbeat { .. }
         | Event::StreamIdle { .. }
         | Event::ModelSwitched { .. }
+        | Event::MediaWithheld { .. }
         | Event::MessageTombstone { .. }
         | Event::Error { .. } => false,
         _ => true,

@@ -20,6 +20,7 @@ use crate::types::message::{InputBlock, ToolCall};
 use crate::types::model::{Delta, ModelFault, Overflow};
 use crate::types::permission::{Decision, Mode, RuleKind, Scope};
 use crate::types::question::Choice;
+use crate::types::sampling::{Sampling, Temperature};
 use crate::types::session::SessionSpec;
 use crate::types::time::Timestamp;
 use crate::types::tool::{Progress, ToolStatus};
@@ -96,6 +97,7 @@ impl World {
             on_restart: setup.on_restart,
             budgets: setup.budgets,
             thinking: setup.thinking,
+            sampling: Default::default(),
             system_prompt: None,
             append_system_prompt: None,
             tools: Default::default(),
@@ -167,6 +169,11 @@ impl World {
                     model: model.then(|| "p/other".into()),
                     thinking: *thinking,
                     tools: None,
+                    // Named with thinking alone, so that who joins a turn is refused for that.
+                    sampling: Sampling {
+                        temperature: Temperature::new(300).filter(|_| thinking.is_some()),
+                        top_p: None,
+                    },
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
@@ -522,8 +529,9 @@ impl World {
                 let overflow = overflow.map(|(limit, input)| Overflow { limit, input });
                 // Some providers say what was used before they break off, with or without a first word.
                 let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
-                let fault =
-                    ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, "it failed") };
+                // Every other refusal is for a picture, if there is one.
+                let words = if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
+                let fault = ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, words) };
                 let failed = Input::ModelFailed { token, fault, terms: terms(), duration_ms: 3 };
                 self.late.push(failed.clone());
                 self.feed(failed)?;

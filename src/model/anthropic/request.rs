@@ -20,8 +20,11 @@ use serde_json::Value;
 use crate::types::blob::{Attachment, AttachmentKind};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
+use crate::types::sampling::Sampling;
 
+use super::super::api::Api;
 use super::super::media::{Media, Shown};
+use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
 use super::thinking::{Asked, OutputConfig, is_thought, plan};
 
@@ -34,6 +37,8 @@ struct Body<'a> {
     thinking: Option<Asked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+    #[serde(flatten)]
+    sampling: Sampling,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -170,6 +175,7 @@ pub(in super::super) fn body(
         stream: settings.streaming,
         thinking: plan.thinking,
         output_config: plan.output_config,
+        sampling: sent(Api::Anthropic, request, settings),
         system,
         tools,
         messages,

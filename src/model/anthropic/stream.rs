@@ -11,7 +11,7 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
-use super::super::fault::{WireError, began_again, garbage};
+use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::text::Text;
 
 #[derive(Deserialize)]
@@ -285,8 +285,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let probe: Event<'_> = serde_json::from_str(body)
-            .map_err(|error| garbage(format_args!("the body is not the JSON it should be ({error})")))?;
+        let probe: Event<'_> = serde_json::from_str(body).map_err(|error| unreadable(&error))?;
         match &*probe.kind {
             "error" => return Err(in_stream(probe.error)),
             "message" => {}

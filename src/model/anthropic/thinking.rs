@@ -81,6 +81,20 @@ pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     }
 }
 
+/// Whether a request asks the model to think: other things are not taken beside that.
+pub(in super::super) fn asks_to_think(request: &ModelRequest, settings: &ModelSettings) -> bool {
+    plan(request, settings).thinking.is_some()
+}
+
+/// The word of the header `anthropic-beta` for thinking between the calls of a turn, which models that decide
+/// by themselves do unasked (docs.anthropic.com, "Interleaved thinking", 2026-03).
+pub(in super::super) const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
+
+/// Whether a request is to say that.
+pub(in super::super) fn interleaves(request: &ModelRequest, settings: &ModelSettings) -> bool {
+    settings.interleaved_thinking && matches!(plan(request, settings).thinking, Some(Asked::Enabled { .. }))
+}
+
 /// Whether the block is thinking that the provider takes back.
 pub(super) fn is_thought(block: &Block) -> bool {
     match block {
@@ -121,6 +135,7 @@ mod tests {
             tools: [].into(),
             max_output_tokens: None,
             thinking,
+            sampling: Default::default(),
             media: Default::default(),
             previous_response_id: None,
             fresh_connection: false,

@@ -1,7 +1,10 @@
 //! A request in the words of Chat Completions.
 //!
-//! Only what every server of the family understands is sent. Reasoning is left out: the family has
-//! no agreed place for it, and most servers refuse or drop it.
+//! Only what every server of the family understands is sent. Reasoning is left out, unless the model is known
+//! to want it back: the family has no agreed place for it, and most servers refuse or drop it. Those that take
+//! it take `reasoning_content`, the field that it came in. DeepSeek's first reasoning model refused that
+//! (api-docs.deepseek.com, "Reasoning Model", 2026-03); its later ones, and others that think between calls,
+//! demand it inside the tool loop and ignore what is older (api-docs.deepseek.com, "Thinking Mode", 2026-03).
 
 use std::borrow::Cow;
 
@@ -11,10 +14,13 @@ use serde_json::Value;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
+use crate::types::sampling::Sampling;
 
+use super::super::api::Api;
 use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
-use super::super::settings::ModelSettings;
+use super::super::sampling::sent;
+use super::super::settings::{ModelSettings, ReasoningBack};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -29,6 +35,8 @@ struct Body<'a> {
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
+    #[serde(flatten)]
+    sampling: Sampling,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Turn<'a>>,
@@ -65,6 +73,9 @@ enum Turn<'a> {
     Assistant {
         /// Null beside calls, as the API wants it.
         content: Option<String>,
+        /// What led to it, for servers that want it back.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        reasoning_content: String,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
@@ -132,10 +143,15 @@ pub(in super::super) fn body(
     }
     // Documents are understood by the vendor's own models alone.
     let media = Media::of(request, settings.vision.unwrap_or(vendor), settings.documents.unwrap_or(vendor));
-    for message in &request.messages {
+    let keeps_from = match settings.reasoning_back {
+        ReasoningBack::None => usize::MAX,
+        ReasoningBack::Tools => loop_begins(&request.messages),
+        ReasoningBack::All => 0,
+    };
+    for (at, message) in request.messages.iter().enumerate() {
         match message.role {
             Role::User => user(message, &mut preface, &media, &mut messages),
-            Role::Assistant => messages.push(assistant(message)?),
+            Role::Assistant => messages.push(assistant(message, at >= keeps_from)?),
         }
     }
     let mut tools = Vec::new();
@@ -157,6 +173,7 @@ pub(in super::super) fn body(
         max_tokens: limit.filter(|_| !vendor),
         max_completion_tokens: limit.filter(|_| vendor),
         reasoning_effort: effort(request.thinking, settings),
+        sampling: sent(Api::OpenAiChat, request, settings),
         tools,
         messages,
     })
@@ -223,8 +240,16 @@ fn seen(shown: Shown<'_>) -> Part<'_> {
     }
 }
 
-fn assistant(message: &Message) -> Result<Turn<'_>, serde_json::Error> {
+/// Where the tool loop begins that is under way: behind the last message in which a person speaks.
+fn loop_begins<M: AsRef<Message>>(messages: &[M]) -> usize {
+    let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
+    let speaks = |message: &Message| message.role == Role::User && !message.content.iter().any(is_result);
+    messages.iter().rposition(|message| speaks(message.as_ref())).map_or(0, |at| at + 1)
+}
+
+fn assistant(message: &Message, keeps: bool) -> Result<Turn<'_>, serde_json::Error> {
     let mut text = String::new();
+    let mut reasoning_content = String::new();
     let mut tool_calls = Vec::new();
     for block in &message.content {
         match block {
@@ -234,6 +259,8 @@ fn assistant(message: &Message) -> Result<Turn<'_>, serde_json::Error> {
                 kind: "function",
                 function: Called { name: &call.tool, arguments: arguments(call)? },
             }),
+            // A signature is of another API.
+            Block::Thinking { text, signature: None } if keeps => reasoning_content.push_str(text),
             Block::Thinking { .. }
             | Block::RedactedThinking { .. }
             | Block::Image(_)
@@ -246,7 +273,7 @@ fn assistant(message: &Message) -> Result<Turn<'_>, serde_json::Error> {
         (true, false) => None,
         (true, true) => Some("(no content)".into()),
     };
-    Ok(Turn::Assistant { content, tool_calls })
+    Ok(Turn::Assistant { content, reasoning_content, tool_calls })
 }
 
 /// The arguments as text. Many servers parse it and fail on anything but an object.

@@ -10,7 +10,7 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
-use super::super::fault::{WireError, garbage};
+use super::super::fault::{WireError, garbage, unreadable};
 use super::super::text::Text;
 use super::calls::{Calls, Fragment};
 
@@ -242,8 +242,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let chunk: Chunk<'_> = serde_json::from_str(body)
-            .map_err(|error| garbage(format_args!("the body is not the JSON it should be ({error})")))?;
+        let chunk: Chunk<'_> = serde_json::from_str(body).map_err(|error| unreadable(&error))?;
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
             return Err(garbage("the body holds no choices"));
         }

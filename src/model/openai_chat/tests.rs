@@ -329,6 +329,7 @@ fn request() -> ModelRequest {
     let told = |content| Arc::new(Message::new(Role::User, content));
     ModelRequest {
         model: "local/qwen/3".parse().unwrap(),
+        sampling: Default::default(),
         media: Default::default(),
         system: "Be brief.".into(),
         messages: vec![

@@ -8,10 +8,13 @@ use serde_json::Value;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
+use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 
+use super::super::api::Api;
 use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
+use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
 use super::super::signature::{self, Sealed};
 
@@ -29,6 +32,8 @@ struct Body<'a> {
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
+    #[serde(flatten)]
+    sampling: Sampling,
     /// Reasoning comes encrypted, to be sent back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
@@ -132,6 +137,7 @@ pub(in super::super) fn body(
         instructions,
         max_output_tokens: request.max_output_tokens.or(settings.max_output_tokens),
         reasoning: reasoning(request.thinking, settings),
+        sampling: sent(Api::OpenAiResponses, request, settings),
         include: if settings.thinking && thinks && !store {
             vec!["reasoning.encrypted_content"]
         } else {

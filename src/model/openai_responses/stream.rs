@@ -8,7 +8,7 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
-use super::super::fault::{WireError, began_again, garbage};
+use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::signature::Sealed;
 use super::super::text::Text;
 use super::items::{Items, Step, Whole};
@@ -307,8 +307,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let response: Response<'_> = serde_json::from_str(body)
-            .map_err(|error| garbage(format_args!("the body is not the JSON it should be ({error})")))?;
+        let response: Response<'_> = serde_json::from_str(body).map_err(|error| unreadable(&error))?;
         if response.error.is_none() && &*response.object != "response" && response.output.is_none() {
             return Err(garbage("the body holds no response"));
         }

@@ -93,6 +93,7 @@ impl Place {
             model: None,
             thinking: None,
             tools: None,
+            sampling: Default::default(),
             keyed: None,
             origin: Origin::default(),
         };

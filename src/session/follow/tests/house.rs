@@ -132,6 +132,7 @@ impl House {
             safe_mode: false,
             budgets: Budgets::default(),
             thinking: None,
+            sampling: Default::default(),
             system_prompt: None,
             append_system_prompt: None,
             tools: Default::default(),

@@ -1,0 +1,19 @@
+//! Who causes things: a client, as it is known to others.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who caused an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// Name the client gave in `daemon.hello`, or `client-N`.
+    pub client: String,
+    /// Its user id.
+    pub uid: u32,
+    /// Its process id when it connected; for display only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pid: Option<i32>,
+    /// The program it ran when it connected. Only the audit log holds it.
+    #[serde(skip)]
+    pub exe: Option<String>,
+}

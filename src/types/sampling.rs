@@ -1,0 +1,158 @@
+//! How freely a model chooses its words (Q42). Numbers of thousandths inside, so that the same setting is
+//! always the same bytes of a request; decimals wherever people read or write them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// How freely. What is absent is left to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Sampling {
+    /// From 0, nearly always the likeliest word, to 2.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub temperature: Option<Temperature>,
+    /// The share of the likeliest words that is chosen from, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub top_p: Option<TopP>,
+}
+
+impl Sampling {
+    /// Whether all is left to the model.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This, and `other` where this says nothing.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { temperature: self.temperature.or(other.temperature), top_p: self.top_p.or(other.top_p) }
+    }
+}
+
+/// A temperature, from 0 to 2.
+pub type Temperature = Thousandths<2_000>;
+
+/// A share of the likeliest words, from 0 to 1.
+pub type TopP = Thousandths<1_000>;
+
+/// A number from 0 to `MOST` thousandths. Finer ones are rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Thousandths<const MOST: u16>(u16);
+
+impl<const MOST: u16> Thousandths<MOST> {
+    /// From so many thousandths, if that is not too much.
+    #[must_use]
+    pub const fn new(thousandths: u16) -> Option<Self> {
+        if thousandths <= MOST { Some(Self(thousandths)) } else { None }
+    }
+
+    /// How many thousandths.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    fn of(number: f64) -> Option<Self> {
+        let is_inside = (0.0..=f64::from(MOST) / 1e3).contains(&number);
+        // Inside, it fits.
+        is_inside.then(|| Self((number * 1e3).round() as u16))
+    }
+}
+
+impl<const MOST: u16> fmt::Display for Thousandths<MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f64::from(self.0) / 1e3).fmt(f)
+    }
+}
+
+impl<const MOST: u16> Serialize for Thousandths<MOST> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(f64::from(self.0) / 1e3)
+    }
+}
+
+impl<'de, const MOST: u16> Deserialize<'de> for Thousandths<MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visitor::<MOST>)
+    }
+}
+
+struct Visitor<const MOST: u16>;
+
+impl<const MOST: u16> de::Visitor<'_> for Visitor<MOST> {
+    type Value = Thousandths<MOST>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a number from 0 to {}", f64::from(MOST) / 1e3)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+        Thousandths::of(number).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        // What a float cannot hold is far outside.
+        Thousandths::of(number as f64).ok_or_else(|| E::invalid_value(de::Unexpected::Signed(number), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        Thousandths::of(number as f64)
+            .ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+    }
+}
+
+impl<const MOST: u16> JsonSchema for Thousandths<MOST> {
+    fn schema_name() -> Cow<'static, str> {
+        if MOST == 2_000 { "Temperature".into() } else { "TopP".into() }
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number with at most three decimals; finer ones are rounded.",
+            "type": "number", "minimum": 0, "maximum": f64::from(MOST) / 1e3
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_the_same_is_the_same_bytes() {
+        for thousandths in 0..=2_000 {
+            let temperature = Temperature::new(thousandths).expect("inside");
+            let json = serde_json::to_string(&temperature).expect("written");
+            assert!(json.len() <= 5, "{json}");
+            assert_eq!(serde_json::from_str::<Temperature>(&json).expect("read"), temperature, "{json}");
+        }
+        for (json, thousandths) in [("0", 0), ("1", 1_000), ("0.7", 700), ("0.7000001", 700), ("1.0", 1_000)]
+        {
+            assert_eq!(serde_json::from_str::<TopP>(json).expect(json).get(), thousandths);
+        }
+    }
+
+    #[test]
+    fn what_is_outside_is_refused_with_what_is_inside() {
+        for json in ["-0.1", "-1", "2.001", "3", "1e300", "99999999999999999999", "\"1\"", "true", "[]"] {
+            let error = serde_json::from_str::<Temperature>(json).expect_err(json).to_string();
+            assert!(error.contains("a number from 0 to 2"), "{json}: {error}");
+        }
+        let error = serde_json::from_str::<TopP>("1.1").expect_err("too much").to_string();
+        assert!(error.contains("a number from 0 to 1"), "{error}");
+        assert!(toml::from_str::<Sampling>("temperature = nan").is_err());
+        assert_eq!((Temperature::new(2_001), TopP::new(1_001)), (None, None));
+    }
+
+    #[test]
+    fn each_number_counts_for_itself() {
+        let one = Sampling { temperature: Temperature::new(300), top_p: None };
+        let other = Sampling { temperature: Temperature::new(900), top_p: TopP::new(500) };
+        assert_eq!(one.or(other), Sampling { temperature: Temperature::new(300), top_p: TopP::new(500) });
+        assert!(Sampling::default().is_empty() && !one.is_empty());
+        assert_eq!(serde_json::to_string(&one).expect("written"), "{\"temperature\":0.3}");
+    }
+}

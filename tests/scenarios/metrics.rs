@@ -1,0 +1,310 @@
+//! What a daemon counts (Q36): the numbers rise by what really happened, `GET /metrics` says the same in a
+//! form that Prometheus reads, and neither says a word of what was said. And `[telemetry]` in a build that
+//! has none.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::Step;
+
+const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0, cache_read = 0.2, \
+                     cache_write = 2.5 }\n";
+const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
+/// Not a word that a number could hold.
+const SAID: &str = "heliotrope";
+
+/// The page of `GET /metrics`: samples by their whole name. Holds the rules of the format
+/// (<https://prometheus.io/docs/instrumenting/exposition_formats/>) on the way.
+async fn page(house: &House) -> (BTreeMap<String, f64>, String) {
+    let mut raw = house.raw().await;
+    raw.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let answer = String::from_utf8(raw.rest().await).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    let head = head.to_ascii_lowercase();
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+    assert!(body.ends_with('\n'));
+    (samples(body), body.to_owned())
+}
+
+fn samples(body: &str) -> BTreeMap<String, f64> {
+    let is_name = |name: &str| {
+        !name.starts_with(|first: char| first.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':')
+    };
+    let mut found = BTreeMap::new();
+    let mut families: BTreeMap<&str, &str> = BTreeMap::new();
+    let (mut helped, mut family) = ("", "");
+    for line in body.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words.as_slice() {
+            ["#", "HELP", name, help] => {
+                assert!(is_name(name) && name.starts_with("agentd_") && !help.trim().is_empty(), "{line}");
+                helped = name;
+            }
+            ["#", "TYPE", name, kind] => {
+                assert_eq!(*name, helped, "a type follows its help: {line}");
+                assert!(families.insert(name, kind).is_none(), "a family stands there once: {line}");
+                assert_eq!(*kind == "counter", name.ends_with("_total"), "{line}");
+                assert!(matches!(*kind, "counter" | "gauge"), "{line}");
+                family = name;
+            }
+            _ => {
+                let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("a sample: {line:?}"));
+                let (bare, labels) = name.split_once('{').unwrap_or((name, "}"));
+                assert_eq!(bare, family, "a sample follows the type of its family: {line}");
+                let labels = labels.strip_suffix('}').expect("labels end");
+                for label in labels.split(',').filter(|label| !label.is_empty()) {
+                    let (key, text) = label.split_once('=').expect("a label");
+                    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                    assert!(is_name(key) && text.is_some_and(is_name), "{line}");
+                }
+                let value: f64 = value.parse().unwrap_or_else(|_| panic!("a number: {line}"));
+                assert!(value >= 0.0 && value.is_finite(), "{line}");
+                assert!(found.insert(name.to_owned(), value).is_none(), "a sample stands there once: {line}");
+            }
+        }
+    }
+    assert!(families.len() > 15, "{families:?}");
+    found
+}
+
+async fn numbers(house: &House) -> Value {
+    house.client("reader").await.call("daemon.metrics", json!({})).await
+}
+
+/// How much a number grew; `at` is a JSON pointer.
+fn grew(before: &Value, after: &Value, at: &str) -> u64 {
+    let read =
+        |value: &Value| value.pointer(at).and_then(Value::as_u64).unwrap_or_else(|| panic!("{at}: {value}"));
+    read(after).checked_sub(read(before)).unwrap_or_else(|| panic!("{at} fell"))
+}
+
+#[tokio::test]
+async fn numbers_rise_by_what_happened_and_both_ways_to_read_them_agree() {
+    let house = House::plan()
+        .provider("api_key_env = \"THE_KEY\"")
+        .environment("THE_KEY", "sk-heliotrope")
+        .config(PRICE)
+        .config(FAST)
+        .start()
+        .await;
+    let alice = house.client("alice").await;
+    let session = alice.create_with(&house, json!({"title": SAID})).await;
+    let mut seen = session.follow().await;
+    let (before, (page_before, _)) = (numbers(&house).await, page(&house).await);
+    assert_eq!((&before["turns_started"], &before["model_calls"]), (&json!(0), &json!(0)), "{before}");
+
+    // A refusal before a word, half an answer, two calls of which a person denies one, and an answer.
+    house.models.push(Step::error(529, "overloaded_error", "busy"));
+    house.models.push(Step::text("half an answer").usage(40, 4).break_off("api_error", "oops"));
+    house.models.push(Step::calls([("LS", json!({"path": "."})), bash("touch heliotrope")]).usage(100, 10));
+    house.models.push(Step::text("Heliotrope it is.").usage(200, 20));
+    session.submit(SAID).await;
+    let asked = seen.wait_for("permission.requested").await;
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    let result = seen.turn_ends("success").await;
+
+    let after = numbers(&house).await;
+    for (at, by) in [
+        ("/turns_started", 1),
+        ("/turns_completed/success", 1),
+        ("/turns_completed/aborted", 0),
+        ("/slow_turns", 0),
+        ("/model_calls", 3),
+        ("/lost_attempts", 1),
+        ("/retries", 2),
+        ("/tool_calls/completed", 1),
+        ("/tool_calls/denied", 1),
+        ("/tool_calls/failed", 0),
+        ("/permission_requests", 1),
+        ("/unpriced_calls", 0),
+        ("/errors", 0),
+        ("/database_write_errors", 0),
+    ] {
+        assert_eq!(grew(&before, &after, at), by, "{at}: {after}");
+    }
+    // The result of the turn, the ledger and the numbers come of the same bookings.
+    for (at, own) in [
+        ("/model_calls", "/model_calls"),
+        ("/usage/input_tokens", "/usage/input_tokens"),
+        ("/usage/output_tokens", "/usage/output_tokens"),
+        ("/cost_usd_micros", "/cost_usd_micros"),
+        ("/turn_ms", "/duration_ms"),
+        ("/model_ms", "/model_ms"),
+        ("/tools_ms", "/tools_ms"),
+        ("/permission_ms", "/permission_ms"),
+    ] {
+        let told = result.pointer(own).and_then(Value::as_u64).unwrap_or_else(|| panic!("{own}: {result}"));
+        assert_eq!(grew(&before, &after, at), told, "{at}");
+    }
+    assert!(grew(&before, &after, "/database_writes") > 5);
+    assert_eq!((&after["sessions_loaded"], &after["subscribers"]), (&json!(1), &json!(1)));
+
+    // A model without a price, a turn that fails and one that is stopped.
+    house.models.push(Step::text("Done."));
+    session.submit_with(json!({"input": "go", "model": "scripted/other"})).await;
+    seen.turn_ends("success").await;
+    house.models.push(Step::error(400, "invalid_request_error", "no"));
+    session.submit("go").await;
+    seen.turn_ends("llm_error").await;
+    let gate = crate::support::model_server::Gate::new();
+    house.models.push(Step::text("never").hold(&gate));
+    session.submit("go").await;
+    gate.reached().await;
+    session.call("abort", json!({})).await;
+    seen.turn_ends("aborted").await;
+    let last = numbers(&house).await;
+    for (at, by) in [
+        ("/turns_started", 3),
+        ("/turns_completed/success", 1),
+        ("/turns_completed/llm_error", 1),
+        ("/turns_completed/aborted", 1),
+        ("/unpriced_calls", 1),
+        ("/errors", 1),
+    ] {
+        assert_eq!(grew(&after, &last, at), by, "{at}: {last}");
+    }
+
+    let (page_after, text) = page(&house).await;
+    assert_eq!(page_before.keys().collect::<Vec<_>>(), page_after.keys().collect::<Vec<_>>(), "no new names");
+    for (name, value) in &page_before {
+        let is_counter = name.split('{').next().is_some_and(|bare| bare.ends_with("_total"));
+        assert!(!is_counter || *value <= page_after[name], "{name} fell");
+    }
+    for (name, at, unit) in [
+        ("agentd_turns_started_total", "/turns_started", 1.0),
+        ("agentd_turns_completed_total{result=\"success\"}", "/turns_completed/success", 1.0),
+        ("agentd_turns_completed_total{result=\"llm_error\"}", "/turns_completed/llm_error", 1.0),
+        ("agentd_turn_seconds_total{part=\"model\"}", "/model_ms", 1e3),
+        ("agentd_turn_seconds_total{part=\"waiting\"}", "/permission_ms", 1e3),
+        ("agentd_model_calls_total", "/model_calls", 1.0),
+        ("agentd_lost_attempts_total", "/lost_attempts", 1.0),
+        ("agentd_retries_total", "/retries", 1.0),
+        ("agentd_tokens_total{type=\"input\"}", "/usage/input_tokens", 1.0),
+        ("agentd_tokens_total{type=\"output\"}", "/usage/output_tokens", 1.0),
+        ("agentd_cost_usd_total", "/cost_usd_micros", 1e6),
+        ("agentd_unpriced_calls_total", "/unpriced_calls", 1.0),
+        ("agentd_tool_calls_total{status=\"completed\"}", "/tool_calls/completed", 1.0),
+        ("agentd_tool_calls_total{status=\"denied\"}", "/tool_calls/denied", 1.0),
+        ("agentd_permission_requests_total", "/permission_requests", 1.0),
+        ("agentd_errors_total", "/errors", 1.0),
+        ("agentd_sessions_loaded", "/sessions_loaded", 1.0),
+    ] {
+        let told = last.pointer(at).and_then(Value::as_f64).expect("a number");
+        let shown = page_after.get(name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!((shown * unit - told).abs() < 1e-6, "{name}: {shown} is not {told}");
+    }
+    for text in [text, last.to_string()] {
+        assert!(!text.to_lowercase().contains(SAID) && !text.contains("ses_"), "numbers say no word: {text}");
+    }
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn processes_of_tools_are_shown_no_numbers() {
+    const LOOK: &str = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(30)\n\
+                        s.connect(sys.argv[1])\ns.sendall(b'GET /metrics HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n\
+                        text = b''\nwhile True:\n    more = s.recv(65536)\n    if not more:\n        break\n    \
+                        text += more\nprint(text.decode())\n";
+    let house = House::plan().config("[permissions]\nallow = [\"Bash(sh look.sh)\"]").start().await;
+    house.write("look.py", LOOK);
+    house.write("look.sh", &format!("python3 look.py {}", house.socket().display()));
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("sh look.sh")]));
+    house.models.push(Step::text("Done."));
+    session.submit("look").await;
+    let done = seen.wait_for("tool.completed").await;
+    let output = done["output"].as_str().expect("text");
+    assert!(output.contains("404 Not Found") && !output.contains("agentd_turns"), "{output}");
+    seen.turn_ends("success").await;
+}
+
+#[cfg(not(feature = "otel"))]
+#[tokio::test]
+async fn telemetry_in_a_build_without_it_is_said_and_sends_nothing() {
+    let receiver = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = receiver.local_addr().expect("an address");
+    let config =
+        format!("[telemetry]\nendpoint = \"http://{address}\"\nheaders = {{ authorization = \"hush\" }}\n");
+    let mut house = House::plan().config(&config).start().await;
+    let log = house.log();
+    let told =
+        log.lines().find(|line| line.contains("telemetry.endpoint")).unwrap_or_else(|| panic!("{log}"));
+    assert!(told.contains("WARN") && told.contains("--features otel"), "{told}");
+    let session = house.client("alice").await.create(&house).await;
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    session.follow().await.turn_ends("success").await;
+    house.stop().await;
+    assert!(!house.log().contains("hush"));
+    let nobody = std::future::poll_fn(|context| std::task::Poll::Ready(receiver.poll_accept(context)));
+    assert!(nobody.await.is_pending(), "somebody came");
+
+    // What is wrong is wrong in every build.
+    let house = House::plan().config("[telemetry]\nendpiont = \"http://localhost:1\"").build().await;
+    let refused = house.run_to_its_end().await;
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(78) && told.contains("endpoint"), "{told}");
+}
+
+#[cfg(feature = "otel")]
+#[tokio::test]
+async fn telemetry_tells_of_a_turn_and_not_what_was_said() {
+    let receiver = crate::support::model_server::ModelServer::start().await;
+    let config = format!(
+        "{PRICE}{FAST}[telemetry]\nendpoint = \"{}\"\nservice_name = \"mine\"\nheaders_env = {{ x-tenant = \"TENANT\" }}\n",
+        receiver.url()
+    );
+    let mut house = House::plan()
+        .provider("api_key_env = \"THE_KEY\"")
+        .environment("THE_KEY", "sk-heliotrope")
+        .environment("TENANT", "hush")
+        .config(&config)
+        .start()
+        .await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::error(529, "overloaded_error", "busy with heliotrope"));
+    house
+        .models
+        .push(Step::calls([("LS", json!({"path": "heliotrope"}))]).thinking("Heliotrope? ").usage(100, 10));
+    house.models.push(Step::text("Heliotrope it is.").usage(200, 20));
+    session.submit(SAID).await;
+    let result = seen.turn_ends("success").await;
+    // The last is sent before the end.
+    house.stop().await;
+    let heard = receiver.requests();
+    let of = |path: &str| -> Vec<Value> {
+        heard.iter().filter(|request| request.path == path).map(|request| request.body.clone()).collect()
+    };
+    let (traces, metrics) = (of("/v1/traces"), of("/v1/metrics"));
+    assert!(!traces.is_empty() && !metrics.is_empty(), "{heard:?}");
+    assert!(heard.iter().all(|request| request.header("x-tenant") == Some("hush")));
+    let spans: Vec<&Value> = traces
+        .iter()
+        .flat_map(|body| body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans"))
+        .collect();
+    let named = |name: &str| spans.iter().filter(|span| span["name"] == name).count();
+    assert_eq!(
+        (named("chat model"), named("execute_tool LS"), named("invoke_agent agentd")),
+        (3, 1, 1),
+        "{spans:#?}"
+    );
+    let turn = spans.iter().find(|span| span["name"] == "invoke_agent agentd").expect("the turn");
+    let cost = turn["attributes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["key"] == "agentd.turn.cost_usd");
+    let cost = cost.and_then(|one| one["value"]["doubleValue"].as_f64()).expect("a cost");
+    assert!((cost * 1e6 - result["cost_usd_micros"].as_f64().expect("a cost")).abs() < 1e-6, "{cost}");
+    let all = json!([traces, metrics]).to_string().to_lowercase();
+    assert!(!all.contains(SAID) && !all.contains("hush"), "{all}");
+    assert!(!house.log().contains("hush"));
+}

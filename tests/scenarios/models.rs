@@ -1,0 +1,381 @@
+//! Which model is asked, in which words, and with what of the conversation (M1–M5, Q13, Q42).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::ImageFormat;
+use serde_json::{Value, json};
+
+use super::agentctl::ctl;
+use crate::support::daemon::{ALL_APIS, Api, House};
+use crate::support::model_server::{Gate, Request, Step};
+use crate::support::pictures::{pdf, picture};
+
+const FAST: &str = "[retry]\nbase_ms = 1\nmax_ms = 1\n";
+
+/// The text of the system prompt.
+fn system(request: &Request) -> String {
+    let body = &request.body;
+    let text = body["system"][0]["text"].as_str().or_else(|| body["instructions"].as_str());
+    text.or_else(|| body["messages"][0]["content"].as_str()).expect("a prompt").to_owned()
+}
+
+/// What was said, without the marks that move on with the conversation.
+fn conversation(request: &Request) -> Vec<Value> {
+    let list = request.body["messages"].as_array().or_else(|| request.body["input"].as_array());
+    let mut list = list.expect("a conversation").clone();
+    for message in &mut list {
+        for part in message["content"].as_array_mut().into_iter().flatten() {
+            if let Some(part) = part.as_object_mut() {
+                part.remove("cache_control");
+            }
+        }
+    }
+    list
+}
+
+#[tokio::test]
+async fn the_list_of_models_says_what_each_is_set_up_for() {
+    let pointers = "quick = \"scripted/small\"\nfallback = \"scripted/other\"\nvision = \"scripted/model\"\n";
+    let house =
+        House::plan().config(pointers).config("[model.\"scripted/other\"]\nsampling = false").start().await;
+    let listed = house.client("alice").await.call("model.list", json!({})).await;
+    let find = |name: &str| {
+        let models = listed["models"].as_array().expect("models").iter();
+        models
+            .clone()
+            .find(|view| view["model"] == name)
+            .unwrap_or_else(|| panic!("{name}: {listed}"))
+            .clone()
+    };
+    assert_eq!(find("scripted/model")["pointers"], json!(["main", "vision"]));
+    assert_eq!(find("scripted/small")["pointers"], json!(["quick"]));
+    let other = find("scripted/other");
+    assert_eq!((&other["pointers"], &other["sampling"]), (&json!(["fallback"]), &json!(false)));
+    let shown = ctl(&house, &["models"]).await.fine();
+    let line = shown.lines().find(|line| line.starts_with("scripted/model ")).expect("a line");
+    assert!(line.contains("main vision"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_prompt_names_the_model_that_the_session_turned_to_and_is_put_together_once_for_it() {
+    let mut house = House::start().await;
+    house.write("AGENTS.md", "Use tabs.");
+    house.models.otherwise(|_| Step::text("Yes."));
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let mut turn = async |params: Value| {
+        session.submit_with(params).await;
+        seen.turn_ends("success").await;
+        system(house.models.requests().last().expect("a request"))
+    };
+    let first = turn(json!({"input": "one"})).await;
+    assert!(first.contains("Model: scripted/model\n") && first.contains("Use tabs."), "{first}");
+    // What changes nothing, or a single turn, leaves the prompt as it is.
+    house.write("AGENTS.md", "Use spaces.");
+    session.call("update", json!({"model": "scripted/model"})).await;
+    assert_eq!(turn(json!({"input": "two", "model": "scripted/other"})).await, first);
+    assert_eq!(turn(json!({"input": "three"})).await, first);
+
+    session.call("update", json!({"model": "scripted/other"})).await;
+    let other = turn(json!({"input": "four"})).await;
+    assert!(other.contains("Model: scripted/other\n") && other.contains("Use spaces."), "{other}");
+    house.write("AGENTS.md", "Use both.");
+    assert_eq!(turn(json!({"input": "five"})).await, other);
+    house.crash_and_restart().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().expect("a seq")).await;
+    session.submit("six").await;
+    seen.turn_ends("success").await;
+    let requests = house.models.requests();
+    assert_eq!(system(requests.last().expect("a request")), other);
+    let models: Vec<&Value> = requests.iter().map(|request| &request.body["model"]).collect();
+    assert_eq!(models, ["model", "other", "model", "other", "other", "other"]);
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_temperature_is_sent_as_each_api_takes_it_and_shown_with_the_session() {
+    for api in ALL_APIS {
+        let mut house = House::plan()
+            .speaking(api)
+            .config("[model.\"scripted/warm\"]\ntemperature = 0.7\n[model.\"scripted/stiff\"]\nsampling = false\n")
+            .start()
+            .await;
+        house.models.otherwise(|_| Step::text("Yes."));
+        let alice = house.client("alice").await;
+        let own = json!({"temperature": 0.3, "top_p": 0.9, "thinking": "low"});
+        let session = alice.create_with(&house, own).await;
+        let mut seen = session.follow().await;
+        for params in [
+            json!({"input": "as the session says"}),
+            json!({"input": "hotter", "temperature": 1.5}),
+            json!({"input": "nothing of it", "model": "scripted/stiff"}),
+        ] {
+            session.submit_with(params).await;
+            seen.turn_ends("success").await;
+        }
+        let started = &seen.seen_of("turn.started")[1];
+        assert_eq!((&started["temperature"], &started["top_p"]), (&json!(1.5), &json!(0.9)), "{started}");
+        session.call("update", json!({"temperature": 0, "thinking": "high"})).await;
+        assert_eq!(seen.wait_for("session.updated").await["temperature"], 0.0);
+        let view = session.view().await;
+        assert_eq!(
+            (&view["temperature"], &view["top_p"], &view["thinking"]),
+            (&json!(0.0), &json!(0.9), &json!("high"))
+        );
+        house.crash_and_restart().await;
+        let bob = house.client("bob").await;
+        assert_eq!(bob.call("session.list", json!({})).await["sessions"][0]["thinking"], "high");
+        assert_eq!(bob.join(&session).view().await["temperature"], 0.0);
+        let session = bob.join(&session);
+        let mut seen = session.follow_after(view["last_seq"].as_u64().expect("a seq")).await;
+        session.submit("cold").await;
+        seen.turn_ends("success").await;
+        let plain = bob.create(&house).await;
+        let mut seen_plain = plain.follow().await;
+        plain.submit_with(json!({"input": "its own", "model": "scripted/warm"})).await;
+        seen_plain.turn_ends("success").await;
+        plain.submit("the model's own").await;
+        seen_plain.turn_ends("success").await;
+        assert!(plain.view().await.get("temperature").is_none());
+
+        let sent: Vec<(Value, Value)> = house
+            .models
+            .requests()
+            .iter()
+            .map(|request| (request.body["temperature"].clone(), request.body["top_p"].clone()))
+            .collect();
+        // Anthropic takes one of the two, and no more than 1.
+        let pair = |temperature: f64, top_p: f64| match api {
+            Api::Anthropic => (json!(temperature.min(1.0)), Value::Null),
+            _ => (json!(temperature), json!(top_p)),
+        };
+        let nothing = || (Value::Null, Value::Null);
+        let expected =
+            [pair(0.3, 0.9), pair(1.5, 0.9), nothing(), pair(0.0, 0.9), (json!(0.7), Value::Null), nothing()];
+        assert_eq!(sent, expected, "{api:?}");
+        let told: Vec<Value> =
+            session.events().await.into_iter().filter(|event| event["type"] == "notice").collect();
+        let told = json!(told).to_string();
+        assert!(told.contains("it takes neither of them"), "{told}");
+        assert_eq!(told.contains("temperature = 1 was sent for 1.5"), api == Api::Anthropic, "{told}");
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn no_temperature_that_nobody_takes_is_taken() {
+    let house = House::start().await;
+    let client = house.client("alice").await;
+    let session = client.create(&house).await;
+    for (name, value, words) in [
+        ("temperature", json!(-0.1), "from 0 to 2"),
+        ("temperature", json!(2.1), "from 0 to 2"),
+        ("temperature", json!("hot"), "from 0 to 2"),
+        ("top_p", json!(1.01), "from 0 to 1"),
+        ("top_p", json!([]), "from 0 to 1"),
+    ] {
+        for refused in [
+            client.refused("session.create", json!({"cwd": house.workspace(), name: value})).await,
+            session.refused("update", json!({name: value})).await,
+            session.refused("submit", json!({"input": "x", name: value})).await,
+        ] {
+            assert_eq!(
+                (refused.kind.as_str(), &refused.data["path"]),
+                ("invalid_params", &json!(name)),
+                "{value}"
+            );
+            assert!(refused.message.contains(words), "{value}: {refused:?}");
+        }
+    }
+    let gate = Gate::new();
+    house.models.push(Step::text("Yes.").hold(&gate));
+    session.submit("go").await;
+    gate.reached().await;
+    let steer = json!({"input": "x", "when_busy": "steer", "top_p": 0.5});
+    assert_eq!(session.refused("submit", steer).await.kind, "invalid_params");
+    let house = House::plan().config("[model.\"scripted/model\"]\ntemperature = 3").build().await;
+    let refused = house.run_to_its_end().await;
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(78) && told.contains("from 0 to 2"), "{told}");
+}
+
+#[tokio::test]
+async fn a_picture_that_the_provider_refuses_does_not_end_the_session() {
+    for api in ALL_APIS {
+        let sees = "[model.\"scripted/model\"]\nvision = true\ndocuments = true\n";
+        let mut house = House::plan().speaking(api).config(sees).config(FAST).start().await;
+        let (bad, good) = (picture(ImageFormat::Png, 40, 30, 1), picture(ImageFormat::Png, 40, 30, 2));
+        let data = |bytes: &[u8]| json!({"type": "image", "data": STANDARD.encode(bytes), "media_type": "image/png"});
+        std::fs::write(house.workspace().join("terms.pdf"), pdf(&["Terms of use"])).expect("written");
+        let session = house.client("alice").await.create(&house).await;
+        let mut seen = session.follow().await;
+        house.models.push(Step::error(400, "invalid_request_error", "Could not process image"));
+        house.models.push(Step::text("I cannot see it."));
+        let document = json!({"type": "file", "path": house.workspace().join("terms.pdf")});
+        let text = json!({"type": "text", "text": "look"});
+        session.submit_with(json!({"input": [text, data(&bad), document]})).await;
+        let withheld = seen.wait_for("media.withheld").await;
+        assert_eq!(withheld["count"], 2, "{api:?}: {withheld}");
+        assert!(
+            withheld["reason"].as_str().is_some_and(|why| why.contains("Could not process image")),
+            "{withheld}"
+        );
+        assert_eq!(seen.turn_ends("success").await["text"], "I cannot see it.");
+        assert!(seen.seen_of("retry").is_empty(), "nothing was waited for");
+        let requests = house.models.requests();
+        assert!(requests[0].body.to_string().contains(&STANDARD.encode(&bad)));
+        let again = requests[1].body.to_string();
+        assert!(!again.contains(&STANDARD.encode(&bad)) && !again.contains("base64,"), "{api:?}: {again}");
+        assert!(
+            again.contains("since the provider refused it") && again.contains("Terms of use"),
+            "{api:?}: {again}"
+        );
+        // It is where it was for people.
+        let items = json!(session.items().await).to_string();
+        assert!(items.contains("image/png") && items.contains("terms.pdf"), "{items}");
+
+        // It stays so, byte for byte, over a crash; what comes later is shown.
+        house.crash_and_restart().await;
+        let session = house.client("bob").await.join(&session);
+        let mut seen = session.follow_after(seen.last_seq()).await;
+        house.models.push(Step::text("A good one."));
+        session.submit_with(json!({"input": [{"type": "text", "text": "and this?"}, data(&good)]})).await;
+        seen.turn_ends("success").await;
+        let requests = house.models.requests();
+        let (second, third) = (conversation(&requests[1]), conversation(&requests[2]));
+        assert_eq!(third[..second.len()], second, "{api:?}");
+        assert!(requests[2].body.to_string().contains(&STANDARD.encode(&good)), "{api:?}");
+        // Refused once more, and then for another reason: it is over, and can go on.
+        house.models.push(Step::error(400, "invalid_request_error", "image_url is not supported"));
+        house.models.push(Step::error(
+            400,
+            "invalid_request_error",
+            "no image is taken here, nor anything else",
+        ));
+        session.submit("again").await;
+        assert_eq!(seen.wait_for("media.withheld").await["count"], 1);
+        assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "bad_request");
+        house.models.push(Step::text("Fine."));
+        session.submit("and now?").await;
+        seen.turn_ends("success").await;
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_one_model_refuses_goes_to_the_one_that_sees() {
+    let house = House::plan().config("vision = \"scripted/eyes\"\n").config(FAST).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let picture = STANDARD.encode(picture(ImageFormat::Png, 40, 30, 1));
+    house.models.push(Step::error(404, "not_found_error", "No endpoints found that support image input"));
+    house.models.push(Step::text("A picture."));
+    let image = json!({"type": "image", "data": picture, "media_type": "image/png"});
+    session.submit_with(json!({"input": [{"type": "text", "text": "look"}, image]})).await;
+    let switched = seen.wait_for("model.switched").await;
+    assert_eq!((&switched["to"], &switched["reason"]), (&json!("scripted/eyes"), &json!("vision")));
+    seen.turn_ends("success").await;
+    assert!(seen.seen_of("media.withheld").is_empty());
+    assert!(house.models.requests()[1].body.to_string().contains(&picture));
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn earlier_reasoning_goes_back_to_models_that_want_it() {
+    for (back, expected) in [
+        ("none", [0, 0, 0]),
+        // Of the loop under way, and no more once a person speaks again.
+        ("tools", [0, 1, 0]),
+        ("all", [0, 1, 2]),
+    ] {
+        let model = format!("[model.\"scripted/deep\"]\nthinking = true\nreasoning_back = \"{back}\"\n");
+        let house = House::plan().speaking(Api::OpenAiChat).config(&model).start().await;
+        let session =
+            house.client("alice").await.create_with(&house, json!({"model": "scripted/deep"})).await;
+        let mut seen = session.follow().await;
+        house.models.push(Step::calls([("LS", json!({"path": "."}))]).thinking("Let me look."));
+        house.models.push(Step::text("Empty.").thinking("There is nothing."));
+        house.models.push(Step::text("Yes."));
+        for input in ["what is there?", "sure?"] {
+            session.submit(input).await;
+            seen.turn_ends("success").await;
+        }
+        let told = |request: &Request| {
+            let messages = request.messages().iter();
+            messages
+                .filter(|message| {
+                    message["role"] == "assistant" && message.get("reasoning_content").is_some()
+                })
+                .count()
+        };
+        let counts: Vec<usize> = house.models.requests().iter().map(told).collect();
+        assert_eq!(counts, expected, "{back}");
+        if back != "none" {
+            let second = &house.models.requests()[1];
+            let said =
+                second.messages().iter().find(|message| message["role"] == "assistant").expect("an answer");
+            assert_eq!(said["reasoning_content"], "Let me look.");
+        }
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn thinking_between_calls_is_asked_for_where_it_is_wanted() {
+    let config = "[model.\"scripted/model\"]\nthinking = true\ninterleaved_thinking = true\nmax_output_tokens = 64000\n";
+    let house =
+        House::plan().provider("headers = { anthropic-beta = \"other-2025\" }").config(config).start().await;
+    house.models.otherwise(|_| Step::text("Yes.").thinking("Hm. "));
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    for thinking in ["high", "off"] {
+        session.submit_with(json!({"input": "go", "thinking": thinking})).await;
+        seen.turn_ends("success").await;
+    }
+    let requests = house.models.requests();
+    let beta = |n: usize| requests[n].header("anthropic-beta").map(str::to_owned);
+    assert_eq!(beta(0).as_deref(), Some("other-2025,interleaved-thinking-2025-05-14"));
+    assert_eq!(beta(1).as_deref(), Some("other-2025"));
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn a_conversation_that_the_provider_keeps_goes_on_after_a_restart_and_after_it_was_lost() {
+    let mut house = House::plan().speaking(Api::OpenAiResponses).provider("store = true").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([("LS", json!({"path": "."}))]).say("I look."));
+    house.models.push(Step::text("Empty."));
+    session.submit("what is there?").await;
+    seen.turn_ends("success").await;
+    house.crash_and_restart().await;
+    let session = house.client("bob").await.join(&session);
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    house.models.push(Step::text("Yes."));
+    session.submit("sure?").await;
+    seen.turn_ends("success").await;
+    house.models.forget();
+    house.models.push(Step::text("Still."));
+    session.submit("really?").await;
+    let told = seen.wait_for("notice").await;
+    assert!(told["text"].as_str().is_some_and(|text| text.contains("had lost the conversation")), "{told}");
+    assert_eq!(seen.turn_ends("success").await["text"], "Still.");
+    // Another model's answers cannot be continued.
+    house.models.push(Step::text("Another."));
+    session.submit_with(json!({"input": "and you?", "model": "scripted/other"})).await;
+    seen.turn_ends("success").await;
+    let requests = house.models.requests();
+    let previous: Vec<&Value> =
+        requests.iter().map(|request| &request.body["previous_response_id"]).collect();
+    let nothing = Value::Null;
+    assert_eq!(
+        previous,
+        [&nothing, &json!("resp_0"), &json!("resp_1"), &json!("resp_2"), &nothing, &nothing],
+        "the fourth was refused and sent again as a whole"
+    );
+    let sizes: Vec<usize> =
+        requests.iter().map(|request| request.body["input"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(sizes, [1, 1, 1, 1, 8, 10], "{sizes:?}");
+    house.models.assert_no_breach();
+}
