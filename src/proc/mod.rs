@@ -3,10 +3,15 @@
 //!
 //! - `stat`: what is read of a process; nothing here is cached, everything may be over when it is
 //!   read.
+//! - `child`, `inside`: a child, and one that begins its life in a cgroup.
 //! - `owned`: children that somebody here waits for, and the end of those that nobody does.
 
+mod child;
+mod inside;
 mod owned;
 mod stat;
 
+pub use child::Child;
+pub use inside::{Inside, spawn_inside};
 pub use owned::{adopt_orphans, has_no_orphan, is_alone, reap, spawn};
 pub use stat::{Process, all, boot_id, cgroup, environ, has_entry, is_there, one};

@@ -8,20 +8,22 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
-use super::stat;
+use super::{inside, stat};
 
 /// Process id and start time of the children that were started here and not seen gone since.
 static OWNED: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
 /// Shared by those who start children, so that one that hangs (its folder may be on a dead server)
 /// holds up no other; taken alone, and only if nobody has it, by who reaps.
 static STARTING: RwLock<()> = RwLock::new(());
+/// Children that nobody waits for any more, and that were killed therefore.
+static LEFT: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
@@ -37,14 +39,35 @@ fn owned() -> MutexGuard<'static, Vec<(i32, u64)>> {
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
     // Held meanwhile, so that the child is never seen dead before it is noted. Nobody ever waits to
     // have it alone, so this does not wait either, but for a reaping that is under way.
-    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let _starting = starting();
     let child = command.spawn()?;
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-        // Not waited for yet, so it is there, dead or alive.
-        let started = stat::one(pid).map_or(UNKNOWN, |process| process.started);
-        owned().push((pid, started));
+        note(pid);
     }
     Ok(child)
+}
+
+/// To be held from before a child is started until it is noted.
+pub(super) fn starting() -> RwLockReadGuard<'static, ()> {
+    STARTING.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes a child that was just started and not waited for yet: so it is there, dead or alive.
+pub(super) fn note(pid: i32) {
+    let started = stat::one(pid).map_or(UNKNOWN, |process| process.started);
+    owned().push((pid, started));
+}
+
+/// Nobody waits any more for this child, which was killed: its exit status is taken when it has died.
+pub(super) fn leave(pid: i32) {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    take_left();
+}
+
+/// Takes the exit status of those that were left and have died since.
+pub(super) fn take_left() {
+    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    left.retain(|pid| matches!(inside::taken(*pid, nix::libc::WNOHANG), Ok(None)));
 }
 
 /// The start time could not be read; the id alone must do.
@@ -73,6 +96,7 @@ fn reap_all() -> Option<usize> {
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
+    take_left();
     let mut owned = owned();
     if has_no_child() {
         owned.clear();

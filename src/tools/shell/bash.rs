@@ -396,9 +396,10 @@ const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 impl Output {
     fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>, spool: Spool) -> Self {
+        let (stdout, stderr) = shell.child.streams();
         Self {
-            stdout: shell.child.stdout.take(),
-            stderr: shell.child.stderr.take(),
+            stdout,
+            stderr,
             texts: [Utf8::default(), Utf8::default()],
             bytes: [0, 0],
             capture: Arc::default(),

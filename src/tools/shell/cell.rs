@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,17 +91,15 @@ impl Cells {
         let base = self.base.as_ref().ok()?;
         self.remove_rest();
         let dir = base.join(format!("{}{call_id}", self.prefix));
-        let made =
-            fs::create_dir(&dir).and_then(|()| File::options().write(true).open(dir.join("cgroup.procs")));
-        let entrance = match made {
-            Ok(entrance) => entrance,
+        let folder = match fs::create_dir(&dir).and_then(|()| File::open(&dir)) {
+            Ok(folder) => folder,
             Err(error) => {
                 tracing::warn!(dir = %dir.display(), %error, "no cgroup could be made for a call");
                 let _ = fs::remove_dir(&dir);
                 return None;
             }
         };
-        let cell = Cell { cells: Arc::clone(self), dir, entrance };
+        let cell = Cell { cells: Arc::clone(self), dir, folder };
         if let Some(bytes) = limits.memory.filter(|_| self.powers.memory) {
             cell.set("memory.max", bytes);
             // The whole call goes, not one process of it, and it does not hide in the swap.
@@ -149,13 +148,18 @@ impl Cells {
 pub(super) struct Cell {
     cells: Arc<Cells>,
     dir: PathBuf,
-    entrance: File,
+    folder: File,
 }
 
 impl Cell {
+    /// The folder that it is: a process can be started inside.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
     /// A process that writes `0` here is inside, with all that it starts later.
-    pub(super) fn entrance(&self) -> &File {
-        &self.entrance
+    pub(super) fn entrance(&self) -> io::Result<File> {
+        File::options().write(true).open(self.dir.join("cgroup.procs"))
     }
 
     fn set(&self, file: &str, value: u64) {
@@ -305,6 +309,35 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::ids::{Mint, Seed};
+    use tokio::io::AsyncReadExt as _;
+    use tokio::process::Command;
+
+    #[tokio::test]
+    async fn a_command_begins_its_life_inside_and_is_counted_there() {
+        let cells = Arc::new(Cells::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
+        let Some(cell) = cells.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
+            eprintln!("SKIPPED: {}", cells.describe());
+            return;
+        };
+        assert!(cell.is_empty());
+        let mut command = Command::new("/bin/bash");
+        command.args(["-c", "cat /proc/self/cgroup; exec >&-; exec sleep 1000"]).env_clear();
+        #[expect(unsafe_code, reason = "what is tested")]
+        // SAFETY: nothing is done in the child.
+        let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut || Ok(())) };
+        let Some(mut child) = child.expect("started") else {
+            eprintln!("SKIPPED: this kernel starts nobody in a cgroup");
+            return;
+        };
+        let mut place = String::new();
+        child.stdout.take().expect("a pipe").read_to_string(&mut place).await.expect("its place");
+        assert!(cells.holds(place.trim_end()), "{place}");
+        assert!(!cell.is_empty() && cell.members() == [child.id()]);
+        cell.kill();
+        child.wait().await.expect("killed");
+        assert!(cell.is_empty());
+    }
 
     #[test]
     fn a_cgroup_is_found_below_whatever_is_mounted() {

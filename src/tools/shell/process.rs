@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use nix::fcntl::OFlag;
-use tokio::process::Child;
 
 use super::cell::Cell;
 use super::limits::Rlimit;
@@ -28,7 +27,7 @@ pub(super) struct Launch<'a> {
 
 /// A running shell.
 pub(super) struct Shell {
-    pub(super) child: Child,
+    pub(super) child: proc::Child,
     pub(super) pid: i32,
     /// When it started, in clock ticks since boot.
     pub(super) started: u64,
@@ -44,7 +43,6 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
     let channel = raise(&write)?;
     let number = channel.as_raw_fd();
     let script = script(launch.command, number);
-    let entrance = launch.cell.map(|cell| cell.entrance().as_raw_fd());
 
     let mut shell = launch.confined.command(shell_program());
     shell
@@ -57,12 +55,8 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    launch.confined.enforce_in(&mut shell, launch.limits, entrance, Some(number));
-    let child = proc::spawn(&mut shell)?;
-    let pid = child
-        .id()
-        .and_then(|pid| i32::try_from(pid).ok())
-        .ok_or_else(|| io::Error::other("no process id"))?;
+    let child = launch.confined.spawn(shell, launch.limits, launch.cell, number)?;
+    let pid = child.id().ok_or_else(|| io::Error::other("no process id"))?;
     // Not waited for yet, so it is there, dead or alive.
     let started = proc::one(pid)?.started;
     Ok(Shell { child, pid, started, folder: File::from(read) })

@@ -182,6 +182,7 @@ impl Drop for Tree {
             }
             self.signal(&members, Signal::SIGKILL);
         }
+        proc::reap();
     }
 }
 

@@ -22,6 +22,8 @@ use super::place::Placed;
 use super::probe::Available;
 use super::rules;
 use super::temp;
+use crate::proc;
+use crate::tools::shell::cell::Cell;
 use crate::tools::shell::limits::Rlimit;
 
 /// Descriptors that a command inherits get numbers above those that scripts and shells use.
@@ -123,53 +125,116 @@ impl Confined {
         }
     }
 
+    /// Starts a command that enforces it, with its limits, in its cgroup; `channel` stays open.
+    ///
+    /// # Errors
+    /// It could not be started, or not be held.
+    pub(in crate::tools::shell) fn spawn(
+        &self,
+        mut command: Command,
+        limits: Vec<Rlimit>,
+        cell: Option<&Cell>,
+        channel: RawFd,
+    ) -> io::Result<proc::Child> {
+        if let Some(cell) = cell {
+            let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
+            #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
+            // SAFETY: `enforcing` says what it does there.
+            let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut enforce)? };
+            if let Some(child) = child {
+                return Ok(proc::Child::Inside(child));
+            }
+        }
+        let entrance = cell.and_then(|cell| cell.entrance().ok());
+        let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
+        self.enforce_in(&mut command, limits, entrance_fd, Some(channel));
+        proc::spawn(&mut command).map(proc::Child::Usual)
+    }
+
     /// Has the child enforce it, with its limits, in the cgroup behind `entrance`; `channel` stays open.
-    pub(in crate::tools::shell) fn enforce_in(
+    pub(super) fn enforce_in(
         &self,
         command: &mut Command,
         limits: Vec<Rlimit>,
         entrance: Option<RawFd>,
         channel: Option<RawFd>,
     ) {
-        let held = Arc::clone(&self.held);
-        let parent = nix::unistd::getpid();
+        let enforce = self.enforcing(limits, entrance, channel);
         #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the command")]
-        // SAFETY: between fork and exec only async-signal-safe calls are made (setsid, open, write,
-        // setrlimit, close_range, fcntl, prctl, capset, landlock_restrict_self, seccomp), nothing is
-        // allocated and no lock is taken. The descriptors are open in the child: they are copies of
-        // ours, which outlive `spawn`.
+        // SAFETY: `enforcing` says what it does there.
         unsafe {
-            command.pre_exec(move || {
-                // Until it is another program it holds all that we have open, our socket among it: it
-                // must not outlive us so. The thread that forked waits for it meanwhile, prctl(2).
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                if nix::unistd::getppid() != parent {
-                    return Err(io::ErrorKind::Interrupted.into());
-                }
-                // Its own session: no terminal can be opened, and the group can be killed whole.
-                nix::unistd::setsid()?;
-                if let Some(entrance) = entrance {
-                    // Before there is anything that could start processes. Where it fails, the tree
-                    // is found by its other signs.
-                    let _ = libc::write(entrance, c"0".as_ptr().cast(), 1);
-                }
-                prefer_for_oom();
-                for (resource, soft, hard) in &limits {
-                    setrlimit(*resource, *soft, *hard)?;
-                }
-                // Whatever the daemon itself was started with, or opened carelessly, ends here. On
-                // kernels without this call only what is already marked is closed.
-                let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-                for number in channel.into_iter().chain(held.filter_fd.as_ref().map(|fd| fd.as_raw_fd())) {
-                    if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
-                        return Err(io::Error::last_os_error());
-                    }
-                }
-                libc::prctl(libc::PR_SET_PDEATHSIG, 0);
-                held.enforce()
-            });
+            command.pre_exec(enforce);
         }
     }
+
+    /// What the child does before it becomes the command. Between fork and exec it makes only
+    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, prctl, capset,
+    /// landlock_restrict_self, seccomp); nothing is allocated and no lock is taken. The descriptors are
+    /// open in the child: they are copies of ours, which outlive its start.
+    fn enforcing(
+        &self,
+        limits: Vec<Rlimit>,
+        entrance: Option<RawFd>,
+        channel: Option<RawFd>,
+    ) -> impl FnMut() -> io::Result<()> + Send + Sync + use<> {
+        let held = Arc::clone(&self.held);
+        let parent = nix::unistd::getpid();
+        move || {
+            // Until it is another program it holds all that we have open, our socket among it: it
+            // must not outlive us so. The thread that forked waits for it meanwhile, prctl(2).
+            set_death_signal(libc::SIGKILL);
+            if nix::unistd::getppid() != parent {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            // Its own session: no terminal can be opened, and the group can be killed whole.
+            nix::unistd::setsid()?;
+            if let Some(entrance) = entrance {
+                // Before there is anything that could start processes. Where it fails, the tree
+                // is found by its other signs.
+                enter(entrance);
+            }
+            prefer_for_oom();
+            for (resource, soft, hard) in &limits {
+                setrlimit(*resource, *soft, *hard)?;
+            }
+            inherit_only(channel.into_iter().chain(held.filter_fd.as_ref().map(|fd| fd.as_raw_fd())))?;
+            set_death_signal(0);
+            held.enforce()
+        }
+    }
+}
+
+fn set_death_signal(signal: libc::c_int) {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: all arguments are numbers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, signal);
+    }
+}
+
+/// Goes into the cgroup behind this descriptor, if it can.
+fn enter(entrance: RawFd) {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: one byte of a constant is written.
+    unsafe {
+        let _ = libc::write(entrance, c"0".as_ptr().cast(), 1);
+    }
+}
+
+/// Whatever the daemon itself was started with, or opened carelessly, ends with the program, but for these.
+fn inherit_only(numbers: impl Iterator<Item = RawFd>) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "called after a fork")]
+    // SAFETY: all arguments are numbers.
+    unsafe {
+        // On kernels without this call only what is already marked is closed.
+        let _ = libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        for number in numbers {
+            if libc::fcntl(number, libc::F_SETFD, 0) == -1 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where temporary files go; and what is cached, if the usual place cannot be written.

@@ -192,10 +192,16 @@ impl Layout {
 
 fn below<'a>(home: &'a Path, names: &'a [&str]) -> impl Iterator<Item = PathBuf> + 'a {
     // Not through links: what they lead to is elsewhere.
-    names
-        .iter()
-        .map(|name| home.join(name))
-        .filter(|path| path.canonicalize().is_ok_and(|real| real == *path))
+    let is_real = home.canonicalize().is_ok_and(|real| real == home);
+    let is_below = move |name: &&&str| {
+        let mut path = home.to_owned();
+        is_real
+            && Path::new(name).components().all(|part| {
+                path.push(part);
+                is_there(&path)
+            })
+    };
+    names.iter().filter(is_below).map(|name| home.join(name))
 }
 
 fn is_there(path: &Path) -> bool {
@@ -239,6 +245,19 @@ mod tests {
 
         fs::write(own.join("gitdir"), format!("{}\n", root.join("other/.git").display())).unwrap();
         assert!(work_tree(&root.join("w/.git")).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_below_a_home_is_found_but_not_through_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(home.join("a/b")).unwrap();
+        fs::write(home.join("file"), "").unwrap();
+        std::os::unix::fs::symlink(home.join("a"), home.join("link")).unwrap();
+        let names = ["a/b", "file", "file/x", "link", "link/b", "none", "none/b"];
+        let found = |home: &Path| below(home, &names).collect::<Vec<_>>();
+        assert_eq!(found(&home), [home.join("a/b"), home.join("file")]);
+        assert!(found(&home.join("link")).is_empty(), "a home behind a link");
     }
 
     #[test]

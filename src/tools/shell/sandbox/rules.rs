@@ -33,22 +33,22 @@ pub(super) fn of(layout: &Layout, network: bool) -> io::Result<OwnedFd> {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(io::Error::other)?;
     }
     let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
-    let mut rules =
-        Rules { ruleset: Some(ruleset.create().map_err(io::Error::other)?), hidden: &layout.hidden };
+    let mut rules = Rules { ruleset: Some(ruleset.create().map_err(io::Error::other)?) };
+    let hidden: Vec<&Path> = layout.hidden.iter().map(PathBuf::as_path).collect();
 
     rules.add(Path::new("/"), AccessFs::ReadDir.into())?;
     for entry in fs::read_dir("/")?.flatten() {
         // Raw devices hold everything that is hidden elsewhere.
         if entry.file_name() != "dev" {
-            rules.grant(&entry.path(), reading())?;
+            rules.grant(&entry.path(), reading(), &hidden)?;
         }
     }
     for device in DEVICES {
         let device = Path::new("/dev").join(device);
-        rules.grant(&device, reading() | writing() | AccessFs::IoctlDev)?;
+        rules.grant(&device, reading() | writing() | AccessFs::IoctlDev, &hidden)?;
     }
     for folder in layout.writable.iter().chain([&layout.temp]) {
-        rules.grant(folder, reading() | writing())?;
+        rules.grant(folder, reading() | writing(), &hidden)?;
     }
     rules.finish()
 }
@@ -74,24 +74,26 @@ fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST) & !devices
 }
 
-struct Rules<'a> {
+struct Rules {
     /// `None` after a failure.
     ruleset: Option<RulesetCreated>,
-    hidden: &'a [PathBuf],
 }
 
-impl Rules<'_> {
+impl Rules {
     /// Rights on a path and all below it, but for what is hidden.
-    fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<()> {
-        if self.hidden.iter().any(|hidden| hidden == path) {
+    fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>, hidden: &[&Path]) -> io::Result<()> {
+        // What is hidden elsewhere is not compared with each entry again: folders for temporary files hold
+        // hundreds.
+        let within: Vec<&Path> = hidden.iter().copied().filter(|hidden| hidden.starts_with(path)).collect();
+        if within.contains(&path) {
             return Ok(());
         }
-        if !self.hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        if within.is_empty() {
             return self.add(path, access);
         }
         let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
         for entry in entries.flatten() {
-            self.grant(&entry.path(), access)?;
+            self.grant(&entry.path(), access, &within)?;
         }
         Ok(())
     }
