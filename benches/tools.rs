@@ -1,9 +1,12 @@
 //! How fast the file tools are: Grep beside ripgrep itself on the same tree in the same minute, Edit of
-//! a large file, and the verdict over a path. Run: `cargo bench --bench tools`, with
+//! a large file, and the verdicts over paths and command lines. Run: `cargo bench --bench tools`, with
 //! `-- grep`, `-- edit` or `-- verdicts` for one part; `AGENTD_BENCH_DIR` says where the tree is put.
 //!
 //! Ripgrep (`rg`) is asked for the same files. Runs are paired: one of ours, one of its, in turn; the
 //! ratio is that of the medians.
+
+#[path = "tools/commands.rs"]
+mod commands;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -278,6 +281,8 @@ fn main() {
         if wanted("verdicts") {
             println!("Deciding a path:");
             verdicts(&room);
+            println!("Judging a command line (processor time):");
+            commands::commands(median);
         }
     });
 }

@@ -188,7 +188,7 @@ pub static METHODS: &[Method] = &[
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema", "tools"],
+        unbuilt: &["output_schema"],
         errors: &[
             Code::NotFound,
             Code::Conflict,

@@ -361,6 +361,9 @@ pub struct SubmitParams {
     /// How much the model may think in this turn; by default as the session says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// Which tools this turn offers its model, in place of the session's choice; `{}` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolChoice>,
     /// How freely it chooses its words in this turn; by default as the session says. From 0, nearly always the likeliest word, to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,

@@ -184,6 +184,7 @@ pub(super) async fn submit_to(
         mode: None,
         model,
         thinking: None,
+        tools: None,
         temperature: None,
         top_p: None,
     };

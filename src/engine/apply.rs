@@ -110,11 +110,11 @@ impl State {
                 self.queue.clear();
                 self.turn = None;
             }
-            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling } => {
+            Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools } => {
                 if let Some(turn_id) = fact.turn_id {
-                    let (input, model) = (input.clone(), model.clone());
+                    let (input, model, tools) = (input.clone(), model.clone(), tools.clone());
                     let (budgets, mode, thinking, sampling) = (*budgets, *mode, *thinking, *sampling);
-                    let queued = Queued { turn_id, input, budgets, mode, model, thinking, sampling };
+                    let queued = Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -122,11 +122,12 @@ impl State {
                     }
                 }
             }
-            Event::TurnStarted { model, mode, budgets, thinking, sampling } => {
+            Event::TurnStarted { model, mode, budgets, thinking, sampling, tools } => {
                 if let Some(turn_id) = fact.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     let turn = Turn::new(turn_id, model.clone(), *mode, *budgets, fact.at_ms);
-                    let (tools, thinking, sampling) = (self.spec.tools.clone(), *thinking, *sampling);
+                    let tools = tools.clone().unwrap_or_else(|| self.spec.tools.clone());
+                    let (thinking, sampling) = (*thinking, *sampling);
                     self.turn = Some(Turn { tools, thinking, sampling, ..turn });
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;

@@ -49,6 +49,8 @@ pub struct Submit {
     pub model: Option<String>,
     /// How much the model may think in this turn, if not as the session says.
     pub thinking: Option<Thinking>,
+    /// Which tools the turn offers, if not the session's.
+    pub tools: Option<ToolChoice>,
     /// How freely it chooses its words in this turn; where it says nothing, as the session says.
     pub sampling: Sampling,
     /// Who submits.
@@ -354,6 +356,8 @@ pub enum Refusal {
     ModelOfSteer,
     /// Thinking was named for an input that joins the running turn, where it never changes.
     ThinkingOfSteer,
+    /// Tools were named for an input that joins the running turn, which has its own.
+    ToolsOfSteer,
     /// A temperature or a share was named for an input that joins the running turn.
     SamplingOfSteer,
     /// There is no such rule in this session.

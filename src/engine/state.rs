@@ -192,6 +192,7 @@ pub(super) struct Queued {
     pub mode: Option<Mode>,
     pub model: Option<String>,
     pub thinking: Option<Thinking>,
+    pub tools: Option<ToolChoice>,
     pub sampling: Sampling,
 }
 

@@ -42,6 +42,9 @@ impl Draft<'_> {
         if steers && submit.thinking.is_some() {
             return Err(Refusal::ThinkingOfSteer);
         }
+        if steers && submit.tools.is_some() {
+            return Err(Refusal::ToolsOfSteer);
+        }
         if steers && !submit.sampling.is_empty() {
             return Err(Refusal::SamplingOfSteer);
         }
@@ -49,10 +52,10 @@ impl Draft<'_> {
         self.plan.blobs.extend(submit.blobs);
         let budgets = submit.budgets.unwrap_or(self.state.spec.budgets);
         let (input, mode, model) = (submit.input, submit.mode, submit.model);
-        let (thinking, sampling) = (submit.thinking, submit.sampling);
+        let (thinking, sampling, tools) = (submit.thinking, submit.sampling, submit.tools);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking, sampling });
+            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -67,7 +70,7 @@ impl Draft<'_> {
             return Ok(());
         }
         let (turn_id, front) = (self.mint.turn(), submit.when_busy == Busy::Interrupt);
-        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling };
+        let queued = Event::TurnQueued { input, front, budgets, mode, model, thinking, sampling, tools };
         self.push(None, Some(turn_id), queued);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
@@ -82,12 +85,12 @@ impl Draft<'_> {
 
     /// Begins a turn, with the session's own model, thinking and temperature if it names none.
     fn begin_turn(&mut self, turn: Queued) {
-        let Queued { turn_id, input, budgets, mode, model, thinking, sampling } = turn;
+        let Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
         let spec = &self.state.spec;
         let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
         let sampling = sampling.or(spec.sampling);
         let model = model.unwrap_or_else(|| spec.model.clone());
-        let started = Event::TurnStarted { model, mode, budgets, thinking, sampling };
+        let started = Event::TurnStarted { model, mode, budgets, thinking, sampling, tools };
         let untitled = spec.title.is_empty();
         self.push(None, Some(turn_id), started);
         if untitled {

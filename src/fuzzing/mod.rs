@@ -11,7 +11,7 @@ pub use history::history;
 pub use crate::client::fuzz::{escape, screen};
 pub use crate::judge::command;
 pub use crate::model::fuzz::{answer, count_events, read_answer, sse};
-pub use crate::tools::fuzz::{edit, notebook, patch, path};
+pub use crate::tools::fuzz::{edit, notebook, patch, path, picture};
 pub use crate::transport::fuzz::{dispatch, framing};
 
 /// What a target does with one input.
@@ -29,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("notebook", notebook),
     ("patch", patch),
     ("path", path),
+    ("picture", picture),
     ("screen", screen),
     ("sse", sse),
 ];
@@ -107,6 +108,11 @@ mod tests {
     #[test]
     fn patches_keep_their_laws() {
         replay("patch");
+    }
+
+    #[test]
+    fn pictures_keep_their_laws() {
+        replay("picture");
     }
 
     #[test]

@@ -96,6 +96,7 @@ fn what_is_allowed_runs_only_granted_names() {
         rules: &rules,
         grants: &[],
         workspace: folder.path(),
+        additional: &[],
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands: false,
@@ -105,7 +106,7 @@ fn what_is_allowed_runs_only_granted_names() {
     let mut allowed = 0;
     for _ in 0..lines {
         let line = line().new_tree(&mut runner).expect("a line").current();
-        let got = judge(&policy, "Bash", &Subject::Bash { command: line.clone(), background: false });
+        let got = judge(&policy, "Bash", &Subject::command(line.clone()));
         if got.verdict != VerdictKind::Allow {
             continue;
         }

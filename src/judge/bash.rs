@@ -13,6 +13,17 @@ pub(super) fn weigh(
     reading: &Reading<'_>,
     extra: Option<&Rule>,
 ) -> Verdict {
+    let judged = weigh_all(policy, command, reading, extra);
+    match reading.is_too_much() {
+        // What is denied may not have been found.
+        Some(reason) if judged.verdict == Allow => {
+            Verdict { verdict: Ask, rule: None, reason: reason.into(), ..judged }
+        }
+        _ => judged,
+    }
+}
+
+fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: Option<&Rule>) -> Verdict {
     if command.contains('\0') {
         return verdict(Deny, None, "the command holds a NUL");
     }
@@ -100,9 +111,6 @@ fn shown(text: &str) -> String {
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
 
-/// How many parts are told.
-const MOST_PARTS: usize = 64;
-
 fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extra: Option<&Rule>) -> Verdict {
     let grants: Vec<Grant<'_, &Rule>> = if policy.mode == Mode::Plan {
         Vec::new()
@@ -114,15 +122,7 @@ fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extr
             })
             .collect()
     };
-    let outcomes = reading.parts(&grants, policy.safe_commands);
-    // What asks must be among those that are told.
-    let (allowed, asking): (Vec<Outcome<'_, &Rule>>, Vec<Outcome<'_, &Rule>>) = if outcomes.len() > MOST_PARTS
-    {
-        outcomes.into_iter().partition(|part| part.allowed)
-    } else {
-        (Vec::new(), outcomes)
-    };
-    let parts = asking.into_iter().chain(allowed).take(MOST_PARTS).map(part).collect();
+    let parts = reading.parts(&grants, policy.safe_commands).into_iter().map(part).collect();
     Verdict { parts, ..verdict }
 }
 

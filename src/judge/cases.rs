@@ -1,6 +1,6 @@
 //! The judgement against cases: the shared ones, and our own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Policy, Rules, judge};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -26,11 +26,12 @@ fn verdict(grants: &[String], denies: &[String], command: &str, safe_commands: b
         rules: &rules,
         grants: &[],
         workspace: Path::new("/w/proj"),
+        additional: &[],
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands,
     };
-    judge(&policy, "Bash", &Subject::Bash { command: command.into(), background: false })
+    judge(&policy, "Bash", &Subject::command(command))
 }
 
 /// What is wrong with the verdicts over a file of cases, a line each.
@@ -90,4 +91,150 @@ fn our_own_cases_hold() {
 #[test]
 fn commands_that_only_look_pass_inside_the_workspace() {
     check_table(include_str!("../../tests/cases/bash-safe.txt"), true);
+}
+
+/// The same from another folder, with further folders that count as workspace.
+fn verdict_from(
+    cwd: &str,
+    additional: &[&str],
+    workspace: &str,
+    grants: &[&str],
+    command: &str,
+) -> VerdictKind {
+    let written: Vec<String> = grants.iter().map(|text| format!("Bash({text})")).collect();
+    let rules = Rules::parse(&written, &[], &[]).expect("rules");
+    let additional: Vec<PathBuf> = additional.iter().map(PathBuf::from).collect();
+    let policy = Policy {
+        mode: Mode::Default,
+        rules: &rules,
+        grants: &[],
+        workspace: Path::new(workspace),
+        additional: &additional,
+        home: Path::new("/home/u"),
+        safe_mode: false,
+        safe_commands: false,
+    };
+    let cwd = (cwd != workspace).then(|| PathBuf::from(cwd));
+    judge(&policy, "Bash", &Subject::Bash { command: command.into(), background: false, cwd }).verdict
+}
+
+#[test]
+fn a_line_is_judged_from_the_folder_in_which_it_starts() {
+    use VerdictKind::{Allow, Ask, Deny};
+    const TOP: &str = "/w/proj";
+    let all = ["tee:*", "cat:*", "rm:*", "git:*", "./run.sh:*", "echo:*"];
+    for (cwd, more, command, expected) in [
+        (TOP, &[][..], "tee config", Allow),
+        ("/w/proj/.git", &[], "tee config", Deny),
+        ("/w/proj/.git/hooks", &[], "echo x | tee pre-commit", Deny),
+        ("/w/proj/.git", &[], "cat config", Allow),
+        ("/w/proj/.agentd", &[], "rm config.toml", Deny),
+        ("/w/proj/.git", &[], "cd .. && tee config", Allow),
+        (TOP, &[], "cat < ../x", Ask),
+        ("/w/proj/src", &[], "cat < ../x", Allow),
+        ("/w/proj/src", &[], "cat < ../../x", Ask),
+        (TOP, &[], "./run.sh", Allow),
+        ("/w/proj/src", &[], "./run.sh", Ask),
+        ("/w/proj/src", &[], "rm -rf ../x", Allow),
+        ("/w/proj/src", &[], "rm -rf ..", Ask),
+        (TOP, &[], "cd /data/more", Ask),
+        (TOP, &["/data/more"], "cd /data/more", Allow),
+        (TOP, &["/data/more"], "cd /data/more/a && cat < ../x", Allow),
+        (TOP, &["/data/more"], "cd /data/mores", Ask),
+        (TOP, &[], "git -C /data/more status", Ask),
+        (TOP, &["/data/more"], "git -C /data/more status", Allow),
+        (TOP, &[], "tee /data/more/x", Ask),
+        (TOP, &["/data/more"], "tee /data/more/x", Allow),
+        (TOP, &["/data/more"], "tee /data/more/.git/config", Deny),
+        (TOP, &["/data/more"], "rm -rf /data/more", Ask),
+        (TOP, &["/data/more"], "rm -rf /data", Ask),
+        (TOP, &["/data/more"], "rm -rf /data/more/x", Allow),
+        ("/data/more", &["/data/more"], "cat < x", Allow),
+        ("/data/more/.git", &["/data/more"], "tee config", Deny),
+    ] {
+        assert_eq!(
+            verdict_from(cwd, more, TOP, &all, command),
+            expected,
+            "in {cwd}, with {more:?}: {command}"
+        );
+    }
+}
+
+#[test]
+fn a_line_that_is_too_dear_is_never_allowed() {
+    let fill = |head: &str, unit: &str, tail: &str| {
+        let times = (64 * 1024 - head.len() - tail.len()) / unit.len();
+        format!("{head}{}{tail}", unit.repeat(times))
+    };
+    let deep = (64 * 1024 - 40) / "(cd a)".len();
+    let lines = [
+        // Commands without words: only the last would write.
+        fill("", ">/dev/null;", ">evil"),
+        fill("", "cd a && ", "ls"),
+        fill("", "cd .. && cd a && ", "ls"),
+        format!("{}{}", "(".repeat(deep), "cd a)".repeat(deep)),
+        // Each word is fine, from each folder in which the command may run: but who would look at all that?
+        fill("cd a || cd b || cd c || tee ", "a=b:c,d@e:f,g=h/x/y ", ""),
+        format!("tee {}", "a=b:c,d@e:f,g=h/{a,b}*/.g*/x ".repeat(2_200)),
+    ];
+    let grants = ["tee:*", "git:*", "ls:*"];
+    for line in lines {
+        assert!(line.len() <= 64 * 1024, "{} bytes", line.len());
+        let shown = &line[..60];
+        for workspace in ["/w/proj", "/home/u/agentd/.config/x"] {
+            let got = verdict_from(workspace, &[], workspace, &grants, &line);
+            assert_ne!(got, VerdictKind::Allow, "{shown}");
+        }
+        // Whatever a rule says of all commands: what is denied may not have been found.
+        let rules = Rules::parse(&["Bash"], &[], &["Bash(rm:*)"]).expect("rules");
+        let policy = Policy {
+            mode: Mode::Default,
+            rules: &rules,
+            grants: &[],
+            workspace: Path::new("/w/proj"),
+            additional: &[],
+            home: Path::new("/home/u"),
+            safe_mode: false,
+            safe_commands: true,
+        };
+        let denied = judge(&policy, "Bash", &Subject::command(format!("{}; rm x", &line[..2_000]))).verdict;
+        assert_ne!(denied, VerdictKind::Allow, "{shown}");
+    }
+}
+
+#[test]
+fn a_long_line_of_ordinary_words_is_judged() {
+    use std::fmt::Write as _;
+    for workspace in ["/w/proj", "/home/u/work/agent-project/.config"] {
+        let (mut add, mut build) = ("git add".to_owned(), String::new());
+        for n in 0..1_500 {
+            let _ = write!(add, " src/module_{n}/file_{n}.rs");
+        }
+        for n in 0..500 {
+            let _ = write!(build, "cargo test --package part-{n} --lib && ");
+        }
+        build.push_str("echo done");
+        for line in [&add, &build] {
+            let got = verdict_from(workspace, &[], workspace, &["git add:*", "cargo test:*", "echo:*"], line);
+            assert_eq!(got, VerdictKind::Allow, "in {workspace}: {}", &line[..60]);
+        }
+    }
+}
+
+#[test]
+fn of_many_rules_each_is_looked_for() {
+    let many = |program: &str| (0..3_000).map(|n| format!("{program} w{n}:*")).collect::<Vec<_>>();
+    let line: String = (0..1_300).map(|n| format!("foo -v w{n} x; ")).collect();
+    for (denies, command, expected) in [
+        (many("foo"), "foo w2999 x".to_owned(), VerdictKind::Deny),
+        (many("foo"), "foo -v w2999".to_owned(), VerdictKind::Deny),
+        (many("foo"), "foo w3000".to_owned(), VerdictKind::Allow),
+        (many("docker"), format!("{line}docker w7"), VerdictKind::Deny),
+        // So many options before the words that only some can be looked behind.
+        (many("foo"), line.replace('w', "v"), VerdictKind::Ask),
+    ] {
+        let got = verdict(&["foo:*".into(), "docker:*".into()], &denies, &command, false);
+        let shown: String = command.chars().take(60).collect();
+        assert_eq!(got.verdict, expected, "{shown}: {}", got.reason);
+    }
 }

@@ -1,10 +1,10 @@
 //! The judgement: rules first (deny, ask, allow), then the mode.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::bash;
 use super::rule::{Pattern, Rule, Rules};
-use super::shell::{Found, Reading};
+use super::shell::{Folders, Found, Reading};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathCare, ResolvedPath, Subject};
@@ -20,6 +20,8 @@ pub struct Policy<'a> {
     pub grants: &'a [Rule],
     /// The session's workspace, absolute and free of links. Relative patterns start here.
     pub workspace: &'a Path,
+    /// Further folders that count as workspace, absolute and free of links.
+    pub additional: &'a [PathBuf],
     /// The home folder, absolute and free of links. `~/` in patterns.
     pub home: &'a Path,
     /// Everything that is not denied asks.
@@ -32,9 +34,15 @@ pub struct Policy<'a> {
 /// would have let this very call pass, narrowest first; `dont_ask` turns it into a `Deny`.
 #[must_use]
 pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
-    let (workspace, home) = (policy.workspace.to_string_lossy(), policy.home.to_string_lossy());
-    let reading = match subject {
-        Subject::Bash { command, .. } => Some(Reading::new(command, &workspace, &home)),
+    let folders = match subject {
+        Subject::Bash { cwd, .. } => {
+            let start = cwd.as_deref().unwrap_or(policy.workspace);
+            Some(Folders::new(policy.workspace, policy.additional, start, policy.home))
+        }
+        _ => None,
+    };
+    let reading = match (subject, &folders) {
+        (Subject::Bash { command, .. }, Some(folders)) => Some(Reading::new(command, folders)),
         _ => None,
     };
     let weigh = |extra: Option<&Rule>| match (subject, &reading) {
@@ -247,8 +255,6 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
     use VerdictKind::{Allow, Ask, Deny};
 
@@ -265,7 +271,7 @@ mod tests {
     }
 
     fn bash(command: &str) -> Subject {
-        Subject::Bash { command: command.into(), background: false }
+        Subject::command(command)
     }
 
     /// Rules are written `+Rule` (allow), `?Rule` (ask), `-Rule` (deny).
@@ -277,6 +283,7 @@ mod tests {
             rules: &parsed,
             grants: &[],
             workspace: Path::new("/w/proj"),
+            additional: &[],
             home: Path::new("/home/u"),
             safe_mode: false,
             safe_commands: false,
@@ -455,6 +462,7 @@ mod tests {
             rules: &rules,
             grants: &[],
             workspace: Path::new("/w/proj"),
+            additional: &[],
             home: Path::new("/home/u"),
             safe_mode: true,
             safe_commands: true,

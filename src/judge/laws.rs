@@ -50,7 +50,7 @@ fn resolved() -> impl Strategy<Value = ResolvedPath> {
 
 fn call() -> impl Strategy<Value = (&'static str, Subject)> {
     prop_oneof![
-        command().prop_map(|command| ("Bash", Subject::Bash { command, background: false })),
+        command().prop_map(|command| ("Bash", Subject::command(command))),
         resolved().prop_map(|path| ("Read", Subject::Read { path })),
         resolved().prop_map(|path| ("Write", Subject::Edit { path })),
         Just(("mcp__a__b", Subject::Tool { name: "mcp__a__b".into() })),
@@ -80,6 +80,7 @@ fn policy<'a>(mode: Mode, rules: &'a Rules, grants: &'a [Rule]) -> Policy<'a> {
         rules,
         grants,
         workspace: Path::new(WORKSPACE),
+        additional: &[],
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands: false,
@@ -117,7 +118,7 @@ proptest! {
         head in "npm( [a-z]{0,4}){0,2}", special in "[`\\x01-\\x08\\x0b-\\x1f\\x7f\u{200b}\u{202e}\u{a0}]", tail in "[ -~]{0,10}",
     ) {
         let rules = Rules::parse(&["Bash(npm:*)"], &[], &[]).unwrap();
-        let subject = Subject::Bash { command: format!("{head}{special}{tail}"), background: false };
+        let subject = Subject::command(format!("{head}{special}{tail}"));
         let got = judge(&policy(Mode::Default, &rules, &[]), "Bash", &subject);
         prop_assert_ne!(got.verdict, VerdictKind::Allow, "{:?}", got);
     }

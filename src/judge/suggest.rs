@@ -391,7 +391,7 @@ mod tests {
             ("a\nb", &[]),
             ("a \u{202e}b", &[]),
         ] {
-            check(&Subject::Bash { command: command.into(), background: false }, expected);
+            check(&Subject::command(command), expected);
         }
     }
 

@@ -15,8 +15,9 @@ pub(super) async fn backup(office: Arc<Office>, _: Caller, p: BackupParams) -> R
     let Some(folder) = path.parent().filter(|_| path.is_absolute() && path.file_name().is_some()) else {
         return Err(wrong(format!("expected the absolute path of a new file, got {:?}", p.path)));
     };
-    let folder = folder.canonicalize().map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
-    if Path::new(&office.info.data_dir).canonicalize().is_ok_and(|data| data == folder) {
+    let real = |path: &Path| tokio::fs::canonicalize(path.to_owned());
+    let folder = real(folder).await.map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
+    if real(Path::new(&office.info.data_dir)).await.is_ok_and(|data| data == folder) {
         return Err(wrong("a copy beside the database is lost with it: choose another folder".into()));
     }
     let bytes = office.registry.house().store.backup(path).await.map_err(|error| storage(&error))?;

@@ -58,6 +58,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
              for the turns to come",
         )
         .with("path", "thinking"),
+        SessionError::Refused(Refusal::ToolsOfSteer) => Fault::new(
+            Code::InvalidParams,
+            "tools: this input joins the running turn, which has its tools; let it wait (when_busy: queue)",
+        )
+        .with("path", "tools"),
         SessionError::Refused(Refusal::SamplingOfSteer) => Fault::new(
             Code::InvalidParams,
             "temperature, top_p: this input joins the running turn, where they never change; session.update sets \

@@ -24,6 +24,8 @@ pub(super) async fn submit(
     };
     let model = p.model.as_deref().map(|model| office.registry.known_model(model)).transpose();
     let model = model.map_err(convert::fault)?;
+    let tools =
+        p.tools.map(|tools| office.registry.known_tools(tools)).transpose().map_err(convert::fault)?;
     if let Some(mode) = p.mode {
         office.registry.check_mode(mode).map_err(convert::fault)?;
     }
@@ -49,6 +51,7 @@ pub(super) async fn submit(
         mode: p.mode,
         model,
         thinking: p.thinking,
+        tools,
         sampling: Sampling { temperature: p.temperature, top_p: p.top_p },
         keyed,
         origin: caller.origin(),

@@ -137,6 +137,7 @@ impl Actor {
             mode: submission.mode,
             model: submission.model,
             thinking: submission.thinking,
+            tools: submission.tools,
             sampling: submission.sampling,
             origin: Some(submission.origin),
         });

@@ -60,7 +60,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
             .ok_or_else(|| SessionError::BadParam("input", format!("{} takes a text {key:?}", question.tool)))
     };
     let subject = match question.tool.as_str() {
-        "Bash" => Ok(Subject::Bash { command: path_of("command")?.to_owned(), background: false }),
+        "Bash" => Ok(Subject::command(path_of("command")?)),
         "Read" => file(path_of("file_path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
         "LS" => file(path_of("path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
         "Write" | "Edit" => {
@@ -79,6 +79,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
         rules: &rules,
         grants: &[],
         workspace: &workspace,
+        additional: &[],
         home: &home,
         safe_mode: false,
         safe_commands: question.safe_commands,

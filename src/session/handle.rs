@@ -60,6 +60,8 @@ pub struct Submission {
     pub model: Option<String>,
     /// How much the model may think in the turn.
     pub thinking: Option<Thinking>,
+    /// The tools that the turn offers.
+    pub tools: Option<ToolChoice>,
     /// How freely it chooses its words in this turn.
     pub sampling: Sampling,
     /// Idempotency.

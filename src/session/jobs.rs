@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
-use super::house::House;
+use super::house::{House, Setup};
 use super::law::{self, Law};
 use super::{media, trust};
 use crate::crash;
@@ -25,6 +25,7 @@ use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
+use crate::types::permission::Verdict;
 use crate::types::tool::{Confinement, Inspection, Prepared, Subject, ToolOutcome};
 use crate::workspace;
 
@@ -450,7 +451,7 @@ impl Jobs {
                         if leave.is_some() {
                             prepared.sandbox = Some(Confinement::OUTSIDE);
                         }
-                        let verdict = law.verdict(&setup.settings, &around, &call.tool, &prepared);
+                        let verdict = verdict(&law, &setup, &around, &call.tool, &prepared).await;
                         let verdict = match leave {
                             Some(grant) => law::told_outside(verdict, &grant),
                             None => verdict,
@@ -532,6 +533,27 @@ impl Jobs {
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         });
     }
+}
+
+/// From so many bytes on a command line may take milliseconds to judge.
+const LONG: usize = 4 << 10;
+
+/// What the rules say of a call. A long line is judged on a thread that others do not wait for.
+async fn verdict(
+    law: &Law,
+    setup: &Arc<Setup>,
+    around: &Surroundings,
+    tool: &str,
+    prepared: &Prepared,
+) -> Verdict {
+    if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG) {
+        return law.verdict(&setup.settings, around, tool, prepared);
+    }
+    let (law, setup, around) = (law.clone(), Arc::clone(setup), around.clone());
+    let (tool, prepared) = (tool.to_owned(), prepared.clone());
+    let judged =
+        tokio::task::spawn_blocking(move || law.verdict(&setup.settings, &around, &tool, &prepared)).await;
+    judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 fn panicked() -> ToolOutcome {

@@ -91,11 +91,17 @@ impl Law {
         let safe_mode = around.safe_mode;
         let unreadable = Unreadable::new(move |tool, path| {
             let (rules, workspace, home) = (&*rules, workspace.as_path(), home.as_path());
-            is_unreadable(
-                &Policy { mode, rules, grants: &[], workspace, home, safe_mode, safe_commands: false },
-                tool,
-                path,
-            )
+            let policy = Policy {
+                mode,
+                rules,
+                grants: &[],
+                workspace,
+                additional: &[],
+                home,
+                safe_mode,
+                safe_commands: false,
+            };
+            is_unreadable(&policy, tool, path)
         });
         Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
     }
@@ -118,6 +124,7 @@ impl Law {
             rules: &self.rules,
             grants: &[],
             workspace: &around.scene.workspace,
+            additional: &around.scene.additional,
             home: &settings.home,
             safe_mode: around.safe_mode || self.problem.is_some(),
             safe_commands: settings.safe_commands,

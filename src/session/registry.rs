@@ -238,8 +238,14 @@ impl Registry {
             let why = format!("expected an absolute path, got {asked:?}");
             return Err(SessionError::BadParam(name, why));
         }
-        let cwd = match tokio::fs::canonicalize(path).await {
-            Ok(cwd) if cwd.is_dir() => cwd,
+        let asked_for = path.to_owned();
+        let looked = tokio::task::spawn_blocking(move || {
+            let cwd = asked_for.canonicalize()?;
+            let is_folder = cwd.metadata()?.is_dir();
+            Ok((cwd, is_folder))
+        });
+        let cwd = match looked.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+            Ok((cwd, true)) => cwd,
             Ok(_) => return Err(SessionError::BadParam(name, format!("{asked} is not a folder"))),
             Err(error) => {
                 return Err(SessionError::BadParam(name, format!("could not open {asked}: {error}")));
@@ -279,7 +285,10 @@ impl Registry {
     }
 
     /// Tools that are named must exist: a misspelt name would offer less than was meant, or more.
-    fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
+    ///
+    /// # Errors
+    /// There is no tool of such a name.
+    pub fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
         let cards = self.inner.house.setup().tools.cards();
         let mut named = choice.allow.iter().flatten().chain(&choice.deny);
         match named.find(|name| !cards.iter().any(|card| card.name == **name)) {

@@ -2,6 +2,11 @@
 //!
 //! Trust is given to a digest. Whoever uses what hangs on it surveys the folder at that moment and uses
 //! what that very survey read, so that nothing can be put in its place in between.
+//!
+//! The files are read and hashed for each verdict, and not remembered by their size and times: a change within the
+//! grain of the file system's clock, or one through a mapping that was written to before, leaves those as they were, and
+//! trust would then hold for what nobody has seen. What there is to read is small in any honest folder, bounded
+//! in all others, and read on a thread of its own.
 
 use std::path::Path;
 

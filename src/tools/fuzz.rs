@@ -70,6 +70,14 @@ pub fn patch(data: &[u8]) {
     super::patch::fuzz::patch(data);
 }
 
+/// See [`super::convert`]: the bytes are a picture.
+///
+/// # Panics
+/// If a law is broken.
+pub fn picture(data: &[u8]) {
+    super::convert::fuzz::picture(data);
+}
+
 /// See [`super::notebook`]: what to do, which cell, and the notebook.
 ///
 /// # Panics

@@ -3,12 +3,12 @@
 //! credentials and the daemon's files lie, and in the workspace. The most delicate name counts, and a
 //! file that has names nobody found is judged as if it lay elsewhere.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use super::care::{self, Access, Places};
+use super::care::{self, Access, Places, SecretNames};
 use super::disk::Identity;
 use crate::types::tool::PathCare;
 
@@ -56,13 +56,13 @@ pub(super) fn care<'r>(
     for folder in &places.protected {
         search.look(folder, 3);
     }
-    let is_filled = path.iter().any(|part| FILLED.iter().any(|name| part == *name));
+    let is_filled = is_filled(path);
     let wanted = usize::try_from(meta.nlink()).unwrap_or(usize::MAX);
     for root in roots {
         search.look(&root.join(".git"), 0);
         search.look(&root.join(".git/hooks"), 0);
         search.look(&root.join(".agentd"), 1);
-        if !is_filled && search.names.len() < wanted {
+        if search.names.len() < wanted {
             search.look(root, usize::MAX);
         }
     }
@@ -79,8 +79,76 @@ pub(super) fn care<'r>(
     }
 }
 
+/// Entries of the workspace that a search looks at for the names of the files that it meets.
+const MOST_OF_A_SEARCH: usize = 200_000;
+
+/// All names of the files of a workspace, for a search that meets files of several names.
+pub(super) struct Names {
+    files: HashMap<Identity, Known>,
+    /// Credentials of the home folder and of the daemon.
+    delicate: HashSet<Identity>,
+}
+
+#[derive(Default)]
+struct Known {
+    names: u64,
+    /// One of them is that of a secret, or a rule keeps it from being read.
+    kept: bool,
+}
+
+impl Names {
+    /// Looks through the workspace, but no further than [`MOST_OF_A_SEARCH`] entries or until `stop` says so: what it
+    /// has not seen is not known.
+    pub(super) fn of<'r>(
+        roots: impl Iterator<Item = &'r Path>,
+        places: &Places,
+        kept: &dyn Fn(&Path) -> bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Self {
+        let mut files: HashMap<Identity, Known> = HashMap::new();
+        let mut secrets = SecretNames::new(places);
+        let mut folders: VecDeque<PathBuf> = roots.map(Path::to_path_buf).collect();
+        // A root inside another is looked through once.
+        let mut seen = HashSet::new();
+        let mut left = MOST_OF_A_SEARCH;
+        while let Some(folder) = folders.pop_front().filter(|_| left > 0 && !stop()) {
+            let Ok(meta) = fs::symlink_metadata(&folder) else { continue };
+            if !meta.is_dir() || !seen.insert(Identity::of(&meta)) {
+                continue;
+            }
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten().take(left) {
+                left -= 1;
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() {
+                    folders.push_back(entry.path());
+                } else if kind.is_file() {
+                    let path = entry.path();
+                    let identity = Identity { device: meta.dev(), inode: entry.ino() };
+                    let known = files.entry(identity).or_default();
+                    known.names += 1;
+                    known.kept |= secrets.contain(&path) || kept(&path);
+                }
+            }
+        }
+        Self { files, delicate: delicate(places) }
+    }
+
+    /// Whether a search may show a file of several names: none of them is delicate, and all are known. What
+    /// package managers filled is taken for what it is.
+    pub(super) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
+        let identity = Identity::of(meta);
+        let known = self.files.get(&identity);
+        let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);
+        !self.delicate.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
+    }
+}
+
+fn is_filled(path: &Path) -> bool {
+    path.iter().any(|part| FILLED.iter().any(|name| part == *name))
+}
+
 /// The files of a home folder and of the daemon that likely hold credentials.
-pub(super) fn delicate(places: &Places) -> HashSet<Identity> {
+fn delicate(places: &Places) -> HashSet<Identity> {
     let folders =
         DELICATE.iter().map(|folder| places.home.join(folder)).chain(places.protected.iter().cloned());
     let mut found = HashSet::new();

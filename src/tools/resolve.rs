@@ -21,6 +21,10 @@ const MOST_LINKS: usize = 40;
 /// More folders than this lead to nothing a person made.
 const MOST_PARTS: usize = 1_000;
 
+/// Names that the kernel may be made to look up for one path: each look begins at the root. A tree of links can be
+/// made to ask for millions.
+const MOST_NAMES: usize = 50_000;
+
 /// The path that `text` names, absolute and free of links, relative to `cwd`. `~` means the home
 /// folder only at the beginning; nothing else is expanded or decoded.
 ///
@@ -77,16 +81,19 @@ pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
     let mut rest: VecDeque<OsString> = parts(path);
     let mut missing = 0_usize;
     let mut links = 0_usize;
+    let (mut depth, mut names) = (0_usize, 0_usize);
     if rest.len() > MOST_PARTS {
         return Err(Refusal::new("bad_path", format!("the path has more than {MOST_PARTS} parts")));
     }
     while let Some(part) = rest.pop_front() {
         if part == ".." {
             out.pop();
+            depth = depth.saturating_sub(1);
             missing = missing.saturating_sub(1);
             continue;
         }
         out.push(&part);
+        depth += 1;
         if missing > 0 {
             missing += 1;
             continue;
@@ -94,19 +101,22 @@ pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
         if is_process_folder(&out) {
             return Err(magic(&out));
         }
+        names += depth;
+        if names > MOST_NAMES {
+            return Err(too_many_links(path));
+        }
         match fs::symlink_metadata(&out) {
             Ok(meta) if meta.is_symlink() => {
                 links += 1;
                 if links > MOST_LINKS {
-                    return Err(Refusal::new(
-                        "too_many_links",
-                        format!("{} leads through too many links", path.display()),
-                    ));
+                    return Err(too_many_links(path));
                 }
                 let target = fs::read_link(&out).map_err(|e| Refusal::io(&out, &e))?;
                 out.pop();
+                depth -= 1;
                 if target.is_absolute() {
                     out = PathBuf::from("/");
+                    depth = 0;
                 }
                 for part in parts(&target).into_iter().rev() {
                     rest.push_front(part);
@@ -121,6 +131,10 @@ pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
         }
     }
     Ok(out)
+}
+
+fn too_many_links(path: &Path) -> Refusal {
+    Refusal::new("too_many_links", format!("{} leads through too many links or folders", path.display()))
 }
 
 fn parts(path: &Path) -> VecDeque<OsString> {

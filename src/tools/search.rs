@@ -4,7 +4,7 @@
 //! The answer is the first lines in the order of paths. As soon as that many are found, files that
 //! come later are not opened.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd as _;
@@ -26,8 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::care::SecretNames;
 use super::context::Context;
-use super::disk::Identity;
-use super::hardlink;
+use super::hardlink::Names;
 use super::held::{Held, open_regular};
 use super::walk::{self, Walk};
 use crate::types::tool::ToolOutcome;
@@ -89,7 +88,8 @@ impl Search<'_> {
         let shared = Shared {
             kept: Mutex::new(Kept::default()),
             secrets: AtomicUsize::new(0),
-            delicate: OnceLock::new(),
+            linked: AtomicUsize::new(0),
+            names: OnceLock::new(),
         };
         if self.root.is_folder() {
             self.search_folder(walk, &shared);
@@ -98,10 +98,11 @@ impl Search<'_> {
             shared.keep(self.wanted, self.root.path.clone(), hits);
         }
         let kept = shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let secrets = shared.secrets.into_inner();
+        let (secrets, linked) = (shared.secrets.into_inner(), shared.linked.into_inner());
         (!self.stop.is_cancelled()).then_some(Answer {
             kept,
             secrets,
+            linked,
             lines: self.wanted.lines,
             bytes: self.wanted.bytes,
         })
@@ -131,8 +132,8 @@ impl Search<'_> {
                 let Ok(Some((file, meta))) = open_regular(folder.as_fd(), below, entry.path()) else {
                     return WalkState::Continue;
                 };
-                if meta.nlink() > 1 && shared.is_delicate(&Identity::of(&meta), self.context) {
-                    shared.secrets.fetch_add(1, Relaxed);
+                if meta.nlink() > 1 && !shared.names(self).allow(entry.path(), &meta) {
+                    shared.linked.fetch_add(1, Relaxed);
                     return WalkState::Continue;
                 }
                 let hits = self.search_file(&mut searcher, file);
@@ -174,8 +175,10 @@ impl Read for Watched<'_> {
 struct Shared {
     kept: Mutex<Kept>,
     secrets: AtomicUsize,
-    /// Credentials by what they are, for files of several names.
-    delicate: OnceLock<HashSet<Identity>>,
+    /// Files with names that must not be read, or that nobody knows.
+    linked: AtomicUsize,
+    /// Looked up when a file of several names is met.
+    names: OnceLock<Names>,
 }
 
 /// The files whose lines come first, as far as is known.
@@ -194,8 +197,13 @@ impl Shared {
         kept.end.as_deref().is_some_and(|end| path >= end)
     }
 
-    fn is_delicate(&self, identity: &Identity, context: &Context) -> bool {
-        self.delicate.get_or_init(|| hardlink::delicate(&context.places)).contains(identity)
+    fn names(&self, search: &Search<'_>) -> &Names {
+        self.names.get_or_init(|| {
+            let scene = &search.context.scene;
+            let kept = |path: &Path| ["Read", "Grep"].iter().any(|tool| scene.unreadable.covers(tool, path));
+            let roots = scene.roots().map(PathBuf::as_path);
+            Names::of(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
+        })
     }
 
     fn keep(&self, wanted: &Wanted, path: PathBuf, hits: Hits) {
@@ -300,6 +308,7 @@ impl Sink for Taker<'_> {
 pub(super) struct Answer {
     kept: Kept,
     secrets: usize,
+    linked: usize,
     lines: usize,
     bytes: usize,
 }
@@ -342,10 +351,17 @@ impl Answer {
                 self.secrets
             ));
         }
+        if self.linked > 0 {
+            lines.push(format!(
+                "({} files that have other names as well, secret or unknown ones (hard links), were not searched; give \
+                 the file itself as path)",
+                self.linked
+            ));
+        }
         lines.extend(walk.hidden_note());
         let detail = json!({
             "files": files, "matches": matches, "shown": shown, "truncated": out.full,
-            "secrets_skipped": self.secrets, "hidden_by_rules": walk.hidden(),
+            "secrets_skipped": self.secrets, "linked_skipped": self.linked, "hidden_by_rules": walk.hidden(),
         });
         ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(lines.join("\n")) }
     }

@@ -186,6 +186,9 @@ pub enum Event {
         /// How much the model may think, if not as the session says.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
+        /// The tools on offer, if not the session's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tools: Option<ToolChoice>,
         /// How freely the model chooses its words, if not as the session says.
         #[serde(flatten)]
         sampling: Sampling,
@@ -203,6 +206,9 @@ pub enum Event {
         /// How much the model may think; it stays so to the turn's end.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thinking: Option<Thinking>,
+        /// The tools on offer, if not the session's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        tools: Option<ToolChoice>,
         /// How freely the model chooses its words; it stays so to the turn's end.
         #[serde(flatten)]
         sampling: Sampling,

@@ -276,6 +276,9 @@ pub enum Subject {
         /// Whether it goes on behind its call.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         background: bool,
+        /// The folder in which it starts, if that is not the workspace itself: a command before it has gone there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        cwd: Option<PathBuf>,
     },
     /// Looks at or ends a background command of the session itself.
     Background {
@@ -295,6 +298,12 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// A command that starts in the workspace itself and ends with its call.
+    #[must_use]
+    pub fn command(text: impl Into<String>) -> Self {
+        Subject::Bash { command: text.into(), background: false, cwd: None }
+    }
+
     /// Whether the call does nothing but change files, so that after a crash the files themselves
     /// say what became of it.
     #[must_use]

@@ -119,7 +119,6 @@ async fn what_is_known_but_not_built_is_refused_and_never_ignored() {
         ("session.update", json!({"session_id": id, "system_prompt": "x"}), "system_prompt"),
         ("session.create", json!({"cwd": cwd, "fallback_model": "p/m"}), "fallback_model"),
         ("session.submit", json!({"session_id": id, "input": "x", "output_schema": {}}), "output_schema"),
-        ("session.submit", json!({"session_id": id, "input": "x", "tools": {}}), "tools"),
         (
             "session.submit",
             json!({"session_id": id, "input": [{"type": "resource_link", "uri": "file:///a"}]}),

@@ -45,6 +45,9 @@ impl Watch {
             Input::Submit(submit) if submit.thinking.is_some() && self.steers(submit.when_busy) => {
                 Some(Refusal::ThinkingOfSteer)
             }
+            Input::Submit(submit) if submit.tools.is_some() && self.steers(submit.when_busy) => {
+                Some(Refusal::ToolsOfSteer)
+            }
             Input::Submit(submit) if submit.when_busy == Busy::Reject => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }

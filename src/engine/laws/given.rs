@@ -136,8 +136,8 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
     });
     let (subject, change) = match fate {
         Fate::Edit { plans, .. } => (Subject::Edit { path }, plans.then_some(change)),
-        Fate::Background => (Subject::Bash { command: "serve".into(), background: true }, None),
-        _ => (Subject::Bash { command: "ls".into(), background: false }, None),
+        Fate::Background => (Subject::Bash { command: "serve".into(), background: true, cwd: None }, None),
+        _ => (Subject::command("ls"), None),
     };
     let prepared = Prepared {
         subject,

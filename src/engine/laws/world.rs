@@ -168,6 +168,7 @@ impl World {
                     mode: *mode,
                     model: model.then(|| "p/other".into()),
                     thinking: *thinking,
+                    tools: None,
                     // Named with thinking alone, so that who joins a turn is refused for that.
                     sampling: Sampling {
                         temperature: Temperature::new(300).filter(|_| thinking.is_some()),

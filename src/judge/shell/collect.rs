@@ -1,16 +1,18 @@
 //! Every command that a line would run, as far as the text shows: those in its grammar, those
 //! behind wrappers, and those in literal texts for a shell.
 
-use super::lex::lex;
+use std::collections::HashSet;
+
+use super::lex::{again, lex_within};
 use super::script::{Beyond, Script};
 use super::word::Word;
 use super::wrappers::inside;
 
 /// How much text for shells is read, over all.
-const TEXTS: usize = 128 * 1024;
+const TEXTS: usize = 64 * 1024;
 /// How many words are looked at, over all, each as often as a command may begin before it. A line that
 /// needs more was made to need more.
-const WORK: usize = 100_000;
+const WORK: usize = 50_000;
 /// In how many places, over all, a program is perhaps run by one that nobody knows.
 const GUESSES: usize = 4_000;
 /// How deep texts may stand in texts, and wrappers behind wrappers.
@@ -24,6 +26,8 @@ pub(super) struct View {
     from: usize,
     /// More words come from elsewhere.
     pub(super) open: bool,
+    /// It runs another one; of a line with too much in it that is not known.
+    pub(super) runs: bool,
 }
 
 impl View {
@@ -73,8 +77,9 @@ impl Collected {
 
 /// Reads a line and everything in it.
 pub(super) fn collect(text: &str) -> Collected {
+    let mut again = again(text.len());
     let mut all = Collected {
-        scripts: vec![lex(text)],
+        scripts: vec![lex_within(text, &mut again)],
         views: Vec::new(),
         maybe: Vec::new(),
         hidden: false,
@@ -88,25 +93,33 @@ pub(super) fn collect(text: &str) -> Collected {
         all.hidden |= all.scripts[script].has(Beyond::Unsure);
         for command in 0..all.scripts[script].commands.len() {
             let mut at = vec![(0usize, false, 0usize)];
-            let mut seen = std::collections::HashSet::new();
-            let mut guessed = std::collections::HashSet::new();
+            let mut seen = HashSet::new();
+            let mut guessed = HashSet::new();
             while let Some((from, open, wrapped)) = at.pop() {
                 let words = &all.scripts[script].commands[command].words;
-                if from >= words.len() || !seen.insert((from, open)) {
+                // Nothing leads back to the beginning.
+                if from >= words.len() || from > 0 && !seen.insert((from, open)) {
                     continue;
                 }
-                all.views.push(View { script, command, from, open });
                 let ahead = words.len() - from;
                 if wrapped > DEEP || ahead > work {
                     // Every further word may be a command.
                     all.hidden = true;
                     all.over = true;
+                    all.views.push(View { script, command, from, open, runs: false });
                     let rest = from + 1..words.len();
-                    all.views.extend(rest.map(|from| View { script, command, from, open: true }));
+                    all.views.extend(rest.map(|from| View {
+                        script,
+                        command,
+                        from,
+                        open: true,
+                        runs: false,
+                    }));
                     break;
                 }
                 work -= ahead;
                 let found = inside(&words[from..]);
+                all.views.push(View { script, command, from, open, runs: found.runs });
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
                 let open = open || found.open;
@@ -115,14 +128,14 @@ pub(super) fn collect(text: &str) -> Collected {
                 all.hidden |= many;
                 let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
-                all.maybe.extend(fresh.map(|from| View { script, command, from, open }));
+                all.maybe.extend(fresh.map(|from| View { script, command, from, open, runs: false }));
                 for text in found.texts {
-                    if text.len() > left || depth > DEEP {
+                    if text.len() > left || depth > DEEP || all.over {
                         all.hidden = true;
                         continue;
                     }
                     left -= text.len();
-                    all.scripts.push(lex(&text));
+                    all.scripts.push(lex_within(&text, &mut again));
                     todo.push((all.scripts.len() - 1, depth + 1));
                 }
             }

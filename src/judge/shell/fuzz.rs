@@ -1,8 +1,11 @@
 //! What the lexer and the judgement over it must do with any text: the laws that the fuzz target and
 //! its corpus hold us to.
 
+use std::path::Path;
+
 use super::lex::lex;
 use super::pattern::CommandPattern;
+use super::places::Folders;
 use super::weigh::{Grant, Reading};
 
 /// The bytes are a command line.
@@ -30,7 +33,9 @@ pub fn command(data: &[u8]) {
     let words: usize = script.commands.iter().map(|command| command.words.len()).sum();
     assert!(words <= 4 * text.len() + 200_000, "{words} words of {} bytes", text.len());
 
-    let reading = Reading::new(&text, "/w/proj", "/home/u");
+    let workspace = Path::new("/w/proj");
+    let folders = Folders::new(workspace, &[], workspace, Path::new("/home/u"));
+    let reading = Reading::new(&text, &folders);
     reading.forbidden();
     let Ok(pattern) = CommandPattern::parse("ls:*") else { return };
     reading.finds(&pattern);

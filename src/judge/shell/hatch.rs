@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::meter::Meter;
 use super::programs::PROGRAMS;
 use super::word::{Marks, Word};
 
@@ -72,12 +73,102 @@ impl Program {
     }
 }
 
+/// A row cut into its items, once for all judgements.
+#[derive(Debug)]
+pub(super) struct Row {
+    names: &'static str,
+    /// Every item of `ask`.
+    asks: Vec<&'static str>,
+    /// Of these the options of more than a letter, without a final `@`, and whether they ask only outside.
+    options: Vec<(&'static str, bool)>,
+    /// Operands, and beginnings of operands (with their `=`).
+    operands: Vec<&'static str>,
+    beginnings: Vec<&'static str>,
+    values: Vec<&'static str>,
+    fine: Vec<&'static str>,
+    /// Options of one letter: those that ask, those that ask outside, those that take a value.
+    letters: Letters,
+    outside_letters: Letters,
+    value_letters: Letters,
+    /// `@`: any operand outside asks.
+    outside: bool,
+    /// `*`, `**` or `***`: every argument asks.
+    everything: bool,
+    /// `**` or `***`: it asks also without any.
+    alone: bool,
+    /// `***`: what follows code that the grant spells is the code's.
+    code: bool,
+    kind: Kind,
+    also: Option<Also>,
+}
+
+/// Letters of ASCII, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Letters(u128);
+
+impl Letters {
+    fn of<'i>(items: impl Iterator<Item = &'i str>) -> Self {
+        Self(items.filter_map(letter).fold(0, |all, letter| all | 1 << letter))
+    }
+
+    fn has(self, letter: char) -> bool {
+        letter.is_ascii() && self.0 & (1 << u32::from(letter)) != 0
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The letter of an item like `-x`.
+fn letter(item: &str) -> Option<u32> {
+    match item.as_bytes() {
+        [b'-', letter] if letter.is_ascii() => Some(u32::from(*letter)),
+        _ => None,
+    }
+}
+
+impl Row {
+    fn of(program: &Program) -> Self {
+        let cut = |items: &'static str| items.split_whitespace().collect::<Vec<_>>();
+        let asks = cut(program.ask);
+        let values = cut(program.value);
+        let outside = || asks.iter().filter_map(|item| item.strip_suffix('@'));
+        let options = asks.iter().map(|item| match item.strip_suffix('@') {
+            Some(name) => (name, true),
+            None => (*item, false),
+        });
+        let operands = asks.iter().copied().filter(|item| !item.starts_with('-') && *item != "@");
+        Self {
+            names: program.names,
+            options: options.filter(|(name, _)| name.len() > 2 && name.starts_with('-')).collect(),
+            beginnings: asks.iter().copied().filter(|item| item.ends_with('=')).collect(),
+            operands: operands.filter(|item| !item.ends_with('=')).collect(),
+            letters: Letters::of(asks.iter().copied()),
+            outside_letters: Letters::of(outside()),
+            value_letters: Letters::of(values.iter().copied()),
+            outside: asks.contains(&"@"),
+            everything: asks.iter().any(|item| matches!(*item, "*" | "**" | "***")),
+            alone: asks.iter().any(|item| matches!(*item, "**" | "***")),
+            code: asks.contains(&"***"),
+            fine: cut(program.fine),
+            kind: program.kind,
+            also: program.also,
+            asks,
+            values,
+        }
+    }
+}
+
 /// The row of a name, or of a name and a verb with a blank between.
-fn row(name: &str) -> Option<&'static Program> {
-    static INDEX: OnceLock<HashMap<&'static str, &'static Program>> = OnceLock::new();
+fn row(name: &str) -> Option<&'static Row> {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
+        let programs = PROGRAMS.iter().flat_map(|table| table.iter());
+        let rows = ROWS.get_or_init(|| programs.map(Row::of).collect());
         let mut index = HashMap::new();
-        for row in PROGRAMS.iter().flat_map(|table| table.iter()) {
+        for row in rows {
             for name in row.names.split('|') {
                 index.entry(name).or_insert(row);
             }
@@ -95,6 +186,8 @@ pub(super) struct Call<'a> {
     pub(super) granted: usize,
     /// Whether a text names something outside the workspace.
     pub(super) outside: &'a dyn Fn(&str) -> bool,
+    /// What is left of the judgement's measure.
+    pub(super) meter: &'a Meter,
 }
 
 impl<'a> Call<'a> {
@@ -107,8 +200,8 @@ impl<'a> Call<'a> {
 /// The rows that speak of a command: one for the program, one for its verb.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
-    program: Option<&'static Program>,
-    verb: Option<&'static Program>,
+    program: Option<&'static Row>,
+    verb: Option<&'static Row>,
 }
 
 /// Looks a command up. Versions are left out of the name: `python3.11` is `python`.
@@ -131,8 +224,8 @@ pub(super) fn stem(text: &str) -> &str {
 }
 
 /// Where the verb stands: the first word that is neither an option nor the value of one.
-pub(super) fn verb(words: &[Word], program: Option<&Program>) -> Option<usize> {
-    let values: Vec<&str> = program.map(|row| row.value.split_whitespace().collect()).unwrap_or_default();
+pub(super) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
+    let values = program.map_or(&[][..], |row| &row.values);
     let mut at = 1;
     while let Some(word) = words.get(at) {
         if !word.text.starts_with('-') && !word.text.starts_with('+') {
@@ -151,9 +244,8 @@ pub(super) fn own_verb(words: &[Word]) -> Option<usize> {
 /// Whether what a command runs is known: its program is in the table, and not only as one that asks for
 /// everything.
 pub(super) fn is_understood(words: &[Word]) -> bool {
-    let odd = |row: &Program| row.ask.split_whitespace().any(|item| matches!(item, "**" | "***"));
     let program = words.first().and_then(|first| row(stem(&first.text)));
-    program.is_some_and(|row| !odd(row)) || words.len() > 1 && rows(words).verb.is_some()
+    program.is_some_and(|row| !row.alone) || words.len() > 1 && rows(words).verb.is_some()
 }
 
 impl Rows {
@@ -167,7 +259,7 @@ impl Rows {
 
     /// Whether some argument of the program asks, or might.
     pub(super) fn has_hatches(self) -> bool {
-        let harmless = |row: &Program| row.kind != Kind::Tool && row.ask.is_empty() && row.also.is_none();
+        let harmless = |row: &Row| row.kind != Kind::Tool && row.asks.is_empty() && row.also.is_none();
         match (self.program, self.verb) {
             (Some(program), None) => !harmless(program),
             _ => true,
@@ -179,12 +271,15 @@ impl Rows {
         if call.words.len() <= 1 {
             return self
                 .program
-                .filter(|row| row.ask.split_whitespace().any(|item| matches!(item, "**" | "***")))
+                .filter(|row| row.alone)
                 .map(|_| format!("{} runs what it reads", call.words.first().map_or("it", |w| &w.text)));
         }
-        let one = |row: &'static Program| {
+        let one = |row: &'static Row| {
             if let Some(reason) = scan(row, call) {
                 return Some(reason);
+            }
+            if row.also.is_some() && !call.meter.spend(6 * call.words.len()) {
+                return Some(TOO_MUCH.to_owned());
             }
             row.also.and_then(|also| also(call))
         };
@@ -200,13 +295,16 @@ impl Rows {
         let fine: Vec<&str> = [self.program, self.verb]
             .into_iter()
             .flatten()
-            .flat_map(|row| row.fine.split_whitespace())
+            .flat_map(|row| row.fine.iter().copied())
             .collect();
         for (_, text) in call.free() {
             if text == "--" {
                 break;
             }
             let Some(whole) = text.strip_prefix('-') else { continue };
+            if !call.meter.spend(8 + fine.len() / 2 + text.len() / 2) {
+                return Some(TOO_MUCH.to_owned());
+            }
             let whole = whole.strip_prefix('-').unwrap_or(whole);
             let name = whole.split('=').next().unwrap_or_default();
             if fine.iter().map(|own| own.trim_start_matches('-')).any(|own| own == name || own == whole) {
@@ -272,43 +370,49 @@ fn is_suspicious(name: &str) -> bool {
         && !name.starts_with("no-")
         && name
             .split(['-', '_', '.'])
-            .map(str::to_ascii_lowercase)
-            .any(|part| SUSPICIOUS.contains(&part.as_str()))
+            .any(|part| SUSPICIOUS.iter().any(|word| word.eq_ignore_ascii_case(part)))
         && !name.ends_with("format")
         && !name.ends_with("color")
 }
+
+/// Why a command asks whose arguments are too many to be looked at.
+pub(super) const TOO_MUCH: &str = "there is too much in this line to be judged";
 
 fn said(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
-/// Whether an option that names a file to write names none.
-fn goes_nowhere(row: &Program, option: &str, value: &str) -> bool {
+/// Whether an option that asks does nothing here: the file that it would write is none, the plugin is left out.
+fn goes_nowhere(row: &Row, option: &str, value: &str) -> bool {
     match row.names {
         "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
         "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
+        // Any other value is loaded.
+        "pytest|py.test" => option == "-p" && value.starts_with("no:"),
         _ => false,
     }
 }
 
+/// Options that are a hatch of another program of the same row.
+fn is_of_another(call: &Call<'_>, text: &str) -> bool {
+    // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
+    text == "-r" && call.words.first().is_some_and(|first| first.text == "pnpm")
+}
+
 /// One row against the words of a call.
-fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
-    let asks: Vec<&str> = row.ask.split_whitespace().collect();
-    let values: Vec<&str> = row.value.split_whitespace().collect();
-    let fine: Vec<&str> = row.fine.split_whitespace().collect();
+fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
+    let Row { values, fine, everything, .. } = row;
     // Code that a grant spells takes whatever arguments it likes.
     let spelled = call.granted > 1
-        && asks.contains(&"***")
+        && row.code
         && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'));
     if spelled {
         return None;
     }
-    let everything = asks.iter().any(|item| matches!(*item, "*" | "**" | "***"));
-    if asks.is_empty() {
+    if row.asks.is_empty() {
         return None;
     }
-    let letters = asks.iter().any(|item| item.len() == 2 && item.starts_with('-'))
-        || asks.iter().any(|item| item.len() == 3 && item.starts_with('-') && item.ends_with('@'));
+    let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();
     let words = call.words;
     let is_free = |at: usize| at >= call.granted;
     let mut ended = false;
@@ -320,7 +424,7 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
         let next = words.get(here + 1).map(|word| word.text.as_str());
         let is_value = std::mem::take(&mut taken);
         if is_value && !(text.starts_with('-') && text.len() > 1) {
-            if asks.contains(&"@") && is_free(here) && (call.outside)(text) {
+            if row.outside && is_free(here) && (call.outside)(text) {
                 return said(text);
             }
             continue;
@@ -330,16 +434,20 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
             ended = !is_value;
             continue;
         }
-        if everything && is_free(here) && !fine.contains(&text) {
+        let items = if text.starts_with('-') { row.options.len() } else { row.operands.len() };
+        if !call.meter.spend(4 + items + text.len() / 8) {
+            return Some(TOO_MUCH.to_owned());
+        }
+        if *everything && is_free(here) && !fine.contains(&text) {
             return said(text);
         }
         if ended || !text.starts_with('-') || text == "-" {
-            let hit = asks.iter().any(|item| match item.strip_suffix('=') {
-                Some(_) => text.starts_with(item),
-                None if *item == "@" => (call.outside)(text),
-                None => *item == text && !item.starts_with('-'),
-            });
-            if hit && is_free(here) {
+            let hit = || {
+                row.operands.contains(&text)
+                    || row.beginnings.iter().any(|begin| text.starts_with(begin))
+                    || row.outside && (call.outside)(text)
+            };
+            if is_free(here) && hit() {
                 return said(text);
             }
             continue;
@@ -349,24 +457,17 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
             None => (text, None),
         };
         taken = values.contains(&option) && joined.is_none();
-        if fine.contains(&option) || fine.contains(&text) {
+        if fine.contains(&option) || fine.contains(&text) || is_of_another(call, text) {
             continue;
         }
         // Long options, with two dashes or with one.
-        for item in &asks {
-            let (name, only_outside) = match item.strip_suffix('@') {
-                Some(name) => (name, true),
-                None => (*item, false),
-            };
+        for (name, only_outside) in row.options.iter().copied() {
             // An option that exists is no beginning of a longer one.
             let exists = values.contains(&option);
             let long = match (name.strip_prefix("--"), option.strip_prefix("--")) {
                 (Some(name), Some(option)) if exists => name == option,
                 (Some(name), Some(option)) => !option.is_empty() && name.starts_with(option),
-                _ if name.len() > 2 && name.starts_with('-') => {
-                    name.trim_start_matches('-') == option.trim_start_matches('-')
-                }
-                _ => false,
+                _ => name.trim_start_matches('-') == option.trim_start_matches('-'),
             };
             if long {
                 let value = joined.or(next).unwrap_or_default();
@@ -384,23 +485,20 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
         if option.len() > 2 && values.contains(&option) {
             continue;
         }
-        if option.starts_with("--") || !letters && !values.iter().any(|v| v.len() == 2) {
+        if option.starts_with("--") || !letters {
             continue;
         }
         // A cluster of letters.
         for (place, letter) in text.char_indices().skip(1) {
             let rest = &text[place + letter.len_utf8()..];
-            let is = |item: &str| {
-                item.strip_prefix('-').is_some_and(|l| l.strip_prefix(letter).is_some_and(str::is_empty))
-            };
-            if asks.iter().any(|item| is(item)) && is_free(here) {
+            if row.letters.has(letter) && is_free(here) {
                 let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
                 if goes_nowhere(row, &format!("-{letter}"), value) {
                     break;
                 }
                 return said(&format!("-{letter}"));
             }
-            if asks.iter().any(|item| item.strip_suffix('@').is_some_and(is)) {
+            if row.outside_letters.has(letter) {
                 let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
                 let value = value.strip_prefix('=').unwrap_or(value);
                 let place_of_value = if rest.is_empty() { here + 1 } else { here };
@@ -410,7 +508,7 @@ fn scan(row: &Program, call: &Call<'_>) -> Option<String> {
                 }
                 break;
             }
-            if values.iter().any(|item| is(item)) {
+            if row.value_letters.has(letter) {
                 taken |= rest.is_empty();
                 break;
             }

@@ -2,15 +2,19 @@
 //! parser that must agree before anything is allowed.
 
 mod collect;
+mod files;
 mod follow;
 mod hatch;
 mod lex;
+mod meter;
 mod pattern;
 mod places;
 mod programs;
+mod runners;
 mod safe;
 mod script;
 mod second;
+mod shape;
 mod sight;
 mod special;
 mod through;
@@ -22,4 +26,5 @@ mod wrappers;
 pub(crate) mod fuzz;
 
 pub(super) use pattern::{CommandPattern, Found};
+pub(super) use places::Folders;
 pub(super) use weigh::{Grant, Outcome, Reading};

@@ -1,9 +1,11 @@
 //! Bash rules: what they grant, and where they are found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 
 use super::collect::{Collected, View};
 use super::lex::lex;
+use super::meter::Meter;
 use super::word::{Marks, Word};
 
 /// The pattern of a Bash rule.
@@ -103,6 +105,15 @@ impl CommandPattern {
         }
     }
 
+    /// The first two words of a command that a grant covers; `None` if it covers none by its words.
+    pub(super) fn key(&self) -> Option<(&str, Option<&str>)> {
+        let mut words: Box<dyn Iterator<Item = &str>> = match self {
+            Self::Exact { words, .. } => Box::new(words.as_ref()?.iter().map(|word| word.text.as_str())),
+            Self::Prefix(words) => Box::new(words.iter().map(String::as_str)),
+        };
+        Some((words.next()?, words.next()))
+    }
+
     /// Looks for the command of a deny or ask rule among all that a line runs.
     pub(super) fn finds(&self, text: &str, all: &Collected, programs: &Programs) -> Found {
         if self.is_text(text) {
@@ -116,21 +127,36 @@ impl CommandPattern {
         // Where there is too much to look at, the first words have to do.
         let exact = exact && !all.over;
         let mut found = if all.hidden { Found::Perhaps } else { Found::No };
-        if own.first().is_some_and(|wanted| !programs.may_hold(wanted)) {
-            return found;
-        }
-        for view in &all.views {
-            found = found.max(is_it(all.words(*view), &own, exact, view.open));
+        let Some((wanted, rest)) = own.split_first() else { return found };
+        let program = name(wanted);
+        let plain = rest.first().filter(|argument| !is_option(argument));
+        let whole = (rest.is_empty() && !exact).then_some(Place::Program(program));
+        let places = [
+            plain.map(|argument| Place::Argument(program, argument)),
+            Some(Place::Alone(program)),
+            Some(Place::Odd(program)),
+            whole,
+        ];
+        for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
+            let (now, looked) = is_it(all.words(*view), &own, exact, view.open);
+            found = found.max(now);
             if found == Found::Yes {
                 return found;
             }
+            if !programs.looks.spend(looked) {
+                return Found::Perhaps;
+            }
         }
-        // It may be run by a program that nobody knows.
-        let maybe = programs.maybe.get(name(own.first().copied().unwrap_or_default())).map_or(&[][..], |m| m);
-        let few = maybe.iter().take(MOST_GUESSES);
-        let guessed = few.map(|view| is_it(all.words(*view), &own, false, view.open)).max();
-        if guessed > Some(Found::No) || maybe.len() > MOST_GUESSES {
-            found = Found::Perhaps;
+        // What is only known when it runs, and what may be run by a program that nobody knows.
+        let maybe = programs.at(Place::Maybe(program));
+        if maybe.len() > MOST_GUESSES || programs.unknown.len() > MOST_GUESSES {
+            return Found::Perhaps;
+        }
+        for view in programs.unknown.iter().chain(maybe) {
+            let (now, looked) = is_it(all.words(*view), &own, false, view.open);
+            if now > Found::No || !programs.looks.spend(looked) {
+                return Found::Perhaps;
+            }
         }
         found
     }
@@ -138,41 +164,87 @@ impl CommandPattern {
 
 /// So many places in which a program is perhaps run are looked at.
 const MOST_GUESSES: usize = 64;
+/// Commands and options in front of them that are looked at for all rules together, beyond those that
+/// begin with just the words of a rule.
+const LOOKS: usize = 150_000;
 
-/// The programs that a line names: with many rules, most ask for one that is not there.
+fn is_option(word: &str) -> bool {
+    word.starts_with(['-', '+'])
+}
+
+/// Where to look for a command.
+#[derive(Hash)]
+enum Place<'w> {
+    /// Behind a name stands this word, which is no option.
+    Argument(&'w str, &'w str),
+    /// Nothing does.
+    Alone(&'w str),
+    /// An option does, or a word that is only known when it runs.
+    Odd(&'w str),
+    /// A command of this name, whatever is behind it; one is enough.
+    Program(&'w str),
+    /// Where a command of this name perhaps begins.
+    Maybe(&'w str),
+}
+
+/// The commands of a line by their first words: with many rules, most ask for one that is not there.
 #[derive(Debug)]
 pub(super) struct Programs {
-    spelled: HashSet<String>,
-    /// Names of programs, where a command with that name may begin.
-    maybe: HashMap<String, Vec<View>>,
-    /// One of them is only known when it runs.
-    unknown: bool,
+    /// By the hash of a place: whoever looks compares.
+    at: HashMap<u64, Vec<View>>,
+    hasher: RandomState,
+    /// The name is only known when it runs.
+    unknown: Vec<View>,
+    looks: Meter,
 }
 
 impl Programs {
     pub(super) fn of(all: &Collected) -> Self {
-        let firsts = || all.views.iter().filter_map(|view| all.words(*view).first());
-        let mut maybe: HashMap<String, Vec<View>> = HashMap::new();
-        for view in &all.maybe {
-            let Some(first) = all.words(*view).first() else { continue };
-            match maybe.get_mut(name(&first.text)) {
+        let mut found = Self {
+            at: HashMap::new(),
+            hasher: RandomState::new(),
+            unknown: Vec::new(),
+            looks: Meter::new(LOOKS),
+        };
+        for view in &all.views {
+            let words = all.words(*view);
+            let Some(first) = words.first() else { continue };
+            if !first.is_literal() {
                 // One more than are looked at tells that there are more.
-                Some(views) if views.len() > MOST_GUESSES => {}
-                Some(views) => views.push(*view),
-                None => {
-                    maybe.insert(name(&first.text).to_owned(), vec![*view]);
+                if found.unknown.len() <= MOST_GUESSES {
+                    found.unknown.push(*view);
                 }
+                continue;
+            }
+            let program = name(&first.text);
+            found.add(Place::Program(program), *view, 1);
+            match words.get(1) {
+                None if view.open => found.add(Place::Odd(program), *view, usize::MAX),
+                None => found.add(Place::Alone(program), *view, 1),
+                Some(word) if word.is_literal() && !is_option(&word.text) => {
+                    found.add(Place::Argument(program, &word.text), *view, usize::MAX);
+                }
+                Some(_) => found.add(Place::Odd(program), *view, usize::MAX),
             }
         }
-        Self {
-            maybe,
-            spelled: firsts().filter(|word| word.is_literal()).map(|w| name(&w.text).to_owned()).collect(),
-            unknown: firsts().any(|word| !word.is_literal()),
+        for view in &all.maybe {
+            if let Some(first) = all.words(*view).first() {
+                found.add(Place::Maybe(name(&first.text)), *view, MOST_GUESSES + 1);
+            }
+        }
+        found
+    }
+
+    /// Keeps `most` for a place.
+    fn add(&mut self, place: Place<'_>, view: View, most: usize) {
+        let views = self.at.entry(self.hasher.hash_one(place)).or_default();
+        if views.len() < most {
+            views.push(view);
         }
     }
 
-    fn may_hold(&self, program: &str) -> bool {
-        self.unknown || self.spelled.contains(name(program)) || self.maybe.contains_key(name(program))
+    fn at(&self, place: Place<'_>) -> &[View] {
+        self.at.get(&self.hasher.hash_one(place)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -196,15 +268,16 @@ const GIT_VALUES: &[&str] = &[
 /// So many options in front of a sub-command are looked behind.
 const MOST_OPTIONS: usize = 2_000;
 
-/// Whether the command that `words` begin with is the one of the pattern.
-fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
+/// Whether the command that `words` begin with is the one of the pattern, and how many words were looked at.
+fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
-        return Found::No;
+        return (Found::No, 1);
     };
     if !can_equal(program, wanted, true) {
-        return Found::No;
+        return (Found::No, 1);
     }
+    let mut looked = if exact { 1 + arguments.len() / 4 } else { 1 };
     let here = compare(arguments, rest, exact, open);
     let mut found = here;
     if found < Found::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
@@ -220,6 +293,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
             }
             at += if known { 2 } else { 1 };
+            looked += 1;
             let behind = arguments.get(at..).unwrap_or(&[]);
             found = found.max(compare(behind, rest, exact, open));
             if at > MOST_OPTIONS {
@@ -228,7 +302,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
             }
         }
     }
-    if program.is_literal() { found } else { found.min(Found::Perhaps) }
+    (if program.is_literal() { found } else { found.min(Found::Perhaps) }, looked)
 }
 
 fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {

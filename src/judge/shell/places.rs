@@ -3,14 +3,77 @@
 //! Names are compared without case and without marks that some file systems ignore, as paths of
 //! the file tools are.
 
+use std::path::{Path, PathBuf};
+
 use super::hatch::{Kind, Rows};
+use super::meter::Meter;
 use super::word::{Marks, Word};
 
-/// The folders that a judgement knows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Folders<'a> {
-    pub(super) workspace: &'a str,
-    pub(super) home: &'a str,
+/// Steps that one judgement may take beyond what is linear in the line.
+const STEPS: usize = 1_000_000;
+
+/// The folders that a judgement knows, and what is left of its measure.
+#[derive(Debug)]
+pub(in crate::judge) struct Folders {
+    pub(super) workspace: String,
+    /// Further folders that count as workspace.
+    more: Vec<String>,
+    /// Where the line begins.
+    pub(super) start: String,
+    pub(super) home: String,
+    /// The home folder as names are compared, and places in it.
+    folded_home: String,
+    settings: String,
+    share: String,
+    daemon: [String; 3],
+    /// What one judgement may cost; looking at paths draws from it.
+    pub(super) meter: Meter,
+}
+
+impl Folders {
+    /// All of them absolute and free of links.
+    pub(in crate::judge) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let home = text(home);
+        let folded_home = fold(home.trim_end_matches('/'));
+        Self {
+            workspace: text(workspace),
+            more: more.iter().map(|folder| text(folder)).collect(),
+            start: text(start),
+            settings: format!("{folded_home}/.config"),
+            share: format!("{folded_home}/.local/share"),
+            daemon: ["/.config/agentd", "/.local/share/agentd", "/.local/state/agentd"]
+                .map(|place| format!("{folded_home}{place}")),
+            home,
+            folded_home,
+            meter: Meter::new(STEPS),
+        }
+    }
+
+    /// All that count as workspace.
+    fn roots(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
+    }
+
+    /// Whether a resolved path lies in the workspace.
+    pub(super) fn hold(&self, path: &str) -> bool {
+        self.roots().any(|root| is_in(path, root))
+    }
+
+    /// Whether a workspace or the home folder lies in a resolved folder, or is it.
+    pub(super) fn lie_below(&self, folder: &str) -> bool {
+        self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
+    }
+
+    /// Whether a name is that of a file that likely holds secrets; beyond the measure every name may be.
+    pub(super) fn may_be_secret(&self, path: &str) -> bool {
+        !self.meter.spend(16 + 2 * path.len()) || is_secret(path)
+    }
+
+    /// Whether the line begins elsewhere than at the top of the workspace.
+    pub(super) fn begin_below(&self) -> bool {
+        self.start != self.workspace
+    }
 }
 
 /// What a path is to the daemon.
@@ -23,34 +86,43 @@ pub(super) enum Care {
     Protected,
 }
 
-/// A path with dots and double slashes taken out; `None` if it is not known.
-pub(super) fn resolve(word: &str, is_home: bool, folder: &str, folders: Folders<'_>) -> String {
+/// A path with dots and double slashes taken out. Beyond the measure it is the root of all.
+pub(super) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
+    if !folders.meter.spend(12 + (word.len() + folder.len()) / 4) {
+        return "/".to_owned();
+    }
     let variable = |name: &str| {
         let rest = word.strip_prefix(name)?;
         (rest.is_empty() || rest.starts_with('/')).then_some(rest)
     };
-    let joined = if is_home {
-        format!("{}/{}", folders.home, &word[1..])
+    let (base, rest) = if is_home {
+        (folders.home.as_str(), &word[1..])
     } else if let Some(rest) = variable("$HOME") {
-        format!("{}{rest}", folders.home)
+        (folders.home.as_str(), rest)
     } else if let Some(rest) = variable("$PWD") {
-        format!("{folder}{rest}")
+        (folder, rest)
     } else if word.starts_with('/') {
-        word.to_owned()
+        ("", word)
     } else {
-        format!("{folder}/{word}")
+        (folder, word)
     };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in joined.split('/') {
+    let base = base.trim_end_matches('/');
+    let mut path = String::with_capacity(base.len() + rest.len() + 1);
+    path.push_str(base);
+    for part in rest.split('/') {
         match part {
             "" | "." => {}
-            ".." => {
-                parts.pop();
+            ".." => path.truncate(path.rfind('/').unwrap_or(0)),
+            part => {
+                path.push('/');
+                path.push_str(part);
             }
-            part => parts.push(part),
         }
     }
-    format!("/{}", parts.join("/"))
+    if path.is_empty() {
+        path.push('/');
+    }
+    path
 }
 
 /// Whether `path` is `folder` or lies in it.
@@ -104,26 +176,52 @@ fn can_be(part: &str, name: &str, wild: bool) -> bool {
         || middle.split(['{', '}', ',']).any(|piece| !piece.is_empty() && name.contains(piece))
 }
 
+/// A part of a path, and whether it holds wildcards or braces.
+struct Part<'p> {
+    text: &'p str,
+    wild: bool,
+}
+
+impl Part<'_> {
+    fn can_be(&self, name: &str) -> bool {
+        if self.wild { can_be(self.text, name, true) } else { self.text == name }
+    }
+}
+
 /// How a resolved path is to be treated; `wild` if its text holds wildcards or braces.
-pub(super) fn care(path: &str, wild: bool, folders: Folders<'_>) -> Care {
+pub(super) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
+    // Folders above the daemon's own: moving or removing them moves these.
+    let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
+    if !may_matter(path) {
+        return if above(&path.to_ascii_lowercase()) { Care::Careful } else { Care::Ordinary };
+    }
+    if !folders.meter.spend(24 + if wild { 2 * path.len() } else { path.len() }) {
+        return Care::Ordinary;
+    }
     let path = fold(path);
-    let home = fold(folders.home);
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, wild));
+    let special = |text: &str| wild && text.contains(['*', '?', '[', ']', '{', '}', ',']);
+    let parts: Vec<Part<'_>> = path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|text| Part { text, wild: special(text) })
+        .collect();
+    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
     let mut found = Care::Ordinary;
     let certain = if wild { Care::Careful } else { Care::Protected };
+    let mut in_git = false;
     for at in 0..parts.len() {
         if is(at, ".agentd") {
             let kept =
-                parts.get(at + 1).is_some_and(|next| matches!(*next, "agents" | "commands" | "skills"));
+                parts.get(at + 1).is_some_and(|next| matches!(next.text, "agents" | "commands" | "skills"));
             found = found.max(if kept { Care::Careful } else { certain });
         }
         if is(at, ".agent") {
             found = found.max(Care::Careful);
         }
-        if is(at, ".git") {
-            let inner = at + 1..parts.len();
-            let hooks = inner.clone().any(|at| is(at, "hooks"));
+        // Of several the first has all that the others have below it.
+        if !in_git && is(at, ".git") {
+            in_git = true;
+            let hooks = (at + 1..parts.len()).any(|at| is(at, "hooks"));
             let config = parts.len() > at + 1
                 && (is(parts.len() - 1, "config") || is(parts.len() - 1, "config.worktree"));
             found = found.max(if hooks || config { certain } else { Care::Careful });
@@ -132,13 +230,15 @@ pub(super) fn care(path: &str, wild: bool, folders: Folders<'_>) -> Care {
             || is(at, ".local") && (is(at + 1, "share") || is(at + 1, "state")) && is(at + 2, "agentd")
             || at == 0 && is(0, "run") && is(1, "user") && is(3, "agentd")
             || at == 0 && is(0, "etc") && is(1, "agentd")
-            || parts[at].starts_with("$xdg_") && is(at + 1, "agentd")
+            || parts[at].text.starts_with("$xdg_") && is(at + 1, "agentd")
         {
             found = found.max(certain);
         }
+        if found == Care::Protected {
+            return found;
+        }
     }
-    // Folders above the daemon's own: moving or removing them moves these.
-    if is_in(&format!("{home}/.config"), &path) || is_in(&format!("{home}/.local/share"), &path) {
+    if above(&path) {
         found = found.max(Care::Careful);
     }
     if wild
@@ -150,21 +250,37 @@ pub(super) fn care(path: &str, wild: bool, folders: Folders<'_>) -> Care {
     found
 }
 
+/// Whether a text can have to do with a protected place at all.
+pub(super) fn may_matter(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, c)| match c {
+        b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
+        b'a' | b'A' => begins(&bytes[at..], b"agent"),
+        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[at..], name)),
+        _ => false,
+    })
+}
+
+fn begins(bytes: &[u8], name: &[u8]) -> bool {
+    bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+}
+
 /// Whether reading the path would show what a command must not see unasked: processes, the
 /// daemon's own files, credentials in the home folder.
-pub(super) fn is_private(path: &str, folders: Folders<'_>) -> bool {
+pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
+    if !folders.meter.spend(8 + path.len() / 2) {
+        return true;
+    }
     let path = fold(path);
-    let home = fold(folders.home);
     if let Some(rest) = path.strip_prefix("/proc/") {
         let first = rest.split('/').next().unwrap_or_default();
         let whose = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
             || first.contains(['*', '?', '[', '$', '{']);
         return whose || first.bytes().all(|c| c.is_ascii_digit());
     }
-    let daemon = ["/.config/agentd", "/.local/share/agentd", "/.local/state/agentd"];
-    if daemon
-        .iter()
-        .any(|folder| is_in(&path, &format!("{home}{folder}")) || path.contains(&format!("{folder}/")))
+    let within = ["/.config/agentd/", "/.local/share/agentd/", "/.local/state/agentd/"];
+    if folders.daemon.iter().any(|folder| is_in(&path, folder))
+        || path.contains("/agentd/") && within.iter().any(|folder| path.contains(folder))
         || path.starts_with("/run/user/") && path.split('/').nth(4) == Some("agentd")
         || path.starts_with("/etc/agentd")
         || matches!(path.as_str(), "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
@@ -173,7 +289,8 @@ pub(super) fn is_private(path: &str, folders: Folders<'_>) -> bool {
     {
         return true;
     }
-    let Some(rest) = path.strip_prefix(&format!("{home}/")) else { return false };
+    let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    let Some(rest) = below else { return false };
     let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
     matches!(
         first,
@@ -302,6 +419,10 @@ pub(super) fn may_be_secret(part: &str) -> bool {
 pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
     let mut found = vec![(text, word.marks.has(Marks::HOME))];
+    let has_signs = text.bytes().any(|c| matches!(c, b'=' | b':' | b'@' | b','));
+    if !(has_signs || texts || text.starts_with('-')) {
+        return found;
+    }
     let tilde = |rest: &str| rest.starts_with("~/") || rest == "~";
     for sign in ['=', ':', '@', ','] {
         for (at, _) in text.match_indices(sign).take(8) {
@@ -332,28 +453,54 @@ pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
 }
 
 /// Which of its words a command writes.
-pub(super) fn is_written(rows: Rows, at: usize, words: &[Word]) -> bool {
-    match rows.kind() {
-        Kind::Reads => false,
-        Kind::Writes | Kind::Tool => true,
-        Kind::Copies => {
-            let text = words[at].text.as_str();
-            let named = |word: &str| word == "-t" || word == "--target-directory" || word == "-Dt";
-            let target = words.iter().any(|word| {
-                named(&word.text) || word.text.starts_with("--target") || is_short_target(&word.text)
-            });
-            if target {
+pub(super) struct Written<'w> {
+    words: &'w [Word],
+    kind: Kind,
+    /// Of a command that copies: whether an option names the folder that is written.
+    named: bool,
+    /// Its last operand.
+    last: Option<usize>,
+}
+
+impl<'w> Written<'w> {
+    pub(super) fn by(rows: Rows, words: &'w [Word]) -> Self {
+        let kind = rows.kind();
+        let copies = kind == Kind::Copies;
+        let names = |word: &Word| {
+            is_target(&word.text) || word.text.starts_with("--target") || is_short_target(&word.text)
+        };
+        let operand = |word: &Word| !word.text.starts_with('-') || word.text == "-";
+        Self {
+            words,
+            kind,
+            named: copies && words.iter().any(names),
+            last: words.iter().rposition(operand).filter(|_| copies),
+        }
+    }
+
+    pub(super) fn is(&self, at: usize) -> bool {
+        match self.kind {
+            Kind::Reads => false,
+            Kind::Writes | Kind::Tool => true,
+            Kind::Copies => {
+                let text = self.words[at].text.as_str();
+                if !self.named {
+                    return self.last == Some(at) || text.starts_with('-');
+                }
+                let before = at.checked_sub(1).map_or("", |before| self.words[before].text.as_str());
                 text.starts_with("--t")
                     || is_short_target(text)
-                    || at > 0 && named(&words[at - 1].text)
-                    || at > 0 && words[at - 1].text.starts_with("--t") && !words[at - 1].text.contains('=')
-                    || at > 0 && is_short_target(&words[at - 1].text)
-            } else {
-                let last = words.iter().rposition(|word| !word.text.starts_with('-') || word.text == "-");
-                last == Some(at) || text.starts_with('-')
+                    || is_target(before)
+                    || before.starts_with("--t") && !before.contains('=')
+                    || is_short_target(before)
             }
         }
     }
+}
+
+/// An option whose value is the folder that is written.
+fn is_target(text: &str) -> bool {
+    matches!(text, "-t" | "--target-directory" | "-Dt")
 }
 
 /// `--output=FILE` and its like: a file that even a program which else reads would write.

@@ -94,7 +94,7 @@ fn may_be(text: &str, options: &[&str]) -> bool {
 }
 
 /// Whether a simple command may not run without a rule.
-pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> bool {
+pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
     let name = words[0].text.as_str();
     let literal = words.iter().all(Word::is_literal);
     // They only speak about names.
@@ -154,7 +154,7 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
         return true;
     }
     let outside = |text: &str| is_outside(text, cwds, folders);
-    let call = Call { words, granted: from, outside: &outside };
+    let call = Call { words, granted: from, outside: &outside, meter: &folders.meter };
     if rows(words).asks(&call).is_some() {
         return true;
     }
@@ -178,7 +178,7 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: Folders<'_>) -> 
                 || path.split('/').any(|part| part == "..") && outside(path)
                 || *path == "/"
                     && !matches!(name, "cut" | "tr" | "echo" | "printf" | "grep" | "basename" | "dirname")
-                || shows == Shows::Content && places::is_secret(path)
+                || shows == Shows::Content && folders.may_be_secret(path)
         })
     })
 }
@@ -209,7 +209,7 @@ fn is_tame_glob(text: &str) -> bool {
 }
 
 /// Whether a text names something outside the workspace, from any of the possible folders.
-pub(super) fn is_outside(text: &str, cwds: &[String], folders: Folders<'_>) -> bool {
+pub(super) fn is_outside(text: &str, cwds: &[String], folders: &Folders) -> bool {
     if text.is_empty() || text == "-" {
         return false;
     }
@@ -219,5 +219,5 @@ pub(super) fn is_outside(text: &str, cwds: &[String], folders: Folders<'_>) -> b
     if matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
         return false;
     }
-    cwds.iter().any(|cwd| !places::is_in(&places::resolve(text, false, cwd, folders), folders.workspace))
+    cwds.iter().any(|cwd| !folders.hold(&places::resolve(text, false, cwd, folders)))
 }

@@ -1,6 +1,7 @@
 //! The second opinion: what the tree-sitter grammar of bash makes of a line. It never allows; where
 //! it does not see the same commands as the lexer, nobody allows.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use tree_sitter::{Node, ParseOptions, Parser};
@@ -9,7 +10,13 @@ use super::collect::Collected;
 use super::script::Script;
 
 /// How often the parser may report progress before it is stopped: about a hundred steps each.
-const STEPS: usize = 1_000;
+const STEPS: usize = 400;
+
+/// The parser gets the text in pieces of so many bytes, and counts as stuck when it asked for the whole of it so many
+/// times: where it does not understand, it looks ahead to the end from each place, and reports no progress meanwhile.
+const PIECE: usize = 512;
+const TIMES: usize = 6;
+const READ_AHEAD: usize = 32 * 1024;
 
 /// Whether the grammar sees exactly these commands, at these places.
 pub(super) fn agrees(found: &[usize], script: &Script) -> bool {
@@ -44,17 +51,35 @@ pub(super) fn adds_nothing(found: &[usize], all: &Collected) -> bool {
 pub(super) fn commands(text: &str) -> Option<Vec<usize>> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+    let bytes = text.as_bytes();
+    let left = Cell::new(TIMES * bytes.len() + READ_AHEAD);
     let mut steps = 0usize;
     let mut progress = |_: &tree_sitter::ParseState| {
         steps += 1;
-        if steps > STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if steps > STEPS || left.get() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let bytes = text.as_bytes();
     let tree = parser.parse_with_options(
-        &mut |at, _| bytes.get(at..).unwrap_or_default(),
+        &mut |at, _| {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let piece = &rest[..rest.len().min(PIECE)];
+            match left.get().checked_sub(piece.len()) {
+                Some(less) => {
+                    left.set(less);
+                    piece
+                }
+                // As if the text were at its end: the look ahead is, and so is the parser at its next step.
+                None => {
+                    left.set(0);
+                    &[]
+                }
+            }
+        },
         None,
         Some(ParseOptions::new().progress_callback(&mut progress)),
     )?;
+    if left.get() == 0 {
+        return None;
+    }
     let root = tree.root_node();
     if root.has_error() {
         return None;

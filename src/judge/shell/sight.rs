@@ -38,8 +38,8 @@ pub(super) fn approves(words: &[Word]) -> bool {
         "reload",
         "feedback",
     ];
-    let program = name(&words[0].text).to_ascii_lowercase();
-    if !matches!(program.as_str(), "agentctl" | "agentd") {
+    let program = name(&words[0].text);
+    if !["agentctl", "agentd"].iter().any(|own| program.eq_ignore_ascii_case(own)) {
         return false;
     }
     let mut after_option = false;

@@ -2,16 +2,19 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::collect::{Collected, View, collect};
-use super::follow::{MOST_FOLDERS, changes_folder, folder, follow};
-use super::hatch::{Call, Kind, Rows, may_become_an_option, rows, stem};
+use super::files;
+use super::follow::{MOST_FOLDERS, Where, changes_folder, folder, follow};
+use super::hatch::{Call, Kind, TOO_MUCH, may_become_an_option, rows, stem};
 use super::pattern::{CommandPattern, Found, Programs, name};
-use super::places::{self, Care, Folders};
+use super::places::{self, Care, Folders, Written, may_matter};
 use super::safe;
 use super::script::{Beyond, Redir, RedirKind, Simple};
 use super::second;
+use super::shape::{CHANGES_SHELL, assignment, shape};
 use super::sight::{approves, odd_character};
 use super::through::{Through, through};
 use super::word::{Marks, Word};
@@ -23,6 +26,9 @@ const LONGEST: usize = 64 * 1024;
 const DEEPEST: usize = 50;
 /// More words than this are not judged one by one.
 const MOST_WORDS: usize = 4_000;
+
+/// How many parts are told. What asks is among them.
+const MOST_PARTS: usize = 64;
 
 /// So often a line may name the daemon's own programs for each to be looked at.
 const MOST_OURS: usize = 64;
@@ -46,13 +52,47 @@ pub(in crate::judge) struct Outcome<'t, R> {
     pub(in crate::judge) reason: String,
 }
 
+/// Grants by their first words: of thousands few can be meant.
+struct Grants<'g, R> {
+    all: &'g [Grant<'g, R>],
+    index: HashMap<(&'g str, Option<&'g str>), Vec<usize>>,
+}
+
+impl<'g, R> Grants<'g, R> {
+    fn of(all: &'g [Grant<'g, R>]) -> Self {
+        let mut index: HashMap<_, Vec<usize>> = HashMap::new();
+        for (at, grant) in all.iter().enumerate() {
+            if let Some(key) = grant.pattern.key() {
+                index.entry(key).or_default().push(at);
+            }
+        }
+        Self { all, index }
+    }
+
+    /// Those that may cover `words` or what stands in them from `from` on, in their order.
+    fn for_command(&self, words: &[Word], from: usize) -> impl Iterator<Item = &Grant<'g, R>> {
+        let mut found: Vec<usize> = Vec::new();
+        for words in [words, &words[from..]].iter().take(if from > 0 { 2 } else { 1 }) {
+            let Some(first) = words.first() else { continue };
+            let second = words.get(1).map(|word| word.text.as_str());
+            found.extend(self.index.get(&(first.text.as_str(), None)).into_iter().flatten());
+            if second.is_some() {
+                found.extend(self.index.get(&(first.text.as_str(), second)).into_iter().flatten());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().map(|at| &self.all[at])
+    }
+}
+
 /// A command line that was read, with the folders it is about.
 pub(in crate::judge) struct Reading<'a> {
     text: &'a str,
-    folders: Folders<'a>,
+    folders: &'a Folders,
     all: Collected,
     /// The folders in which each command of each text may run.
-    cwds: Vec<Vec<Arc<[String]>>>,
+    cwds: Vec<Vec<Arc<Where>>>,
     /// Of each command of each text: behind its last word that can have to do with a protected place.
     matters: Vec<Vec<usize>>,
     /// Why it is denied whatever is granted; looked up once.
@@ -64,10 +104,10 @@ pub(in crate::judge) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(in crate::judge) fn new(text: &'a str, workspace: &'a str, home: &'a str) -> Self {
-        let folders = Folders { workspace, home };
+    pub(in crate::judge) fn new(text: &'a str, folders: &'a Folders) -> Self {
         let all = collect(text);
-        let cwds = all.scripts().iter().map(|script| follow(script, folders)).collect();
+        let start = Arc::new(Where::at(vec![folders.start.clone()], folders));
+        let cwds = all.scripts().iter().map(|script| follow(script, &start, folders)).collect();
         let last = |command: &Simple| command.words.iter().rposition(|word| may_matter(&word.text));
         let behind = |command: &Simple| last(command).map_or(0, |at| at + 1);
         let matters =
@@ -76,10 +116,21 @@ impl<'a> Reading<'a> {
         Self { text, folders, all, cwds, matters, forbidden, second, programs }
     }
 
+    /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
+    /// is there: nothing allows it.
+    pub(in crate::judge) fn is_too_much(&self) -> Option<&'static str> {
+        self.folders.meter.is_spent().then_some(TOO_MUCH)
+    }
+
     /// Whether the line has so many words that no rule for a command may allow it.
     pub(in crate::judge) fn is_excessive(&self) -> bool {
-        let words = self.all.main().commands.iter().map(|command| command.words.len());
-        self.text.len() > LONGEST || words.sum::<usize>() > MOST_WORDS
+        self.text.len() > LONGEST || self.has_too_many_words()
+    }
+
+    /// A command without words counts as one: it may have redirections.
+    fn has_too_many_words(&self) -> bool {
+        let commands = &self.all.main().commands;
+        commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MOST_WORDS
     }
 
     fn second(&self) -> Option<&[usize]> {
@@ -93,7 +144,7 @@ impl<'a> Reading<'a> {
 
     /// Whether the line was understood so far that commands not found are not there.
     pub(in crate::judge) fn is_understood(&self) -> bool {
-        self.text.len() <= LONGEST
+        !self.is_excessive()
             && self.all.main().depth <= DEEPEST
             && !self.all.hidden
             && self.all.scripts().iter().all(|script| !script.has(Beyond::Syntax))
@@ -110,6 +161,7 @@ impl<'a> Reading<'a> {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
                 for redir in &command.redirs {
                     if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
+                        && (cwds.special || may_matter(&redir.target.text))
                         && self.care(&redir.target, cwds) == Care::Protected
                     {
                         return Some(format!(
@@ -148,7 +200,7 @@ impl<'a> Reading<'a> {
                 if words.iter().any(|word| ours(&word)) {
                     return Some("too much stands around a command for the daemon itself".to_owned());
                 }
-                let special = cwds.iter().any(|cwd| may_matter(cwd));
+                let special = cwds.special;
                 let found = words.iter().find(|word| {
                     (special || may_matter(&word.text))
                         && self.care_within(word, cwds, true) == Care::Protected
@@ -166,26 +218,27 @@ impl<'a> Reading<'a> {
 
     fn writes_protected<'w>(&self, view: View, words: &'w [Word]) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
-        let special = cwds.iter().any(|cwd| may_matter(cwd));
+        let special = cwds.special;
         if !special && self.matters[view.script()][view.command()] <= view.from() {
             return None;
         }
+        // Each of many commands within commands looks at all that follow.
+        if !self.folders.meter.spend(16 + 4 * words.len()) {
+            return None;
+        }
         let plain = name(&words[0].text);
-        let found = inside(words);
-        if found.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git")
+        if view.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git")
             || matches!(plain, "cd" | "pushd" | "exec")
         {
             return None;
         }
         let rows = rows(words);
         let none = |_: &str| false;
-        let hatch = rows.asks(&Call { words, granted: 0, outside: &none }).is_some();
+        let meter = &self.folders.meter;
+        let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
+        let written = Written::by(rows, words);
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
-            let written = || {
-                hatch
-                    || places::is_written(rows, at, words)
-                    || rows.has_hatches() && places::is_output(&word.text)
-            };
+            let written = || hatch || written.is(at) || rows.has_hatches() && places::is_output(&word.text);
             if !(special || may_matter(&word.text)) || !written() {
                 return None;
             }
@@ -242,51 +295,56 @@ impl<'a> Reading<'a> {
         self.second().is_some_and(|found| second::agrees(found, self.all.main()))
     }
 
-    /// Judges each simple command under the grants; with `safe`, commands that only look pass.
+    /// Judges each simple command under the grants; with `safe`, commands that only look pass. Of many commands a
+    /// few are told, among them what asks.
     pub(in crate::judge) fn parts<R: Copy>(
         &self,
         grants: &[Grant<'_, R>],
         safe: bool,
     ) -> Vec<Outcome<'_, R>> {
         let script = self.all.main();
-        let words: usize = script.commands.iter().map(|command| command.words.len()).sum();
-        let mut moved = false;
+        // In the order of the text.
         let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
         ordered.sort_by_key(|at| (script.commands[*at].derived, script.commands[*at].start));
-        let mut parts = Vec::new();
-        for at in ordered.into_iter().take(MOST_WORDS) {
-            let command = &script.commands[at];
-            let cwds = &self.cwds[0][at];
-            let judged = if words > MOST_WORDS {
-                Err("the line has too many words to be judged".to_owned())
-            } else {
-                self.part(command, cwds, moved, grants, safe)
-            };
-            moved |= changes_folder(&command.words);
-            let text = if command.derived { None } else { self.text.get(command.start..command.end) };
-            let (allowed, rule, reason) = match judged {
-                Ok((rule, reason)) => (true, rule, reason),
-                Err(reason) => (false, None, reason),
-            };
-            let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
-            parts.push(Outcome {
-                command: text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed),
-                words,
-                allowed,
-                rule,
-                reason,
-            });
+        if self.has_too_many_words() {
+            let asks = || Err("the line has too many words to be judged".to_owned());
+            return ordered.into_iter().take(MOST_PARTS).map(|at| self.outcome(at, asks())).collect();
         }
-        parts
+        let grants = Grants::of(grants);
+        let mut moved = self.folders.begin_below();
+        let mut judged = Vec::new();
+        for at in ordered {
+            let command = &script.commands[at];
+            judged.push((at, self.part(command, &self.cwds[0][at], moved, &grants, safe)));
+            moved |= changes_folder(&command.words);
+        }
+        if judged.len() > MOST_PARTS {
+            judged.sort_by_key(|(_, judged)| judged.is_ok());
+            judged.truncate(MOST_PARTS);
+        }
+        judged.into_iter().map(|(at, judged)| self.outcome(at, judged)).collect()
+    }
+
+    /// What became of a command of the line itself.
+    fn outcome<R>(&self, at: usize, judged: Result<(Option<R>, String), String>) -> Outcome<'_, R> {
+        let command = &self.all.main().commands[at];
+        let (allowed, rule, reason) = match judged {
+            Ok((rule, reason)) => (true, rule, reason),
+            Err(reason) => (false, None, reason),
+        };
+        let text = if command.derived { None } else { self.text.get(command.start..command.end) };
+        let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
+        let command = text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed);
+        Outcome { command, words, allowed, rule, reason }
     }
 
     /// One simple command: the grant that allows it (none for what is free), or why it asks.
     fn part<R: Copy>(
         &self,
         command: &Simple,
-        cwds: &[String],
+        cwds: &Where,
         moved: bool,
-        grants: &[Grant<'_, R>],
+        grants: &Grants<'_, R>,
         safe: bool,
     ) -> Result<(Option<R>, String), String> {
         for assign in &command.assigns {
@@ -299,7 +357,7 @@ impl<'a> Reading<'a> {
         let secret = command
             .redirs
             .iter()
-            .find(|redir| redir.kind == RedirKind::Input && places::is_secret(&redir.target.text));
+            .find(|redir| redir.kind == RedirKind::Input && self.folders.may_be_secret(&redir.target.text));
         let Some(first) = words.first() else {
             return if command.redirs.is_empty() {
                 Err("nothing runs here".into())
@@ -338,14 +396,20 @@ impl<'a> Reading<'a> {
             return Err(format!("{plain} runs the command it is given"));
         }
         let mut refused = None;
-        for grant in grants {
+        for grant in grants.for_command(words, from) {
+            if !self.folders.meter.spend(2) {
+                return Err(TOO_MUCH.into());
+            }
             let Some((spelled, exact)) = grant.pattern.spells(words, from) else { continue };
             if moved && inner[0].text.contains('/') && !inner[0].text.starts_with('/') {
                 refused = Some("after cd the relative name is another file".to_owned());
                 continue;
             }
-            let judged =
-                if exact { self.removal(inner, cwds) } else { self.arguments(inner, spelled, fed, cwds) };
+            let judged = if exact {
+                files::removal(inner, cwds, self.folders)
+            } else {
+                self.arguments(inner, spelled, fed, cwds)
+            };
             match judged {
                 Ok(()) => return Ok((Some(grant.rule), "granted".to_owned())),
                 Err(reason) => refused = Some(reason),
@@ -372,9 +436,9 @@ impl<'a> Reading<'a> {
             "pwd" | "true" | "false" | ":" => Ok(Some("does nothing but say so".into())),
             "cd" => {
                 let target = folder(words).ok_or("cd to a folder that is not spelled out")?;
-                let inside = cwds.iter().all(|cwd| {
-                    places::is_in(&places::resolve(target, false, cwd, self.folders), self.folders.workspace)
-                });
+                let inside = cwds
+                    .iter()
+                    .all(|cwd| self.folders.hold(&places::resolve(target, false, cwd, self.folders)));
                 if inside && cwds.len() < MOST_FOLDERS {
                     Ok(Some("stays in the workspace".into()))
                 } else {
@@ -412,11 +476,12 @@ impl<'a> Reading<'a> {
     }
 
     /// Arguments that a prefix does not cover (R9, R10, R17), and files that ask for themselves.
-    fn arguments(&self, words: &[Word], spelled: usize, fed: bool, cwds: &[String]) -> Result<(), String> {
-        self.removal(words, cwds)?;
+    fn arguments(&self, words: &[Word], spelled: usize, fed: bool, cwds: &Where) -> Result<(), String> {
+        files::removal(words, cwds, self.folders)?;
         let rows = rows(words);
+        let meter = &self.folders.meter;
         let outside = |text: &str| safe::is_outside(text, cwds, self.folders);
-        if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside }) {
+        if let Some(reason) = rows.asks(&Call { words, granted: spelled, outside: &outside, meter }) {
             return Err(reason);
         }
         // `python -m pytest`: what pytest may do counts.
@@ -428,6 +493,7 @@ impl<'a> Reading<'a> {
                 words: &words[2..],
                 granted: spelled - 2,
                 outside: &outside,
+                meter,
             })
         {
             return Err(reason);
@@ -440,118 +506,7 @@ impl<'a> Reading<'a> {
         if fed && (rows.has_hatches() || rows.kind() != Kind::Reads) {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
-        for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
-            self.file(rows, words, at, word, cwds)?;
-        }
-        Ok(())
-    }
-
-    /// A word as a file: what must not be read or written unasked.
-    fn file(
-        &self,
-        rows: Rows,
-        words: &[Word],
-        at: usize,
-        word: &Word,
-        cwds: &[String],
-    ) -> Result<(), String> {
-        let written = places::is_written(rows, at, words);
-        let worth = word.text.contains(['/', '~', '$', '*', '?', '[', '{'])
-            || word.text.contains('.')
-            || !word.text.is_ascii();
-        let special = cwds.iter().any(|cwd| may_matter(cwd));
-        if !worth && !special {
-            return Ok(());
-        }
-        for (text, home) in places::candidates(word, false) {
-            for cwd in cwds {
-                let path = places::resolve(text, home, cwd, self.folders);
-                if places::is_private(&path, self.folders) {
-                    return Err(format!("{} is not shown to commands unasked", word.text));
-                }
-            }
-            // A pattern of what is left out is not written.
-            let left_out = word.text.starts_with("--exclude");
-            let careful = written && !left_out && self.care_of(text, home, word, cwds) > Care::Ordinary;
-            if careful {
-                return Err(format!("{} needs a person's consent", word.text));
-            }
-        }
-        if matches!(rows.kind(), Kind::Writes | Kind::Copies) && written {
-            let value = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
-            // `cp -at/x a`
-            let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-            let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
-            let target = if rows.kind() == Kind::Copies { target } else { "" };
-            for text in [word.text.as_str(), value, target] {
-                let home = text == word.text && word.marks.has(Marks::HOME) || text.starts_with("~/");
-                let leaves = cwds.iter().any(|cwd| {
-                    let path = places::resolve(text, home, cwd, self.folders);
-                    !["/tmp", "/var/tmp", self.folders.workspace]
-                        .iter()
-                        .any(|folder| places::is_in(&path, folder))
-                        && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
-                });
-                if leaves && !text.starts_with('-') {
-                    return Err(format!("{} lies outside the workspace", word.text));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Recursive removal of what must never go by accident (R17).
-    fn removal(&self, words: &[Word], cwds: &[String]) -> Result<(), String> {
-        if name(&words[0].text) != "rm" {
-            return Ok(());
-        }
-        let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
-        let recursive = words[..ends].iter().skip(1).any(|word| {
-            let text = word.text.as_str();
-            text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R'])
-                || text.len() > 2 && "--recursive".starts_with(text)
-                || may_become_an_option(word) && !word.is_literal()
-        });
-        if !recursive {
-            return Ok(());
-        }
-        for (at, word) in words.iter().enumerate().skip(1) {
-            let text = word.text.as_str();
-            if at < ends && text.starts_with('-') {
-                continue;
-            }
-            let bare = matches!(
-                text.trim_start_matches("./").trim_end_matches('/'),
-                "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
-            ) && !text.is_empty();
-            let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
-            if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
-                return Err(format!("{text} may name what must not be removed unasked"));
-            }
-            for cwd in cwds {
-                let path = places::resolve(text, word.marks.has(Marks::HOME), cwd, self.folders);
-                let folder = if everything {
-                    path.rsplit_once('/')
-                        .map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder })
-                        .to_owned()
-                } else {
-                    path.clone()
-                };
-                let above = places::is_in(self.folders.workspace, &folder)
-                    || places::is_in(self.folders.home, &folder)
-                    || folder == "/";
-                let lower = path.to_ascii_lowercase();
-                let git = lower.rsplit('/').next() == Some(".git");
-                let wild = word.marks.has(Marks::GLOB)
-                    && last.starts_with('.')
-                    && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
-                if bare || above || git || wild {
-                    return Err(format!("{text} must not be removed unasked"));
-                }
-            }
-        }
-        Ok(())
+        files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)
     }
 }
 
@@ -570,123 +525,6 @@ impl CommandPattern {
     }
 }
 
-/// Builtins that change the shell, or run code from their arguments (R7).
-const CHANGES_SHELL: &[&str] = &[
-    "set",
-    "shopt",
-    "export",
-    "declare",
-    "typeset",
-    "local",
-    "readonly",
-    "unset",
-    "alias",
-    "unalias",
-    "trap",
-    "enable",
-    "hash",
-    "bind",
-    "exec",
-    "eval",
-    "source",
-    ".",
-    "pushd",
-    "popd",
-    "umask",
-    "ulimit",
-    "getopts",
-    "read",
-    "mapfile",
-    "readarray",
-    "let",
-    "shift",
-    "history",
-    "fc",
-    "complete",
-    "compopt",
-    "compgen",
-    "suspend",
-    "logout",
-    "disown",
-    "builtin",
-    "coproc",
-    "return",
-    "break",
-    "continue",
-    "dirs",
-    "times",
-    "caller",
-    "function",
-    "select",
-    "if",
-    "then",
-    "else",
-    "elif",
-    "fi",
-    "for",
-    "while",
-    "until",
-    "do",
-    "done",
-    "case",
-    "esac",
-    "in",
-];
-
-/// Names that cannot change what runs (R7).
-fn assignment(word: &Word, bare: bool) -> Result<(), String> {
-    const FREE: &[&str] = &[
-        "CI",
-        "NODE_ENV",
-        "RUST_LOG",
-        "RUST_BACKTRACE",
-        "CARGO_TERM_COLOR",
-        "NO_COLOR",
-        "FORCE_COLOR",
-        "TERM",
-        "TZ",
-        "LANG",
-        "PYTHONUNBUFFERED",
-        "DEBUG",
-    ];
-    let (name, value) = word.assignment();
-    if bare {
-        return Err(format!("{name} is assigned for all that follows"));
-    }
-    let free = FREE.contains(&name)
-        || name
-            .strip_prefix("LC_")
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_uppercase()));
-    if !free {
-        return Err(format!("{name} may change what runs"));
-    }
-    let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE, Marks::TILDE];
-    if unknown.iter().any(|mark| word.marks.has(*mark))
-        || value.contains('~') && !word.marks.has(Marks::QUOTED)
-    {
-        return Err(format!("the value of {name} is not literal"));
-    }
-    Ok(())
-}
-
-/// What must hold for the words of any command (R4, R10, R11).
-fn shape(words: &[Word]) -> Result<(), String> {
-    let Some(first) = words.first() else { return Ok(()) };
-    if !first.is_literal() || first.marks.has(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
-        return Err("the name of the command is not spelled out".into());
-    }
-    for word in &words[1..] {
-        let unknown = [Marks::EXPANDS, Marks::DOLLAR_QUOTE, Marks::TILDE];
-        if unknown.iter().any(|mark| word.marks.has(*mark)) {
-            return Err(format!("{} is only known when it runs", word.text));
-        }
-        if word.marks.has(Marks::BRACE_DASH) {
-            return Err(format!("{} may become an option", word.text));
-        }
-    }
-    Ok(())
-}
-
 /// The command behind wrappers that are see-through (R8), and whether it gets more words.
 fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
     let mut rest = words;
@@ -702,57 +540,4 @@ fn unwrap(words: &[Word]) -> Result<(&[Word], bool), String> {
             Through::Odd => return Err(format!("what {} is told is not understood", rest[0].text)),
         }
     }
-}
-
-/// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
-fn is_any_name(name: &str) -> bool {
-    let mut rest = name.strip_prefix('.').unwrap_or(name);
-    while let Some(first) = rest.chars().next() {
-        rest = match first {
-            '*' | '?' => &rest[1..],
-            '[' => match rest.get(2..).and_then(|more| more.find(']')) {
-                Some(end) => &rest[end + 3..],
-                None => return false,
-            },
-            _ => return false,
-        };
-    }
-    !name.is_empty() && name != "."
-}
-
-/// Whether the braces of a word only choose between plain names below the folder: no alternative is
-/// empty or holds more than letters, digits, `_` and `-`, and no part of the path begins with a dot.
-fn has_plain_braces(text: &str) -> bool {
-    let mut depth = 0_usize;
-    let mut before = '/';
-    for c in text.chars() {
-        let empty = matches!(before, '{' | ',');
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 || empty => return false,
-            '}' => depth -= 1,
-            ',' if depth > 0 && empty => return false,
-            '.' if before == '/' => return false,
-            '/' if before == '/' => return false,
-            _ if depth > 0 && !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',')) => return false,
-            _ => {}
-        }
-        before = c;
-    }
-    depth == 0 && !text.starts_with('~')
-}
-
-/// Whether a text can have to do with a protected place at all.
-fn may_matter(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.iter().enumerate().any(|(at, c)| match c {
-        b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
-        b'a' | b'A' => begins(&bytes[at..], b"agent"),
-        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[at..], name)),
-        _ => false,
-    })
-}
-
-fn begins(bytes: &[u8], name: &[u8]) -> bool {
-    bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }

@@ -1,9 +1,7 @@
 //! Programs that run the command they are given.
 
-use std::collections::HashSet;
-use std::sync::OnceLock;
-
-use super::hatch::{is_understood, own_verb, stem};
+use super::hatch::{is_understood, own_verb};
+use super::runners::{Runner, runner};
 use super::through::{Through, through};
 use super::word::Word;
 
@@ -24,382 +22,21 @@ pub(super) struct Inside {
     pub(super) maybe: Vec<usize>,
 }
 
-/// Programs that run a command: options with a value, words between the options and the command.
-const RUNNERS: &[(&str, &str, usize)] = &[
-    ("sudo", "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot", 0),
-    ("doas", "-u -C", 0),
-    ("env", "-u -C -S --unset --chdir", 0),
-    ("nice", "-n --adjustment", 0),
-    ("ionice", "-c -n -p --class --classdata", 0),
-    ("timeout", "-s -k --signal --kill-after", 1),
-    ("time", "-f -o --format --output", 0),
-    ("nohup", "", 0),
-    ("setsid", "", 0),
-    ("stdbuf", "-i -o -e --input --output --error", 0),
-    ("command", "", 0),
-    ("builtin", "", 0),
-    ("exec", "-a", 0),
-    ("xargs", XARGS_VALUES, 0),
-    ("strace", "-e -o -p -s -u -a -b -E -I -O -P -S -X", 0),
-    ("ltrace", "-e -o -p -s -u -a -l -n", 0),
-    ("valgrind", "", 0),
-    ("chroot", "", 1),
-    ("unshare", "-R -w -S -G", 0),
-    ("nsenter", "-t -S -G", 0),
-    ("chrt", "-T -P -D -p", 1),
-    ("taskset", "-p", 1),
-    ("numactl", "-N -m -i -C", 0),
-    ("setarch", "", 1),
-    ("linux32", "", 0),
-    ("linux64", "", 0),
-    ("prlimit", "-p", 0),
-    ("systemd-run", "-u -p -t -E --unit --property --setenv --uid --gid", 0),
-    ("systemd-inhibit", "", 0),
-    ("firejail", "", 0),
-    ("unbuffer", "", 0),
-    ("runuser", "-u -g -G -c -s", 0),
-    ("setpriv", "", 0),
-    ("capsh", "", 0),
-    ("pkexec", "--user", 0),
-    ("gosu", "", 1),
-    ("su-exec", "", 1),
-    ("dumb-init", "", 0),
-    ("tini", "-p -e", 0),
-    ("catchsegv", "", 0),
-    ("caffeinate", "-t -w", 0),
-    ("fakeroot", "-l -s -i -f", 0),
-    ("proot", "-r -b -w", 0),
-    ("eatmydata", "", 0),
-    ("proxychains", "-f", 0),
-    ("torsocks", "", 0),
-    ("dbus-run-session", "", 0),
-    ("xvfb-run", "-n -s -e -f -p -w", 0),
-    ("chronic", "", 0),
-    ("ifne", "", 0),
-    ("errno", "", 0),
-    ("busybox", "", 0),
-    ("toybox", "", 0),
-    ("ssh-agent", "-a -t", 0),
-    ("cross-env", "", 0),
-    ("dotenv", "-e -f -c", 0),
-    ("aws-vault", "", 2),
-    ("perf", "-e -o -p -F", 1),
-    ("gdb", "-x -ex -p -iex -ix", 0),
-    ("lldb", "-o -s -S -O", 0),
-    ("rr", "", 1),
-    ("entr", "", 0),
-    ("watchexec", "-w -e -i -f", 0),
-    ("cpulimit", "-l -e -p", 0),
-    ("softlimit", "", 0),
-    ("chpst", "-u -U -/ -n -m -d", 0),
-    ("setuidgid", "", 1),
-    ("envdir", "", 1),
-    ("start-stop-daemon", "-p -n -u -c", 0),
-    ("npx", "-p --package", 0),
-    ("bunx", "", 0),
-    ("uvx", "--from --with -p", 0),
-    ("pnpx", "", 0),
-    ("xcrun", "--sdk", 0),
-];
-
-pub(super) const XARGS_VALUES: &str = "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args \
-    --max-procs --max-chars --replace --process-slot-var";
-
-/// Programs that always run something else, found by their name alone; none of their arguments
-/// is looked at but for texts.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash"];
-
-/// Runners of which only the name is known.
-const OTHERS: &[&str] = &[
-    "parallel",
-    "sem",
-    "watch",
-    "ssh",
-    "mosh",
-    "autossh",
-    "sshpass",
-    "su",
-    "script",
-    "flock",
-    "eval",
-    "source",
-    ".",
-    "trap",
-    "expect",
-    "tmux",
-    "screen",
-    "at",
-    "batch",
-    "bwrap",
-    "nix-shell",
-    "hyperfine",
-    "reflex",
-    "nodemon",
-    "concurrently",
-    "run-parts",
-    "socat",
-    "ncat",
-    "osascript",
-    "adb",
-    "distrobox",
-    "toolbox",
-    "lxc",
-    "machinectl",
-    "ansible",
-    "ansible-playbook",
-    "pdsh",
-    "fabric",
-    "fab",
-    "invoke",
-    "mux",
-    "coproc",
-    "direnv",
-    "mise",
-    "asdf",
-    "op",
-    "doppler",
-    "chamber",
-    "act",
-    "ccache",
-    "sccache",
-    "distcc",
-    "icecc",
-    "bear",
-    "scan-build",
-    "mpirun",
-    "mpiexec",
-    "srun",
-    "proxychains4",
-    "proxychains-ng",
-    "tsocks",
-    "torify",
-    "trickle",
-    "faketime",
-    "rlwrap",
-    "cgexec",
-    "execlineb",
-    "foreground",
-    "logsave",
-    "pee",
-    "mispipe",
-    "lckdo",
-    "zrun",
-    "daemon",
-    "daemonize",
-    "nq",
-    "tsp",
-    "gtime",
-    "gtimeout",
-    "gnice",
-    "gxargs",
-    "genv",
-    "gnohup",
-    "gstdbuf",
-    "gchroot",
-    "schroot",
-    "arch-chroot",
-    "systemd-nspawn",
-    "systemd-cat",
-    "systemd-socket-activate",
-    "run0",
-    "pidproxy",
-    "dtach",
-    "abduco",
-    "zellij",
-    "cset",
-    "aa-exec",
-    "runcon",
-    "sg",
-    "sandbox-exec",
-    "minijail0",
-    "nsjail",
-    "bubblewrap",
-    "fakechroot",
-    "pseudo",
-    "kcov",
-    "gdbserver",
-    "uftrace",
-    "heaptrack",
-    "bpftrace",
-    "samply",
-    "flamegraph",
-    "wine",
-    "box64",
-    "i386",
-    "x86_64",
-    "uname26",
-    "linux",
-    "coreutils",
-    "when-changed",
-    "onchange",
-    "chokidar",
-    "dotenvx",
-    "dotenv-cli",
-    "env-cmd",
-    "envchain",
-    "with-contenv",
-    "teller",
-    "infisical",
-    "multipass",
-    "limactl",
-    "colima",
-    "orb",
-    "wsl",
-    "lxc-attach",
-    "yash",
-    "posh",
-    "osh",
-    "oksh",
-    "bash-static",
-    "pwsh",
-    "nu",
-    "elvish",
-    "xonsh",
-];
-
-/// Of those, what their options take as the next word, and how many words stand before the command.
-const KNOWN: &[(&str, &str, usize)] = &[
-    ("flock", "-w -E --wait --timeout --conflict-exit-code", 1),
-    ("watch", "-n --interval", 0),
-    ("ssh", "-p -l -i -o -F -J -L -R -D -b -c -e -m -O -Q -S -W -w -B -E -I", 1),
-    ("parallel", "-j --jobs -N -n -L -S -a -I --colsep --joblog --timeout --delay", 0),
-    ("sem", "-j --jobs --id", 0),
-    ("nodemon", "-w -e -i --watch --ext --ignore", 0),
-    ("su", "-s -g -G --shell", 1),
-    ("gtimeout", "-s -k", 1),
-    ("gnice", "-n", 0),
-    ("genv", "-u -C", 0),
-    ("mpirun", "-n -np -c --hostfile --host", 0),
-    ("srun", "-n -N -c -p", 0),
-    ("systemd-cat", "-t -p", 0),
-    ("sg", "", 1),
-    ("runcon", "-t -u -r -l", 0),
-    ("bear", "--output", 0),
-    ("sshpass", "-p -f -d -e", 0),
-    ("kcov", "", 1),
-    ("gdbserver", "", 1),
-    ("arch-chroot", "-u", 1),
-    ("faketime", "", 1),
-    ("logsave", "", 1),
-    ("lckdo", "", 1),
-];
-
-/// Whether a program is a runner of which only the name is known.
-fn is_other(name: &str) -> bool {
-    static INDEX: OnceLock<HashSet<&'static str>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| OTHERS.iter().copied().collect());
-    index.contains(name)
-        || index.contains(stem(name))
-        || ["s6-", "qemu-"].iter().any(|begin| name.starts_with(begin))
-}
-
-/// Builtins that take names of commands and do not run them.
-const BUILTINS: &[&str] = &[
-    "cd",
-    "set",
-    "shopt",
-    "export",
-    "declare",
-    "typeset",
-    "local",
-    "readonly",
-    "unset",
-    "alias",
-    "unalias",
-    "enable",
-    "hash",
-    "bind",
-    "pushd",
-    "popd",
-    "umask",
-    "ulimit",
-    "getopts",
-    "read",
-    "mapfile",
-    "readarray",
-    "let",
-    "shift",
-    "history",
-    "fc",
-    "complete",
-    "compopt",
-    "compgen",
-    "return",
-    "break",
-    "continue",
-    "dirs",
-    "times",
-    "caller",
-    "exit",
-    "help",
-    "type",
-    "wait",
-    "disown",
-    "fg",
-    "bg",
-    "jobs",
-    "[[",
-    "((",
-];
-
-/// Verbs that run a command: `npm exec`, `docker run`.
-const VERBS: &[(&str, &[&str])] = &[
-    ("npm", &["exec", "x", "explore"]),
-    ("pnpm", &["exec", "dlx", "x"]),
-    ("yarn", &["exec", "dlx"]),
-    ("bun", &["x"]),
-    ("uv", &["run"]),
-    ("poetry", &["run"]),
-    ("pipenv", &["run"]),
-    ("pdm", &["run"]),
-    ("hatch", &["run"]),
-    ("rye", &["run"]),
-    ("pipx", &["run"]),
-    ("conda", &["run"]),
-    ("mamba", &["run"]),
-    ("bundle", &["exec"]),
-    ("rbenv", &["exec"]),
-    ("pyenv", &["exec"]),
-    ("nodenv", &["exec"]),
-    ("volta", &["run"]),
-    ("fnm", &["exec"]),
-    ("rustup", &["run"]),
-    ("opam", &["exec"]),
-    ("stack", &["exec", "runghc", "runhaskell"]),
-    ("cabal", &["exec"]),
-    ("dune", &["exec"]),
-    ("composer", &["exec"]),
-    ("lerna", &["exec"]),
-    ("rush", &["exec"]),
-    ("docker", &["run", "exec"]),
-    ("podman", &["run", "exec"]),
-    ("nerdctl", &["run", "exec"]),
-    ("docker-compose", &["run", "exec"]),
-    ("kubectl", &["exec", "run", "debug"]),
-    ("oc", &["exec", "rsh", "run", "debug"]),
-    ("vagrant", &["ssh"]),
-    ("heroku", &["run"]),
-    ("flyctl", &["ssh"]),
-    ("fly", &["ssh"]),
-    ("nix", &["run", "shell", "develop"]),
-    ("guix", &["shell", "environment"]),
-    ("repo", &["forall"]),
-    ("mix", &["cmd"]),
-    ("gcloud", &["ssh"]),
-    ("mvn", &["exec:exec", "exec:java"]),
-];
-
 /// What stands inside a command. `words` begins with the program.
 pub(super) fn inside(words: &[Word]) -> Inside {
-    let mut found = known(words);
-    let Some(first) = words.first().filter(|first| first.is_literal()) else { return found };
+    let Some(first) = words.first() else { return Inside::default() };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
+    let runner = runner(name);
+    let mut found = known(words, name, runner);
+    if !first.is_literal() {
+        return found;
+    }
     if found.runs {
         let by_mark = matches!(name, "find" | "fd" | "fdfind" | "git" | "eval" | "trap" | "source" | ".");
-        if !by_mark && !SHELLS.contains(&stem(name)) && matches!(through(words), Through::No | Through::Odd) {
-            starts(words, name, &mut found);
+        if !by_mark && !runner.shell && matches!(through(words), Through::No | Through::Odd) {
+            starts(words, runner, &mut found);
         }
-    } else if !is_understood(words) && !BUILTINS.contains(&name) && name != "command" {
+    } else if !runner.builtin && name != "command" && !is_understood(words) {
         unknown(words, &mut found);
     }
     found
@@ -410,12 +47,8 @@ const MOST_AHEAD: usize = 32;
 
 /// Where the command of a runner may begin: behind its options, the values that these may take, and
 /// the words that belong to the runner.
-fn starts(words: &[Word], name: &str, found: &mut Inside) {
-    let (values, mut skips) = RUNNERS
-        .iter()
-        .chain(KNOWN)
-        .find(|(runner, _, _)| *runner == name)
-        .map_or(("", 0), |(_, values, skips)| (*values, *skips));
+fn starts(words: &[Word], runner: Runner, found: &mut Inside) {
+    let (values, mut skips) = runner.known.unwrap_or_default();
     let mut after_option = false;
     let mut is_value = false;
     let mut doubt = false;
@@ -470,34 +103,36 @@ fn unknown(words: &[Word], found: &mut Inside) {
             continue;
         };
         let (option, joined) = option.split_once('=').map_or((option, None), |(o, value)| (o, Some(value)));
-        let long = option.trim_start_matches('-');
-        let takes_code = ["command", "cmd", "exec", "execute", "eval", "shell", "run", "call", "script"]
-            .iter()
-            .any(|word| long.split(['-', '_']).any(|part| part == *word))
-            || !option.starts_with('-') && option.ends_with(['c', 'e', 'x']);
         let value = joined.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
-        if let Some(value) = value.filter(|value| takes_code && value.trim().contains(' ')) {
+        let Some(value) = value.filter(|value| value.trim().contains(' ')) else { continue };
+        let says_code = |part: &str| {
+            matches!(
+                part,
+                "command" | "cmd" | "exec" | "execute" | "eval" | "shell" | "run" | "call" | "script"
+            )
+        };
+        let long = option.trim_start_matches('-');
+        let takes_code = long.split(['-', '_']).any(says_code)
+            || !option.starts_with('-') && option.ends_with(['c', 'e', 'x']);
+        if takes_code {
             found.texts.push(value.to_owned());
         }
     }
 }
 
 /// What stands inside a command, by what the tables say of it.
-fn known(words: &[Word]) -> Inside {
+fn known(words: &[Word], name: &str, runner: Runner) -> Inside {
     let mut found = Inside::default();
-    let Some(first) = words.first() else { return found };
-    let name = first.text.rsplit('/').next().unwrap_or(&first.text);
-    let plain = stem(name);
     if name == "command"
         && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
     {
         // It only says where a command is.
         return found;
     }
-    if let Some((_, values, skips)) = RUNNERS.iter().find(|(runner, _, _)| *runner == name) {
+    if let Some((values, skips)) = runner.known.filter(|_| runner.runs) {
         found.runs = true;
         found.open = name == "xargs";
-        after_options(words, values, *skips, &mut found);
+        after_options(words, values, skips, &mut found);
         if name == "env" {
             split_string(words, &mut found);
         }
@@ -506,7 +141,7 @@ fn known(words: &[Word]) -> Inside {
         }
         return found;
     }
-    if SHELLS.contains(&plain) {
+    if runner.shell {
         found.runs = true;
         shell_text(words, &mut found);
         return found;
@@ -562,19 +197,20 @@ fn known(words: &[Word]) -> Inside {
     if name == "jobs" && words.iter().any(|word| word.text == "-x") {
         found.runs = true;
     }
-    if is_other(name) {
+    if runner.other {
         found.runs = true;
         text_of(words, &["-c"], &mut found);
         if found.at.is_empty() && found.texts.is_empty() {
             found.at.extend(1..words.len().min(12));
         }
     }
-    if let Some((_, verbs)) = VERBS.iter().find(|(program, _)| *program == plain || *program == name)
+    if !runner.verbs.is_empty()
         && let Some(at) = own_verb(words)
     {
         // `docker compose exec`: the verb may be the second one.
         let later = words.iter().enumerate().skip(at).take(3);
-        if let Some((at, _)) = later.into_iter().find(|(_, word)| verbs.contains(&word.text.as_str())) {
+        if let Some((at, _)) = later.into_iter().find(|(_, word)| runner.verbs.contains(&word.text.as_str()))
+        {
             found.runs = true;
             text_of(&words[at..], &["-c", "--call"], &mut found);
             found.at.extend((at + 1)..words.len().min(at + 12));
@@ -718,7 +354,7 @@ fn by_marks(words: &[Word], marks: &[&str], found: &mut Inside) {
 }
 
 /// So many words of a git command line may be the verb that runs a command.
-const GIT_RUNS: usize = 8;
+const GIT_RUNS: usize = 4;
 
 /// Commands that git runs.
 fn git(words: &[Word], found: &mut Inside) {

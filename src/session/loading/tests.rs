@@ -92,6 +92,7 @@ impl Place {
             mode: None,
             model: None,
             thinking: None,
+            tools: None,
             sampling: Default::default(),
             keyed: None,
             origin: Origin::default(),

@@ -7,6 +7,8 @@
 //! - `run`: the side of the daemon; `child`: what that process does; `pdf`, `html`, `image`: the work.
 
 mod child;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzz;
 mod html;
 mod image;
 mod pdf;

@@ -70,8 +70,13 @@ pub(in crate::tools) struct Input {
 }
 
 impl Input {
-    fn subject(&self) -> Subject {
-        Subject::Bash { command: self.command.clone(), background: self.run_in_background }
+    /// What is judged: the text, and where it starts. A folder is as much a part of a command as its words.
+    fn subject(&self, cwd: &Path, workspace: &Path) -> Subject {
+        Subject::Bash {
+            command: self.command.clone(),
+            background: self.run_in_background,
+            cwd: (cwd != workspace).then(|| cwd.to_owned()),
+        }
     }
 
     /// Whether the command goes on behind its call.
@@ -117,7 +122,7 @@ pub(in crate::tools) fn prepare(
         _ => one_line(command.trim()),
     };
     Ok(Prepared {
-        subject: input.subject(),
+        subject: input.subject(&starting_folder(context), &context.scene.workspace),
         summary: if input.run_in_background { format!("{summary} (in the background)") } else { summary },
         diff: None,
         read_only: false,
@@ -168,7 +173,8 @@ pub(in crate::tools) async fn run(
     let (ran, output) = started.see_through(Duration::from_millis(limit), &stop).await;
     let said = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
-    Ok(Report { context, limit, ran }.tell(said))
+    let folder = Folder::of(context, &ran).await;
+    Ok(Report { context, limit, ran, folder }.tell(said))
 }
 
 /// A command that runs and whose process is recorded. Dropping it kills all of it.
@@ -211,13 +217,12 @@ pub(super) async fn start(
     wires: Wires,
 ) -> Result<Option<Started>, Refusal> {
     let Wires { progress, births, stop } = wires;
-    toolbox::same_target(prepared, &input.subject())?;
     if stop.is_cancelled() {
         return Ok(None);
     }
     let settings = &context.settings;
-    let cwd = starting_folder(context);
-    let (choice, confined, ground) = confine(context, prepared, &cwd).await?;
+    let Place { cwd, choice, confined, ground } = confine(context, prepared).await?;
+    toolbox::same_target(prepared, &input.subject(&cwd, &context.scene.workspace))?;
     let begun = Instant::now();
 
     let cell = context.cells.open(call_id, &settings.limits);
@@ -276,18 +281,23 @@ impl Started {
     }
 }
 
-/// The session's folder; the workspace if that is gone.
+/// The session's folder; the workspace if that is gone. Waits for the disk.
 fn starting_folder(context: &Context) -> PathBuf {
     let scene = &context.scene;
     if scene.cwd.is_dir() { scene.cwd.clone() } else { scene.workspace.clone() }
 }
 
-/// Makes what holds the command: what was judged, or something stronger. With what it may write.
-async fn confine(
-    context: &Context,
-    prepared: &Prepared,
-    cwd: &Path,
-) -> Result<(Choice, Confined, Ground), Refusal> {
+/// Where a command runs, and what holds it.
+struct Place {
+    cwd: PathBuf,
+    choice: Choice,
+    confined: Confined,
+    /// What it may write.
+    ground: Ground,
+}
+
+/// Makes what holds the command: what was judged, or something stronger.
+async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusal> {
     let here = Available::here().await;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
@@ -307,8 +317,9 @@ async fn confine(
             "the command would now be held less than when it was judged; try again",
         ));
     }
-    let (context, cwd) = (context.clone(), cwd.to_owned());
+    let context = context.clone();
     let made = toolbox::blocking(move || {
+        let cwd = starting_folder(&context);
         let make = || {
             let layout = match choice.level {
                 Level::Off | Level::Rlimits => None,
@@ -316,14 +327,15 @@ async fn confine(
             };
             let ground = layout.as_ref().map_or_else(Ground::default, |layout| layout.ground(&cwd));
             let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
-            Ok((choice, Confined::new(choice, layout, here, &cwd)?, ground))
+            Ok((Confined::new(choice, layout, here, &cwd)?, ground))
         };
-        make().map_err(|error: std::io::Error| {
+        let made = make().map_err(|error: std::io::Error| {
             Refusal::new(
                 "sandbox_failed",
                 format!("the sandbox could not be made, so nothing was run: {error}"),
             )
-        })
+        });
+        made.map(|(confined, ground)| Place { cwd, choice, confined, ground })
     });
     made.await
 }
@@ -530,6 +542,7 @@ struct Report<'a> {
     /// In milliseconds.
     limit: u64,
     ran: Ran,
+    folder: Folder,
 }
 
 impl Ran {
@@ -643,20 +656,46 @@ impl Report<'_> {
             ..ToolOutcome::completed(text)
         }
     }
+}
 
+/// Where the next command starts.
+enum Folder {
+    /// Where this one did, as far as anybody knows.
+    Same,
+    /// In another folder of the workspace.
+    Moved(PathBuf),
+    /// The command ended outside, or in a folder that is gone.
+    Reset,
+}
+
+impl Folder {
+    async fn of(context: &Context, ran: &Ran) -> Self {
+        let started_elsewhere = ran.cwd != context.scene.cwd;
+        match &ran.folder {
+            Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,
+            Some(folder) if context.scene.holds(folder) => {
+                let folder = folder.clone();
+                let looked = toolbox::blocking(move || Ok(folder.is_dir().then_some(folder))).await;
+                looked.ok().flatten().map_or(Self::Reset, Self::Moved)
+            }
+            Some(_) => Self::Reset,
+            None if started_elsewhere => Self::Reset,
+            None => Self::Same,
+        }
+    }
+}
+
+impl Report<'_> {
     /// The folder for the next command, if it is another one than before.
     fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
         let scene = &self.context.scene;
-        let is_inside = |path: &Path| scene.holds(path) && path.is_dir();
-        let reset = |notes: &mut Vec<String>| {
-            notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
-            (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())
-        };
-        match &self.ran.folder {
-            Some(folder) if is_inside(folder) => (*folder != scene.cwd).then(|| folder.clone()),
-            Some(_) => reset(notes),
-            None if self.ran.cwd != scene.cwd => reset(notes),
-            None => None,
+        match &self.folder {
+            Folder::Same => None,
+            Folder::Moved(folder) => (*folder != scene.cwd).then(|| folder.clone()),
+            Folder::Reset => {
+                notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
+                (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())
+            }
         }
     }
 }

@@ -4,6 +4,10 @@
 //!
 //! The folders are flat, `agentd-INSTANCE.CALL` below one base, so that whoever comes after us finds
 //! its own by their name, be it in `/proc/PID/cgroup`.
+//!
+//! Making, setting, killing and removing one are calls to the kernel's memory: there is no disk or server behind this
+//! file system that they could wait for. So they are made where they stand, also on a worker of the runtime and in
+//! `Drop`.
 
 use std::fs::{self, File};
 use std::io;

@@ -37,6 +37,9 @@ pub(super) struct Shell {
 
 /// Starts a command. Dropping the result kills the shell only, not its children: the caller holds a
 /// `Tree` for those.
+///
+/// It waits until the child has become another program, on this very thread: the child is to die with the thread that
+/// forked it (see `Confined::enforce_in`), and a thread of the pool for waiting work may end of itself.
 pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
     // Neither end blocks: the shell's last words must not, nor our reading of them.
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;

@@ -139,6 +139,7 @@ fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'
         rules,
         grants: &[],
         workspace,
+        additional: &[],
         home,
         safe_mode: false,
         safe_commands: false,

@@ -433,6 +433,10 @@ fn of_a_file_with_several_names_the_most_delicate_one_counts() {
         assert_eq!(house.care("innocent.txt", access), expected, "{file}");
         fs::remove_file(link).unwrap();
     }
+    // Where package managers link from their store, names of the workspace count all the same.
+    fs::create_dir_all(house.ws().join("target")).unwrap();
+    fs::hard_link(house.put("ws/.env", "x"), house.ws().join("target/made")).unwrap();
+    assert_eq!(house.care("target/made", Access::Read), PathCare::Secret);
     // Package managers link from their store: that alone raises no question, credentials do.
     let (stored, key) = (house.put("out/store/x.js", "x"), house.put("home/.netrc", "x"));
     fs::create_dir_all(house.ws().join("node_modules/a")).unwrap();

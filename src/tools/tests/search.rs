@@ -217,7 +217,30 @@ async fn a_search_leaves_out_hard_links_to_credentials() {
     std::fs::create_dir_all(room.root.join("home/.ssh")).unwrap();
     std::fs::write(room.root.join("home/.ssh/id_rsa"), "hello key\n").unwrap();
     std::fs::hard_link(room.root.join("home/.ssh/id_rsa"), room.path("notes.md")).unwrap();
-    let outcome = room.run("Grep", json!({"pattern": "hello"})).await;
-    assert!(!completed(&outcome).contains("notes.md"), "{}", outcome.output);
-    assert_eq!(outcome.detail.unwrap()["secrets_skipped"], 2);
+    // Secrets of the workspace itself, also such as a search never meets by their own name.
+    std::fs::create_dir_all(room.path("deep/er")).unwrap();
+    std::fs::create_dir_all(room.path("objects")).unwrap();
+    std::fs::write(room.path("deep/er/.env"), "hello=1\n").unwrap();
+    std::fs::hard_link(room.path("deep/er/.env"), room.path("objects/made.txt")).unwrap();
+    std::fs::hard_link(room.path("deep/er/.env"), room.path("copied.txt")).unwrap();
+    // Nobody knows what the other name stands for.
+    std::fs::write(room.root.join("elsewhere"), "hello out there\n").unwrap();
+    std::fs::hard_link(room.root.join("elsewhere"), room.path("here.txt")).unwrap();
+    // Two names that are both known, and both harmless.
+    std::fs::write(room.path("one.txt"), "hello twice\n").unwrap();
+    std::fs::hard_link(room.path("one.txt"), room.path("two.txt")).unwrap();
+    let outcome = room.run("Grep", json!({"pattern": "hello", "path": "."})).await;
+    let text = completed(&outcome);
+    for (name, shown) in [
+        ("notes.md", false),
+        ("made.txt", false),
+        ("copied.txt", false),
+        ("here.txt", false),
+        ("one.txt", true),
+        ("two.txt", true),
+    ] {
+        assert_eq!(text.contains(name), shown, "{name}: {text}");
+    }
+    assert!(text.contains("hard links"), "{text}");
+    assert_eq!(outcome.detail.unwrap()["linked_skipped"], 4);
 }

@@ -14,8 +14,10 @@ mod expand;
 use super::script::{Beyond, RedirKind, Script, Simple};
 use super::word::{Draft, Marks};
 
-/// How many bytes may be read again, beside the length of the text itself.
-const AGAIN: usize = 64 * 1024;
+/// How many bytes of texts within texts may be read again, of a text of this length.
+pub(super) fn again(length: usize) -> usize {
+    length + 64 * 1024
+}
 
 /// What an open sign waits for.
 #[derive(Debug)]
@@ -128,12 +130,16 @@ struct Job {
 
 /// Reads a command line. Total: any text has a result.
 pub(in crate::judge) fn lex(text: &str) -> Script {
+    lex_within(text, &mut again(text.len()))
+}
+
+/// The same for one of several texts that share how much may be read again.
+pub(super) fn lex_within(text: &str, again: &mut usize) -> Script {
     let mut script = Script { scopes: vec![0], ..Script::default() };
     let mut jobs = Vec::new();
-    let mut again = text.len() + AGAIN;
-    read(text.as_bytes(), false, 0, false, &mut script, &mut jobs, &mut again);
+    read(text.as_bytes(), false, 0, false, &mut script, &mut jobs, again);
     while let Some(job) = jobs.pop() {
-        read(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, &mut again);
+        read(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, again);
     }
     script
 }

@@ -1,0 +1,198 @@
+//! Verdicts over command lines: ordinary ones, and lines that were made to be dear.
+//!
+//! Counted is the processor time of the thread: a machine that is busy with other things makes no verdict dearer.
+//! Beside ordinary lines stands what the grammar of bash alone takes to parse the same text, beside hostile ones
+//! what a SHA-256 of 64 KiB takes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use agentd::judge::{Policy, Rules, judge};
+use agentd::types::permission::Mode;
+use agentd::types::tool::Subject;
+use sha2::{Digest as _, Sha256};
+
+/// What people and models run all day.
+const ORDINARY: &[&str] = &[
+    "ls -la",
+    "git status",
+    "git diff --stat HEAD~1",
+    "git log --oneline -20 -- src/main.rs",
+    "git add -A && git commit -m 'Mend the parser'",
+    "cargo test --lib parser::tests -- --nocapture",
+    "cargo build --release 2>&1 | tail -20",
+    "cargo clippy --all-targets -- -D warnings",
+    "npm run build",
+    "npm test -- --watch=false",
+    "pytest -q tests/test_api.py -k login",
+    "python -m pytest tests -x",
+    "grep -rn 'TODO' src | head -50",
+    "rg --files -g '*.rs' | wc -l",
+    "find . -name '*.py' -not -path './venv/*'",
+    "sed -n '1,80p' src/lib.rs",
+    "cat package.json | jq '.scripts'",
+    "cd crates/core && cargo check",
+    "mkdir -p out && cp -r assets out/",
+    "curl -s https://example.org/api/health",
+    "docker compose ps",
+    "for f in *.txt; do echo \"$f\"; done",
+    "RUST_LOG=debug cargo run -- serve --port 8080 &",
+    "make -j4 test",
+    "timeout 60 go test ./...",
+];
+
+const RULES: &[&str] = &[
+    "Bash(git status:*)",
+    "Bash(git diff:*)",
+    "Bash(git log:*)",
+    "Bash(cargo:*)",
+    "Bash(npm run:*)",
+    "Bash(npm test:*)",
+    "Bash(pytest:*)",
+    "Bash(grep:*)",
+    "Bash(make:*)",
+    "Bash(go test:*)",
+];
+const DENIES: &[&str] = &["Bash(sudo:*)", "Bash(git push:*)", "Bash(rm -rf:*)", "Bash(npm publish:*)"];
+
+/// Heads and units that fill a line of 64 KiB.
+const HOSTILE: &[(&str, &str)] = &[
+    ("", "ls;"),
+    ("", "ls|"),
+    ("", ">a;"),
+    ("", "cd a;"),
+    ("", "cd a && "),
+    ("", "cd ..;cd a;"),
+    ("", "sh -c 'ls;ls';"),
+    ("", "eval 'rm x';"),
+    ("", "(cd a;"),
+    ("", "$(ls "),
+    ("", "\"$("),
+    ("", "`a` "),
+    ("", "$'\\x41' "),
+    ("", "cat <<A\n$(a)\nA\n"),
+    ("", "if a;then "),
+    ("", "a=1;"),
+    ("", "alias a='rm x';"),
+    ("", "find . -exec a ';' "),
+    ("", "git -c a=b run "),
+    ("", "env -S 'ls a' "),
+    ("env ", "env "),
+    ("xargs ", "xargs -n 1 "),
+    ("docker compose exec ", "a-b-c -d=e "),
+    ("foo ", "-c 'a b' "),
+    ("sort ", "-k1 "),
+    ("sort -", "b"),
+    ("git log ", "--no-such-option "),
+    ("tee ", "a=b:c,d@e/.git/x "),
+    ("tee ", ".git/"),
+    ("tee ", "{a,b}*/.g*/x "),
+    ("cd a||cd b||cd c||cd d||cd e||cd f||cd g||cd h||cd i||cd j||tee ", "a=b:c,d@e:f/.x "),
+    ("rm -rf ", "a/../b{c,d}* "),
+    ("cp ", ".git/x "),
+    ("sed -i s/a/b/ ", "x/../.y "),
+    ("ls ", "é"),
+    ("ls ", "*"),
+    ("ls ", "{a,"),
+];
+
+/// Processor time of this thread, where the kernel tells; else the time of day.
+fn spent(began: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    nanos.map_or_else(|| began.elapsed(), Duration::from_nanos)
+}
+
+fn time(began: Instant, work: impl FnOnce()) -> Duration {
+    let before = spent(began);
+    work();
+    spent(began).saturating_sub(before)
+}
+
+fn rules(allow: &[String], deny: &[String]) -> Rules {
+    Rules::parse(allow, &[], deny).expect("rules")
+}
+
+fn verdict(rules: &Rules, command: &str) {
+    let policy = Policy {
+        mode: Mode::Default,
+        rules,
+        grants: &[],
+        workspace: Path::new("/home/u/work/project"),
+        additional: &[],
+        home: Path::new("/home/u"),
+        safe_mode: false,
+        safe_commands: true,
+    };
+    std::hint::black_box(judge(&policy, "Bash", &Subject::command(command)));
+}
+
+/// What the grammar alone takes.
+fn parse(command: &str) {
+    let mut parser = tree_sitter::Parser::new();
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).expect("a grammar");
+    std::hint::black_box(parser.parse(command, None));
+}
+
+/// Prints both tables.
+pub fn commands(median: impl Fn(Vec<Duration>) -> Duration) {
+    const ROUNDS: usize = 400;
+    let began = Instant::now();
+    let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let few = rules(&owned(RULES), &owned(DENIES));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        for line in ORDINARY {
+            // A single one is shorter than the clock's grain is fine: ten at a time.
+            let own = time(began, || (0..10).for_each(|_| verdict(&few, line))) / 10;
+            let alone = time(began, || (0..10).for_each(|_| parse(line))) / 10;
+            if round > 0 {
+                ours.push(own);
+                theirs.push(alone);
+            }
+        }
+    }
+    let most = ours.iter().max().copied().unwrap_or_default();
+    let (ours, theirs) = (median(ours), median(theirs));
+    println!(
+        "  {} ordinary lines: median {:.1} µs, at most {:.1} µs; tree-sitter alone {:.1} µs, ratio {:.2}",
+        ORDINARY.len(),
+        ours.as_secs_f64() * 1e6,
+        most.as_secs_f64() * 1e6,
+        theirs.as_secs_f64() * 1e6,
+        ours.as_secs_f64() / theirs.as_secs_f64()
+    );
+    hostile(began, &few, &median);
+}
+
+fn hostile(began: Instant, few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
+    const SIZE: usize = 64 * 1024;
+    let mut allow: Vec<String> = RULES.iter().map(|text| (*text).to_owned()).collect();
+    let mut deny: Vec<String> = DENIES.iter().map(|text| (*text).to_owned()).collect();
+    for n in 0..1_500 {
+        allow.extend([format!("Bash(ls {n}:*)"), format!("Bash(git a{n}:*)")]);
+        deny.extend([format!("Bash(ls b{n}:*)"), format!("Bash(git b{n}:*)")]);
+    }
+    let many = rules(&allow, &deny);
+    let bytes = vec![b'a'; SIZE];
+    let hash =
+        median((0..50).map(|_| time(began, || _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
+    let mut worst = (Duration::ZERO, String::new());
+    for (head, unit) in HOSTILE {
+        let text = format!("{head}{}", unit.repeat((SIZE - head.len()) / unit.len()));
+        for (rules, name) in [(few, "few rules"), (&many, "3,000 rules of each kind")] {
+            let took = median((0..5).map(|_| time(began, || verdict(rules, &text))).collect());
+            if took > worst.0 {
+                worst = (took, format!("{head:.20}{unit:?}…, {name}"));
+            }
+        }
+    }
+    println!(
+        "  {} hostile lines of 64 KiB: at most {:.1} ms ({}); a SHA-256 of as much {:.2} ms, ratio {:.0}",
+        HOSTILE.len(),
+        worst.0.as_secs_f64() * 1e3,
+        worst.1,
+        hash.as_secs_f64() * 1e3,
+        worst.0.as_secs_f64() / hash.as_secs_f64()
+    );
+}

@@ -1,0 +1,149 @@
+//! Words of a command as files: what must not be read, written or removed unasked.
+
+use super::hatch::{Kind, Rows, may_become_an_option};
+use super::pattern::name;
+use super::places::{self, Care, Folders, Written};
+use super::word::{Marks, Word};
+
+/// The words that no grant spells, as files: what must not be read or written unasked.
+pub(super) fn refuse(
+    rows: Rows,
+    words: &[Word],
+    spelled: usize,
+    cwds: &[String],
+    special: bool,
+    folders: &Folders,
+) -> Result<(), String> {
+    let written = Written::by(rows, words);
+    for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
+        let worth =
+            special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
+        if worth {
+            one(rows.kind(), word, written.is(at), cwds, folders)?;
+        }
+    }
+    Ok(())
+}
+
+fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folders) -> Result<(), String> {
+    let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    // A pattern of what is left out is not written.
+    let changed = written && !word.text.starts_with("--exclude");
+    for (text, home) in places::candidates(word, false) {
+        for cwd in cwds {
+            let path = places::resolve(text, home, cwd, folders);
+            if places::is_private(&path, folders) {
+                return Err(format!("{} is not shown to commands unasked", word.text));
+            }
+            if changed && places::care(&path, wild, folders) > Care::Ordinary {
+                return Err(format!("{} needs a person's consent", word.text));
+            }
+        }
+    }
+    if matches!(kind, Kind::Writes | Kind::Copies) && written {
+        let value = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
+        // `cp -at/x a`
+        let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
+        let target = if kind == Kind::Copies { target } else { "" };
+        let whole = word.text.as_str();
+        let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
+        for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
+            let home = text == whole && word.marks.has(Marks::HOME) || text.starts_with("~/");
+            let leaves = cwds.iter().any(|cwd| {
+                let path = places::resolve(text, home, cwd, folders);
+                !folders.hold(&path)
+                    && !["/tmp", "/var/tmp"].iter().any(|folder| places::is_in(&path, folder))
+                    && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
+            });
+            if leaves {
+                return Err(format!("{} lies outside the workspace", word.text));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Recursive removal of what must never go by accident (R17).
+pub(super) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+    if name(&words[0].text) != "rm" {
+        return Ok(());
+    }
+    let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
+    let recursive = words[..ends].iter().skip(1).any(|word| {
+        let text = word.text.as_str();
+        text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R'])
+            || text.len() > 2 && "--recursive".starts_with(text)
+            || may_become_an_option(word) && !word.is_literal()
+    });
+    if !recursive {
+        return Ok(());
+    }
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if at < ends && text.starts_with('-') {
+            continue;
+        }
+        let bare = matches!(
+            text.trim_start_matches("./").trim_end_matches('/'),
+            "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
+        ) && !text.is_empty();
+        let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
+        if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
+            return Err(format!("{text} may name what must not be removed unasked"));
+        }
+        for cwd in cwds {
+            let path = places::resolve(text, word.marks.has(Marks::HOME), cwd, folders);
+            let parent = path.rfind('/').filter(|at| *at > 0).map_or("/", |at| &path[..at]);
+            let folder = if everything { parent } else { path.as_str() };
+            let above = folder == "/" || folders.lie_below(folder);
+            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            let wild = word.marks.has(Marks::GLOB)
+                && last.starts_with('.')
+                && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
+            if bare || above || git || wild {
+                return Err(format!("{text} must not be removed unasked"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
+fn is_any_name(name: &str) -> bool {
+    let mut rest = name.strip_prefix('.').unwrap_or(name);
+    while let Some(first) = rest.chars().next() {
+        rest = match first {
+            '*' | '?' => &rest[1..],
+            '[' => match rest.get(2..).and_then(|more| more.find(']')) {
+                Some(end) => &rest[end + 3..],
+                None => return false,
+            },
+            _ => return false,
+        };
+    }
+    !name.is_empty() && name != "."
+}
+
+/// Whether the braces of a word only choose between plain names below the folder: no alternative is
+/// empty or holds more than letters, digits, `_` and `-`, and no part of the path begins with a dot.
+fn has_plain_braces(text: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut before = '/';
+    for c in text.chars() {
+        let empty = matches!(before, '{' | ',');
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 || empty => return false,
+            '}' => depth -= 1,
+            ',' if depth > 0 && empty => return false,
+            '.' if before == '/' => return false,
+            '/' if before == '/' => return false,
+            _ if depth > 0 && !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',')) => return false,
+            _ => {}
+        }
+        before = c;
+    }
+    depth == 0 && !text.starts_with('~')
+}

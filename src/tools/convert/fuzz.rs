@@ -1,0 +1,58 @@
+//! What any picture must come to: the laws that the fuzz target and its corpus hold us to.
+
+use std::io::Cursor;
+
+use image::ImageReader;
+
+use super::image::{self as picture, LARGEST_BYTES, LARGEST_SIDE, Seen};
+
+/// More pixels than this cost a run too much; what is refused for its size is looked at all the same.
+const MANY: u64 = 4_000_000;
+const REFUSED: u64 = 64_000_000;
+
+/// The bytes are a picture. It is refused with a reason, or told for what it is; if it was too large for models,
+/// what was made of it is none that is too large.
+///
+/// # Panics
+/// If a law is broken.
+pub fn picture(data: &[u8]) {
+    let size = ImageReader::new(Cursor::new(data)).with_guessed_format().ok();
+    let size = size.and_then(|reader| reader.into_dimensions().ok());
+    let pixels = size.map(|(width, height)| u64::from(width) * u64::from(height));
+    if pixels.is_some_and(|pixels| (MANY..=REFUSED).contains(&pixels)) {
+        return;
+    }
+    let mut out = Vec::new();
+    let told = picture::write(data, &mut out);
+    if let Err(why) = told {
+        assert!(!why.is_empty() && out.is_empty(), "a refusal without a reason, or with a picture: {why:?}");
+        return;
+    }
+    assert!(pixels.is_none_or(|pixels| pixels <= REFUSED), "{size:?} was decoded");
+    let (seen, made) = read(&out);
+    assert_eq!(picture::media_type(data), Some(seen.media_type.as_str()));
+    assert!(seen.width > 0 && seen.height > 0, "{seen:?}");
+    let fits = |width: u32, height: u32, bytes: usize| {
+        width <= LARGEST_SIDE && height <= LARGEST_SIDE && bytes <= LARGEST_BYTES
+    };
+    assert_eq!(seen.scaled.is_none(), fits(seen.width, seen.height, data.len()), "{seen:?}");
+    let Some(scaled) = seen.scaled else {
+        assert!(made.is_empty(), "a picture that fits was made anew");
+        return;
+    };
+    assert!(fits(scaled.width, scaled.height, made.len()), "{scaled:?} of {} bytes", made.len());
+    let mut out = Vec::new();
+    picture::write(made, &mut out).expect("what was made can be decoded");
+    let (again, rest) = read(&out);
+    assert_eq!(
+        (&again.media_type, again.width, again.height),
+        (&scaled.media_type, scaled.width, scaled.height)
+    );
+    assert!(again.scaled.is_none() && rest.is_empty(), "what was made small is small");
+}
+
+/// The answer's first line, and what stands behind it.
+fn read(out: &[u8]) -> (Seen, &[u8]) {
+    let end = out.iter().position(|byte| *byte == b'\n').expect("a line");
+    (serde_json::from_slice(&out[..end]).expect("JSON"), &out[end + 1..])
+}
