@@ -246,6 +246,7 @@ impl Draft<'_> {
                 }
             })
             .collect();
+        let has_said = !content.is_empty();
         let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
         // Some servers report nothing, which is not the same as none; nobody was asked for a remembered answer.
         let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
@@ -293,8 +294,12 @@ impl Draft<'_> {
         // Complete calls run whatever the reason says (M7).
         if !calls.is_empty() {
             self.request_tools(calls);
-        } else if self.deliver_steered() || reply.stop_reason == StopReason::Pause {
+        } else if self.deliver_steered() || (reply.stop_reason == StopReason::Pause && has_said) {
             self.call_model();
+        } else if reply.stop_reason == StopReason::Pause {
+            // The next request would be the same, and so may be its answer, without end.
+            let text = "the provider paused its answer without having said anything";
+            self.finish(Subtype::LlmError, vec![TurnError::new("paused", text)]);
         } else if let Some(cut) = cut {
             self.ask_for_rest(cut);
         } else {
@@ -321,7 +326,8 @@ impl Draft<'_> {
         if let Some(partial) = &partial {
             self.interrupt_message(partial, !matches!(reaction, Reaction::GiveUp(_)));
         }
-        if partial.is_some() || fault.usage.is_some() {
+        // What is silent may be thinking, and be charged for.
+        if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
             // The provider began to answer: it may charge for that.
             self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), terms);
         }

@@ -170,7 +170,8 @@ impl Retry {
         let ceiling = self.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
         // Half fixed, half random: waits grow, and clients do not march in step.
         let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
-        let wait = fault.retry_after_ms.unwrap_or(jittered);
+        // Asked for no wait at all, again and again: then the usual ones.
+        let wait = fault.retry_after_ms.filter(|asked| *asked >= self.base_ms).unwrap_or(jittered);
         // When the turn's time is up it ends, whatever is waited for.
         Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
     }

@@ -8,8 +8,11 @@
 
 use serde_json::Value;
 
+use crate::types::depth;
 use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use crate::types::usage::Usage;
+
+use super::fault::clean;
 
 /// Longest text of one delta in bytes.
 pub(super) const MAX_PIECE: usize = 32 << 10;
@@ -149,7 +152,12 @@ impl Assembly {
 
     /// Something a person should know.
     pub(super) fn notice(&mut self, text: String) {
-        self.notices.push(text);
+        self.notices.push(clean(&text));
+    }
+
+    /// Whether anything was said.
+    pub(super) fn has_begun(&self) -> bool {
+        self.open.is_some() || !self.content.is_empty()
     }
 
     /// Whether the answer holds a tool call that is complete.
@@ -200,7 +208,11 @@ fn read_input(json: String) -> Result<Value, (String, String)> {
     if json.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    serde_json::from_str(&json).map_err(|error| (json, error.to_string()))
+    match serde_json::from_str(&json) {
+        Ok(input) if depth::is_readable(&input) => Ok(input),
+        Ok(_) => Err((json, format!("more than {} levels of lists and objects", depth::MOST))),
+        Err(error) => Err((json, error.to_string())),
+    }
 }
 
 /// The text in pieces of at most [`MAX_PIECE`] bytes that end between characters.

@@ -1,5 +1,8 @@
 //! From what went wrong to a [`ModelFault`] that says so, and what to check, without secrets.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -263,19 +266,70 @@ impl Secrets {
         }
     }
 
+    /// Adds the password of an address, in the forms in which a server may send it back: as it is written
+    /// there, decoded, and as the header that is made of it (RFC 7617).
+    pub(super) fn add_password(&mut self, url: &Url) {
+        let Some(password) = url.password() else { return };
+        let (user, decoded) = (decode(url.username()), decode(password));
+        self.add(&BASE64.encode(format!("{user}:{decoded}")));
+        self.add(&decoded);
+        self.add(password);
+    }
+
     /// The text with every secret in it replaced.
     pub(super) fn scrub(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text }
+            let text =
+                if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text };
+            scrub_cut(text, secret)
         })
     }
 
     /// The fault with every secret in its message replaced.
     pub(super) fn scrub_fault(&self, mut fault: ModelFault) -> ModelFault {
         fault.message = self.scrub(fault.message);
+        fault.word = fault.word.map(|word| self.scrub(word));
         fault.causes = fault.causes.into_iter().map(|cause| self.scrub(cause)).collect();
         fault
     }
+}
+
+/// A part of an address without its percent signs (RFC 3986, section 2.1).
+fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let hex = text.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match hex.filter(|_| *byte == b'%') {
+            Some(decoded) => {
+                out.push(decoded);
+                at += 3;
+            }
+            None => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Takes away the beginning of a secret where a text was cut inside of it (see [`clean`]).
+fn scrub_cut(text: String, secret: &str) -> String {
+    let parts: Vec<&str> = text.split('…').collect();
+    let Some((last, cut)) = parts.split_last().filter(|(_, cut)| !cut.is_empty()) else { return text };
+    let mut out = String::with_capacity(text.len());
+    for part in cut {
+        let begun =
+            (Secrets::SHORTEST..secret.len()).rev().find_map(|len| part.strip_suffix(secret.get(..len)?));
+        match begun {
+            Some(before) => out.extend([before, "***…"]),
+            None => out.extend([part, "…"]),
+        }
+    }
+    out.push_str(last);
+    out
 }
 
 #[cfg(test)]
@@ -319,6 +373,22 @@ mod tests {
         assert_eq!((fault.kind, fault.word.as_deref()), (FaultKind::BadRequest, Some(overflow::WORD)));
         let overload = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         check(500, overload, FaultKind::Overloaded, "Overloaded");
+    }
+
+    #[test]
+    fn a_secret_that_was_cut_with_its_text_is_scrubbed_too() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-ant-canary-0123456789");
+        for before in [440, 470, 480, 495, 499, 600] {
+            let body = format!("{}sk-ant-canary-0123456789 and more{}", "x".repeat(before), "y".repeat(90));
+            let fault = secrets.scrub_fault(from_status("x", 400, None, body.as_bytes()));
+            assert!(!fault.message.contains("sk-a"), "{before}: {}", fault.message);
+        }
+        secrets.add_password(&"http://u:p4ss%2Fw0rd@h/".parse().unwrap());
+        let text = secrets.scrub("p4ss%2Fw0rd, p4ss/w0rd, Basic dTpwNHNzL3cwcmQ=".into());
+        assert_eq!(text, "***, ***, Basic ***");
+        let text = secrets.scrub("cut… twice sk-ant-can… and sk-ant-canary-0123456789".into());
+        assert_eq!(text, "cut… twice ***… and ***");
     }
 
     #[test]

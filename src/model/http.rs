@@ -26,6 +26,8 @@ use super::record::Tape;
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Longest answer in one piece.
 const MAX_BODY_BYTES: usize = 32 << 20;
+/// Longest stream of one answer: the most that models write is a tenth of it.
+const MAX_STREAM_BYTES: usize = 128 << 20;
 /// How long the body of an error may take: the status is known already.
 const ERROR_BODY_LIMIT: Duration = Duration::from_secs(5);
 /// How long a connection may take to end after the answer did, to be kept.
@@ -168,7 +170,7 @@ impl Exchange<'_> {
             return outcome;
         }
         let mut batch = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut total) = (0, 0);
         let mut ahead = None;
         let mut is_quick = false;
         while !reader.is_done() {
@@ -193,6 +195,10 @@ impl Exchange<'_> {
                 tape.write(&chunk);
             }
             bytes += chunk.len();
+            total += chunk.len();
+            if total > MAX_STREAM_BYTES {
+                return Err(garbage(format_args!("an answer of more than {} MiB", MAX_STREAM_BYTES >> 20)));
+            }
             let outcome = reader.feed(&chunk, &mut batch);
             *reported = reader.usage();
             if is_quick && outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {

@@ -15,9 +15,11 @@ mod anthropic;
 mod api;
 mod assembly;
 mod cache;
+mod called;
 mod cassette;
 #[cfg(test)]
 mod corners;
+mod count;
 mod effort;
 mod fault;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -401,7 +401,7 @@ impl Way {
         let vendor = Url::parse(api.vendor_url()).ok();
         let is_vendor = vendor.is_some_and(|vendor| vendor.host_str() == Some(host));
         let mut secrets = Secrets::default();
-        secrets.add(url.password().unwrap_or_default());
+        secrets.add_password(&url);
         let mut headers = HeaderMap::new();
         for (header, value) in &provider.headers {
             let bad = || ModelError::BadHeader { provider: name.into(), header: header.clone() };
@@ -525,8 +525,11 @@ fn add_beta(headers: &mut HeaderMap, word: &'static str) {
 
 /// The answer that was to be continued is not there any more.
 fn is_lost_conversation(fault: &ModelFault) -> bool {
-    matches!(fault.kind, FaultKind::BadRequest | FaultKind::NotFound)
-        && fault.word.as_deref() == Some("previous_response_not_found")
+    // Servers that speak this API say it in their own ways (vLLM: "Response with id … not found"); only
+    // requests that named an answer are asked about.
+    let says = |text: &str| text.contains("previous_response") || text.contains("Response with id");
+    let is_named = says(&fault.message) || fault.word.as_deref().is_some_and(says);
+    fault.kind == FaultKind::NotFound || (fault.kind == FaultKind::BadRequest && is_named)
 }
 
 fn is_loopback(host: &str) -> bool {

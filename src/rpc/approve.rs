@@ -8,6 +8,7 @@ use super::params::Caller;
 use crate::api::params::{AnswerError, ApproveParams, ApproveReply, ApproveResult, Approved};
 use crate::api::{Code, Fault};
 use crate::session::{Answer, Keyed};
+use crate::types::depth;
 use crate::types::event::Origin;
 use crate::types::permission::{Decision, Scope};
 
@@ -80,6 +81,9 @@ async fn one(
     }
     if p.updated_input.as_ref().is_some_and(|input| !input.is_object()) {
         return Err(wrong("updated_input", "expected an object, as the tool takes it"));
+    }
+    if p.updated_input.as_ref().is_some_and(|input| !depth::is_readable(input)) {
+        return Err(wrong("updated_input", "it has too many levels of lists and objects (at most 96)"));
     }
     let answer = Answer {
         request_id,

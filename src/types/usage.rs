@@ -1,7 +1,8 @@
 //! Tokens, money and limits on them.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Tokens of one or more model calls, as the provider reported them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,19 +51,40 @@ impl Usage {
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
     /// Fresh input.
+    #[serde(deserialize_with = "dollars")]
     pub input: f64,
     /// Output.
+    #[serde(deserialize_with = "dollars")]
     pub output: f64,
     /// Input read from a cache.
+    #[serde(deserialize_with = "dollars")]
     pub cache_read: f64,
     /// Input written to a cache.
+    #[serde(deserialize_with = "dollars")]
     pub cache_write: f64,
     /// Input written to a cache for an hour, where that costs something else.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
     pub cache_write_1h: Option<f64>,
     /// A thousand searches of the web.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
     pub web_search: Option<f64>,
+}
+
+/// More than anything costs; sums of it stay numbers.
+const MOST_DOLLARS: f64 = 1e6;
+
+fn dollars<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let price = f64::deserialize(from)?;
+    if (0.0..=MOST_DOLLARS).contains(&price) {
+        return Ok(price);
+    }
+    Err(D::Error::custom(format_args!("expected a price from 0 to {MOST_DOLLARS} US dollars, got {price}")))
+}
+
+fn perhaps_dollars<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    #[derive(Deserialize)]
+    struct Dollars(#[serde(deserialize_with = "dollars")] f64);
+    Ok(Option::<Dollars>::deserialize(from)?.map(|Dollars(price)| price))
 }
 
 impl Price {
@@ -175,6 +197,18 @@ mod tests {
         let mut sum = Usage { output_tokens: 1, ..Usage::default() };
         sum.add(&absurd);
         assert_eq!(sum, absurd);
+    }
+
+    #[test]
+    fn a_price_is_an_amount_of_money() {
+        for text in ["nan", "-1.0", "1e308", "inf"] {
+            for field in ["input", "web_search"] {
+                let price = toml::from_str::<Price>(&format!("{field} = {text}"));
+                assert!(price.is_err_and(|error| error.to_string().contains("from 0 to")), "{field} {text}");
+            }
+        }
+        let price: Price = toml::from_str("output = 15.0\nweb_search = 10.0").expect("a price");
+        assert_eq!((price.output, price.web_search, price.cache_write_1h), (15.0, Some(10.0), None));
     }
 
     #[test]

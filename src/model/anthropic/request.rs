@@ -23,6 +23,7 @@ use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 
 use super::super::api::Api;
+use super::super::called::called;
 use super::super::media::{Media, Shown};
 use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
@@ -95,7 +96,7 @@ enum Content<'a> {
     },
     ToolUse {
         id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: Cow<'a, Value>,
     },
     Image {
@@ -249,7 +250,7 @@ fn part<'a>(block: &'a Block, media: &Media<'_>) -> Option<Part<'a>> {
         Block::RedactedThinking { data } => Content::RedactedThinking { data },
         Block::ToolCall(call) => Content::ToolUse {
             id: wire_id(&call.provider_id, &call.call_id),
-            name: &call.tool,
+            name: called(&call.tool),
             input: wire_input(call),
         },
         Block::ToolResult { call_id, provider_id, content, is_error, attachments } => Content::ToolResult {

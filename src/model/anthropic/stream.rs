@@ -11,6 +11,7 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
+use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::text::Text;
 
@@ -25,6 +26,7 @@ struct Event<'a> {
     content_block: Option<Block<'a>>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
+    #[serde(default, deserialize_with = "group")]
     usage: Option<Counts>,
     error: Option<WireError>,
 }
@@ -73,35 +75,47 @@ struct Message<'a> {
     content: Vec<Block<'a>>,
     #[serde(borrow, default)]
     stop_reason: Text<'a>,
+    #[serde(default, deserialize_with = "group")]
     usage: Option<Counts>,
 }
 
 /// Running totals; a later event may repeat only some.
 #[derive(Clone, Copy, Deserialize)]
 struct Counts {
+    #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "group")]
     cache_creation: Option<CacheCreation>,
+    #[serde(default, deserialize_with = "group")]
     output_tokens_details: Option<OutputCounts>,
+    #[serde(default, deserialize_with = "group")]
     server_tool_use: Option<ServerTools>,
 }
 
 /// For how long what was written to the cache is kept.
 #[derive(Clone, Copy, Deserialize)]
 struct CacheCreation {
+    #[serde(default, deserialize_with = "count")]
     ephemeral_5m_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
 struct OutputCounts {
+    #[serde(default, deserialize_with = "count")]
     thinking_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
 struct ServerTools {
+    #[serde(default, deserialize_with = "count")]
     web_search_requests: Option<u64>,
 }
 
@@ -206,6 +220,17 @@ impl Decoder {
         }
     }
 
+    /// Blocks come one after the other (docs.anthropic.com, "Streaming messages", 2026-03). What belongs to
+    /// another than the open one must not go into this: it may be a call's arguments.
+    fn require_open(&self, index: Option<u64>) -> Result<(), ModelFault> {
+        match (self.open, index) {
+            (Some(open), Some(index)) if open != index => {
+                Err(garbage(format_args!("a part of block {index} came inside block {open}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn stop(&mut self) -> StopReason {
         match self.stop_reason.take().as_deref() {
             None if self.answer.has_calls() => StopReason::ToolUse,
@@ -230,6 +255,7 @@ impl Decode for Decoder {
             .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
         match &*event.kind {
             "content_block_delta" => {
+                self.require_open(event.index)?;
                 if let Some(piece) = &event.delta {
                     self.piece(piece, out);
                 }
@@ -243,13 +269,14 @@ impl Decode for Decoder {
                 }
             }
             "content_block_stop" => {
+                self.require_open(event.index)?;
                 self.close_block(out);
                 self.open = None;
             }
             "message_start" => {
                 if let Some(message) = &event.message {
                     let is_other = |known: &String| !message.id.is_empty() && *known != *message.id;
-                    if self.response_id.as_ref().is_some_and(is_other) {
+                    if self.response_id.as_ref().is_some_and(is_other) || self.answer.has_begun() {
                         return Err(began_again());
                     }
                     self.begin(message);
@@ -266,6 +293,7 @@ impl Decode for Decoder {
                 self.is_done = true;
             }
             "error" => return Err(in_stream(event.error)),
+            "" if event.error.is_some() => return Err(in_stream(event.error)),
             // `ping`, and what is invented later.
             _ => {}
         }

@@ -17,6 +17,7 @@ use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 
 use super::super::api::Api;
+use super::super::called::called;
 use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
 use super::super::sampling::sent;
@@ -122,7 +123,7 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct Called<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: String,
 }
 
@@ -257,7 +258,7 @@ fn assistant(message: &Message, keeps: bool) -> Result<Turn<'_>, serde_json::Err
             Block::ToolCall(call) => tool_calls.push(Call {
                 id: &call.provider_id,
                 kind: "function",
-                function: Called { name: &call.tool, arguments: arguments(call)? },
+                function: Called { name: called(&call.tool), arguments: arguments(call)? },
             }),
             // A signature is of another API.
             Block::Thinking { text, signature: None } if keeps => reasoning_content.push_str(text),

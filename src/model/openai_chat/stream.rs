@@ -10,7 +10,8 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
-use super::super::fault::{WireError, garbage, unreadable};
+use super::super::count::{count, group};
+use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::text::Text;
 use super::calls::{Calls, Fragment};
 
@@ -21,6 +22,7 @@ struct Chunk<'a> {
     id: Text<'a>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
+    #[serde(default, deserialize_with = "group")]
     usage: Option<Counts>,
     error: Option<WireError>,
 }
@@ -38,6 +40,8 @@ struct Choice<'a> {
 
 #[derive(Deserialize)]
 struct Piece<'a> {
+    #[serde(borrow, default)]
+    role: Text<'a>,
     #[serde(borrow, default)]
     content: Text<'a>,
     /// DeepSeek, vLLM, llama.cpp …
@@ -72,19 +76,25 @@ struct FunctionPart<'a> {
 
 #[derive(Deserialize)]
 struct Counts {
+    #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "group")]
     prompt_tokens_details: Option<PromptCounts>,
+    #[serde(default, deserialize_with = "group")]
     completion_tokens_details: Option<CompletionCounts>,
 }
 
 #[derive(Deserialize)]
 struct PromptCounts {
+    #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct CompletionCounts {
+    #[serde(default, deserialize_with = "count")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -133,6 +143,7 @@ impl Decoder {
         if let Some(error) = chunk.error {
             return Err(error.in_stream());
         }
+        self.require_same(&chunk)?;
         if self.response_id.is_none() && !chunk.id.is_empty() {
             self.response_id = Some(chunk.id.to_string());
         }
@@ -151,6 +162,17 @@ impl Decoder {
             }
         }
         Ok(())
+    }
+
+    /// The chunks of an answer have one id, and its first names the role. Some servers number their chunks, and
+    /// some repeat the role: only both together mean that another answer began.
+    fn require_same(&self, chunk: &Chunk<'_>) -> Result<(), ModelFault> {
+        let is_other = self.response_id.as_ref().is_some_and(|id| !chunk.id.is_empty() && *id != *chunk.id);
+        let names_role =
+            |choice: &Choice<'_>| choice.delta.as_ref().is_some_and(|piece| !piece.role.is_empty());
+        let begins = is_other && chunk.choices.iter().flatten().any(names_role);
+        let has_begun = self.answer.has_begun() || !self.calls.is_idle();
+        if begins && has_begun { Err(began_again()) } else { Ok(()) }
     }
 
     fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {

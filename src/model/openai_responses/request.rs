@@ -12,6 +12,7 @@ use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 
 use super::super::api::Api;
+use super::super::called::called;
 use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
 use super::super::sampling::sent;
@@ -70,7 +71,7 @@ struct Tool<'a> {
 enum Item<'a> {
     Message { role: &'static str, content: Vec<Part<'a>> },
     Reasoning { id: String, summary: Vec<Part<'a>>, encrypted_content: String },
-    FunctionCall { call_id: &'a str, name: &'a str, arguments: String },
+    FunctionCall { call_id: &'a str, name: Cow<'a, str>, arguments: String },
     FunctionCallOutput { call_id: &'a str, output: Cow<'a, str> },
 }
 
@@ -223,7 +224,7 @@ fn assistant<'a>(
             }
             Block::ToolCall(call) => input.push(Item::FunctionCall {
                 call_id: &call.provider_id,
-                name: &call.tool,
+                name: called(&call.tool),
                 arguments: arguments(call)?,
             }),
             Block::Text { .. }

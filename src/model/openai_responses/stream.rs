@@ -8,6 +8,7 @@ use crate::types::usage::Usage;
 
 use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
+use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::signature::Sealed;
 use super::super::text::Text;
@@ -45,6 +46,7 @@ struct Response<'a> {
     output: Option<Vec<Item<'a>>>,
     #[serde(borrow)]
     incomplete_details: Option<Incomplete<'a>>,
+    #[serde(default, deserialize_with = "group")]
     usage: Option<Counts>,
     error: Option<WireError>,
 }
@@ -85,19 +87,25 @@ struct Part<'a> {
 
 #[derive(Deserialize)]
 struct Counts {
+    #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "group")]
     input_tokens_details: Option<InputCounts>,
+    #[serde(default, deserialize_with = "group")]
     output_tokens_details: Option<OutputCounts>,
 }
 
 #[derive(Deserialize)]
 struct InputCounts {
+    #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct OutputCounts {
+    #[serde(default, deserialize_with = "count")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -269,7 +277,8 @@ impl Decode for Decoder {
             "response.created" | "response.in_progress" | "response.queued" => {
                 if let Some(response) = &event.response {
                     let is_other = |known: &String| !response.id.is_empty() && *known != *response.id;
-                    if self.response_id.as_ref().is_some_and(is_other) {
+                    let is_again = event.kind == "response.created" && self.answer.has_begun();
+                    if self.response_id.as_ref().is_some_and(is_other) || is_again {
                         return Err(began_again());
                     }
                     self.name(response);
@@ -288,6 +297,7 @@ impl Decode for Decoder {
                 return Ok(());
             }
             "error" => return Err(in_stream(event)),
+            "" if event.error.is_some() => return Err(in_stream(event)),
             _ => return Ok(()),
         };
         self.items.step(index, step, &mut self.answer, out);
