@@ -281,7 +281,7 @@ fn main() {
         if wanted("verdicts") {
             println!("Deciding a path:");
             verdicts(&room);
-            println!("Judging a command line (processor time):");
+            println!("Judging a command line:");
             commands::commands(median);
         }
     });

@@ -1,6 +1,6 @@
 //! Verdicts over command lines: ordinary ones, and lines that were made to be dear.
 //!
-//! Counted is the processor time of the thread: a machine that is busy with other things makes no verdict dearer.
+//! Counted is the time of day, medians of many runs: the kernel tells a thread's processor time in ticks of 4 ms.
 //! Beside ordinary lines stands what the grammar of bash alone takes to parse the same text, beside hostile ones
 //! what a SHA-256 of 64 KiB takes.
 
@@ -96,17 +96,10 @@ const HOSTILE: &[(&str, &str)] = &[
     ("ls ", "{a,"),
 ];
 
-/// Processor time of this thread, where the kernel tells; else the time of day.
-fn spent(began: Instant) -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|text| text.split_whitespace().next()?.parse().ok());
-    nanos.map_or_else(|| began.elapsed(), Duration::from_nanos)
-}
-
-fn time(began: Instant, work: impl FnOnce()) -> Duration {
-    let before = spent(began);
+fn time(work: impl FnOnce()) -> Duration {
+    let began = Instant::now();
     work();
-    spent(began).saturating_sub(before)
+    began.elapsed()
 }
 
 fn rules(allow: &[String], deny: &[String]) -> Rules {
@@ -137,15 +130,14 @@ fn parse(command: &str) {
 /// Prints both tables.
 pub fn commands(median: impl Fn(Vec<Duration>) -> Duration) {
     const ROUNDS: usize = 400;
-    let began = Instant::now();
     let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let few = rules(&owned(RULES), &owned(DENIES));
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         for line in ORDINARY {
-            // A single one is shorter than the clock's grain is fine: ten at a time.
-            let own = time(began, || (0..10).for_each(|_| verdict(&few, line))) / 10;
-            let alone = time(began, || (0..10).for_each(|_| parse(line))) / 10;
+            // Ten at a time: the clock is read less often.
+            let own = time(|| (0..10).for_each(|_| verdict(&few, line))) / 10;
+            let alone = time(|| (0..10).for_each(|_| parse(line))) / 10;
             if round > 0 {
                 ours.push(own);
                 theirs.push(alone);
@@ -162,10 +154,10 @@ pub fn commands(median: impl Fn(Vec<Duration>) -> Duration) {
         theirs.as_secs_f64() * 1e6,
         ours.as_secs_f64() / theirs.as_secs_f64()
     );
-    hostile(began, &few, &median);
+    hostile(&few, &median);
 }
 
-fn hostile(began: Instant, few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
+fn hostile(few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
     const SIZE: usize = 64 * 1024;
     let mut allow: Vec<String> = RULES.iter().map(|text| (*text).to_owned()).collect();
     let mut deny: Vec<String> = DENIES.iter().map(|text| (*text).to_owned()).collect();
@@ -175,13 +167,12 @@ fn hostile(began: Instant, few: &Rules, median: &impl Fn(Vec<Duration>) -> Durat
     }
     let many = rules(&allow, &deny);
     let bytes = vec![b'a'; SIZE];
-    let hash =
-        median((0..50).map(|_| time(began, || _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
+    let hash = median((0..50).map(|_| time(|| _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
     let mut worst = (Duration::ZERO, String::new());
     for (head, unit) in HOSTILE {
         let text = format!("{head}{}", unit.repeat((SIZE - head.len()) / unit.len()));
         for (rules, name) in [(few, "few rules"), (&many, "3,000 rules of each kind")] {
-            let took = median((0..5).map(|_| time(began, || verdict(rules, &text))).collect());
+            let took = median((0..5).map(|_| time(|| verdict(rules, &text))).collect());
             if took > worst.0 {
                 worst = (took, format!("{head:.20}{unit:?}…, {name}"));
             }
