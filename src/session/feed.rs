@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
+use crate::types::event::Envelope;
 use crate::types::ids::Seq;
 
 /// Bytes kept in memory; whoever is further behind reads the store. Little in tests, so that
@@ -14,6 +15,9 @@ use crate::types::ids::Seq;
 const KEEP_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 1024 * 1024 };
 /// Events handed to a follower at once.
 const BATCH: usize = 500;
+
+/// A finished message with all that was cut out of it; `None` if that is not to be had.
+pub(super) type Whole = OnceCell<Option<Arc<Envelope>>>;
 
 /// One event as it stands on the wire.
 #[derive(Clone, Debug)]
@@ -51,6 +55,9 @@ pub(super) enum Content {
 pub(super) struct Feed {
     ring: Mutex<Ring>,
     newest: watch::Sender<Seq>,
+    /// The message that followers behind it are given pieces of, by its first seq: made whole once for all of
+    /// them, and not by each for itself.
+    whole: Mutex<Option<(Seq, Arc<Whole>)>>,
     closed: AtomicBool,
     crashed: AtomicBool,
 }
@@ -76,6 +83,7 @@ impl Feed {
         Self {
             ring: Mutex::new(ring),
             newest: watch::Sender::new(last_seq),
+            whole: Mutex::default(),
             closed: AtomicBool::new(false),
             crashed: AtomicBool::new(false),
         }
@@ -98,6 +106,22 @@ impl Feed {
             }
         }
         self.newest.send_replace(last);
+    }
+
+    /// The place of a message that is made whole; that of another message is given up.
+    pub fn whole(&self, first_seq: Seq) -> Arc<Whole> {
+        let mut place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*place {
+            Some((known, whole)) if *known == first_seq => Arc::clone(whole),
+            _ => Arc::clone(&place.insert((first_seq, Arc::default())).1),
+        }
+    }
+
+    /// The message, if it was made whole.
+    pub fn known_whole(&self, first_seq: Seq) -> Option<Arc<Envelope>> {
+        let place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, whole) = place.as_ref().filter(|(known, _)| *known == first_seq)?;
+        whole.get().cloned().flatten()
     }
 
     /// Nothing more will come: followers end once they have read what there is.

@@ -178,7 +178,7 @@ impl Follower {
         let mut open = self.open;
         let mut cursor = self.cursor;
         let mut out = Passed { events: Vec::with_capacity(lines.len()), bytes: 0 };
-        let mut source = rest::Source::new(&self.store, self.key, self.piece);
+        let mut source = rest::Source::new(&self.store, &self.feed, self.key, self.piece);
         'lines: for line in lines {
             if out.bytes >= most {
                 break;

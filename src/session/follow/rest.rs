@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::super::error::SessionError;
+use super::super::feed::Feed;
 use super::{Content, Inside};
 use crate::store::{SessionKey, Store, StoredBlob};
 use crate::types::blob::Cut;
@@ -18,6 +19,9 @@ use crate::types::wire;
 /// Bytes of a piece as JSON. No shorter than any row: those have 8 KiB of text, of which each byte may
 /// come to six.
 pub(super) const PIECE: usize = if cfg!(test) { 16 } else { 56 * 1024 };
+
+/// Bytes that were cut out of a message that is kept for all who are behind in it.
+const SHARED: u64 = 4 << 20;
 
 /// A part of a block, and what is needed to tell it.
 pub(super) struct Piece {
@@ -37,11 +41,12 @@ impl Piece {
 /// Where pieces come from; kept for one look at the journal.
 pub(super) struct Source<'a> {
     store: &'a Store,
+    feed: &'a Feed,
     key: SessionKey,
     /// Bytes of a piece as JSON.
     room: usize,
     /// The finished message that was read last: a message of many blocks has as many gaps.
-    finished: Option<(Seq, Envelope)>,
+    finished: Option<(Seq, Arc<Envelope>)>,
     /// The block of it that was cut out of the event: its message and number, its length and its place.
     blob: Option<((Seq, u32), StoredBlob)>,
 }
@@ -57,8 +62,8 @@ enum Text<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(store: &'a Store, key: SessionKey, room: usize) -> Self {
-        Self { store, key, room, finished: None, blob: None }
+    pub fn new(store: &'a Store, feed: &'a Feed, key: SessionKey, room: usize) -> Self {
+        Self { store, feed, key, room, finished: None, blob: None }
     }
 
     /// The next piece of a block; `None` if the message is not finished, or nothing is left.
@@ -67,13 +72,16 @@ impl<'a> Source<'a> {
             return Ok(None);
         }
         let room = self.room;
-        if self.finished.as_ref().is_none_or(|(known, _)| *known != first_seq) {
+        let is_known = self.finished.as_ref().is_some_and(|(known, _)| *known == first_seq);
+        if let Some(whole) = self.feed.known_whole(first_seq).filter(|_| !is_known) {
+            self.finished = Some((first_seq, whole));
+        } else if !is_known {
             let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
             let Ok(event) = serde_json::from_str::<Envelope>(&stored.last) else { return Ok(None) };
             if !matches!(event.event, Event::MessageCompleted { .. }) {
                 return Ok(None);
             }
-            self.finished = Some((first_seq, event));
+            self.finished = Some((first_seq, Arc::new(event)));
         }
         let Some((_, event)) = &self.finished else { return Ok(None) };
         let (text, is_last) = match text_of(event, inside) {
@@ -111,8 +119,17 @@ impl<'a> Source<'a> {
     /// Fetches what was cut out of the finished message, and its next piece.
     async fn mend(&mut self, first_seq: Seq, inside: &Inside) -> Result<Option<Piece>, SessionError> {
         let Some(stored) = self.store.message_around(self.key, first_seq).await? else { return Ok(None) };
-        let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
-        let Some(whole) = whole.filter(|whole| whole.cut.is_empty()) else { return Ok(None) };
+        let read = || async {
+            let whole = self.store.whole(self.key, stored.last_seq, &stored.last).await?;
+            Ok::<_, SessionError>(whole.filter(|whole| whole.cut.is_empty()).map(Arc::new))
+        };
+        let bytes: u64 = wire::cuts(&stored.last).iter().map(|cut| cut.bytes).sum();
+        let whole = match bytes {
+            // Whoever stands still holds nothing; this is held once for all.
+            ..=SHARED => self.feed.whole(first_seq).get_or_try_init(read).await?.clone(),
+            _ => read().await?,
+        };
+        let Some(whole) = whole else { return Ok(None) };
         let piece = match text_of(&whole, inside) {
             Some(Text::Here(text)) => {
                 part(text, inside.sent, self.room).map(|(text, is_last)| tell(&whole, inside, text, is_last))

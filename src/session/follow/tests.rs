@@ -339,7 +339,7 @@ async fn many_small_blocks_are_given_to_who_missed_them_and_fetched_once() {
     }
     let stored = house.store.message_around(house.key, 1).await.unwrap().unwrap();
     assert!(stored.last.contains("\"at\":\"/item/content\""), "the list is cut");
-    let mut source = rest::Source::new(&house.store, house.key, 1_000);
+    let mut source = rest::Source::new(&house.store, &house.feed, house.key, 1_000);
     for block in [600, 601] {
         let inside =
             Inside { index: block, content: Content::Text, nth: block as usize, sent: 0, rest: Rest::Rows };
