@@ -9,8 +9,8 @@ use crate::types::blob::AttachmentKind;
 use crate::types::event::{Envelope, Event, Phase, UsageReason};
 use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
-use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
 use crate::types::usage::{Terms, Usage};
 
 /// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.

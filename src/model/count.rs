@@ -58,7 +58,7 @@ mod tests {
             let counts: Counts = serde_json::from_str(&format!("{{\"input\":{text}}}")).expect(text);
             assert_eq!(counts, Counts { input: expected }, "{text}");
         }
-        for text in ["{}", r#"{"usage":null}"#, r#"{"usage":"none"}"#, r#"{"usage":[1]}"#] {
+        for text in ["{}", r#"{"usage":null}"#, r#"{"usage":"none"}"#, r#"{"usage":7}"#] {
             let answer: Answer = serde_json::from_str(text).expect(text);
             assert!(answer.usage.is_none_or(|counts| counts.input.is_none()), "{text}");
         }

@@ -325,7 +325,7 @@ fn scrub_cut(text: String, secret: &str) -> String {
             (Secrets::SHORTEST..secret.len()).rev().find_map(|len| part.strip_suffix(secret.get(..len)?));
         match begun {
             Some(before) => out.extend([before, "***…"]),
-            None => out.extend([part, "…"]),
+            None => out.extend([*part, "…"]),
         }
     }
     out.push_str(last);

@@ -52,21 +52,27 @@ impl Usage {
 pub struct Price {
     /// Fresh input.
     #[serde(deserialize_with = "dollars")]
+    #[schemars(with = "f64")]
     pub input: f64,
     /// Output.
     #[serde(deserialize_with = "dollars")]
+    #[schemars(with = "f64")]
     pub output: f64,
     /// Input read from a cache.
     #[serde(deserialize_with = "dollars")]
+    #[schemars(with = "f64")]
     pub cache_read: f64,
     /// Input written to a cache.
     #[serde(deserialize_with = "dollars")]
+    #[schemars(with = "f64")]
     pub cache_write: f64,
     /// Input written to a cache for an hour, where that costs something else.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
+    #[schemars(with = "Option<f64>")]
     pub cache_write_1h: Option<f64>,
     /// A thousand searches of the web.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "perhaps_dollars")]
+    #[schemars(with = "Option<f64>")]
     pub web_search: Option<f64>,
 }
 

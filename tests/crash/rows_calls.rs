@@ -150,7 +150,17 @@ async fn behind(way: Way) {
         story.restart().await;
         let (session, mut log) = story.look(&pilot).await;
         let is_end = |event: &Value| event["type"] == "tool.background" && event["state"] != "running";
-        assert_eq!(log.find("its end", is_end).await["state"], "lost", "{point}");
+        let is_question = |event: &Value| event["type"] == "question.requested";
+        let first = log.find("its end", |event| is_end(event) || is_question(event)).await;
+        if point == "C14.background" && is_question(&first) {
+            // A quick command: it had ended before its start was written, and nobody knows.
+            let pilot = story.join(&pilot).await;
+            pilot.decide(&first, "continue").await.expect("it lives").expect("taken");
+            log.turn_ends("success").await;
+            story.ends_well().await;
+            continue;
+        }
+        assert_eq!(first["state"], "lost", "{point}");
         let idle = async {
             while session.view().await["state"] != "idle" {
                 tokio::time::sleep(LOOK_AGAIN).await;

@@ -8,6 +8,7 @@ use crate::engine::laws::given::terms;
 use crate::engine::{Effect, Engine, Input, Now, PASSING, Plan, REPLACED, Recovery};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Seed, Seq};
+use crate::types::model::ModelRequest;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 
@@ -127,7 +128,10 @@ impl World {
                 .effects
                 .iter()
                 .map(|effect| match effect {
-                    Effect::CallModel { request, .. } => format!("{request:?}"),
+                    // Another attempt was lost and booked: budgets have less left for the next answer.
+                    Effect::CallModel { request, .. } => {
+                        format!("{:?}", ModelRequest { max_output_tokens: None, ..(**request).clone() })
+                    }
                     other => format!("{other:?}"),
                 })
                 .collect();

@@ -277,7 +277,7 @@ impl Decode for Decoder {
             "response.created" | "response.in_progress" | "response.queued" => {
                 if let Some(response) = &event.response {
                     let is_other = |known: &String| !response.id.is_empty() && *known != *response.id;
-                    let is_again = event.kind == "response.created" && self.answer.has_begun();
+                    let is_again = &*event.kind == "response.created" && self.answer.has_begun();
                     if self.response_id.as_ref().is_some_and(is_other) || is_again {
                         return Err(began_again());
                     }
