@@ -26,7 +26,7 @@ use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::permission::Verdict;
-use crate::types::tool::{Confinement, Inspection, Prepared, Subject, ToolOutcome};
+use crate::types::tool::{Confinement, Inspection, Prepared, Progress, Subject, ToolOutcome};
 use crate::workspace;
 
 #[cfg(test)]
@@ -322,11 +322,15 @@ impl Jobs {
                         tokio::pin!(send);
                         tokio::select! {
                             sent = &mut send => if sent.is_err() { return None },
-                            over = &mut run => break over,
+                            over = &mut run => {
+                                let _ = send.await;
+                                break over;
+                            }
                         }
                     }
                 }
             };
+            tell_rest(call_id, &mut pieces, &report).await;
             let over = over.unwrap_or_else(|_| {
                 let note = "The daemon failed at following it; its log says more.".to_owned();
                 let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
@@ -522,16 +526,33 @@ impl Jobs {
                         tokio::pin!(send);
                         tokio::select! {
                             sent = &mut send => if sent.is_err() { return None },
-                            outcome = &mut run => break outcome,
+                            outcome = &mut run => {
+                                let _ = send.await;
+                                break outcome;
+                            }
                         }
                     }
                 }
             };
+            tell_rest(call_id, &mut pieces, &report).await;
             let outcome = outcome.unwrap_or_else(|_| panicked());
             crash::point("C14");
             let duration_ms = house.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         });
+    }
+}
+
+/// What a tool said last: it comes before its end, however quickly that follows.
+async fn tell_rest(
+    call_id: CallId,
+    pieces: &mut mpsc::Receiver<Progress>,
+    report: &mpsc::Sender<Box<Input>>,
+) {
+    while let Ok(progress) = pieces.try_recv() {
+        if report.send(Box::new(Input::Progress { call_id, progress })).await.is_err() {
+            return;
+        }
     }
 }
 
