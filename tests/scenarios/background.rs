@@ -200,6 +200,8 @@ async fn a_daemon_that_stops_ends_commands_and_the_next_one_knows_what_they_said
     house.launch().await;
     let session = house.client("bob").await.join(&session);
     let mut seen = session.follow().await;
+    // That of the first turn: the next one is to be waited for.
+    seen.turn_ends("success").await;
     let end = ends(&mut seen, "bash_1").await;
     assert_eq!((&end["state"], &end["killed_by"]), (&json!("killed"), &json!("shutdown")), "{end}");
     let told = turn(&house, &session, &mut seen, vec![output("bash_1")]).await;
