@@ -121,22 +121,21 @@ impl Engine {
 }
 
 impl Draft<'_> {
-    /// Calls that would start one command more than may run in the background are refused.
-    pub fn refuse_crowd(&mut self) {
+    /// A call that would start one command more than may run in the background is refused. `false` if there
+    /// is none.
+    pub fn refuse_crowd(&mut self) -> bool {
         let most = self.engine.settings.background_commands;
-        loop {
-            let running: Vec<BashId> =
-                self.state.commands.iter().filter(|it| it.is_running()).map(|it| it.known.bash_id).collect();
-            if running.len() < most {
-                return;
-            }
-            let is_background = |subject: &Subject| matches!(subject, Subject::Bash { background: true, .. });
-            let next = self.startable().into_iter().find(|it| is_background(&it.prepared.subject));
-            let Some(next) = next else { return };
-            let outcome =
-                ToolOutcome::failed("too_many_background", words::too_many_commands(most, &running));
-            self.complete(next.call.call_id, outcome, 0);
+        let running: Vec<BashId> =
+            self.state.commands.iter().filter(|it| it.is_running()).map(|it| it.known.bash_id).collect();
+        if running.len() < most {
+            return false;
         }
+        let is_background = |subject: &Subject| matches!(subject, Subject::Bash { background: true, .. });
+        let next = self.startable().into_iter().find(|it| is_background(&it.prepared.subject));
+        let Some(next) = next else { return false };
+        let outcome = ToolOutcome::failed("too_many_background", words::too_many_commands(most, &running));
+        self.complete(next.call.call_id, outcome, 0);
+        true
     }
 
     /// A command has begun and goes on behind its call. What the model is told of it.

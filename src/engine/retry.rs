@@ -383,6 +383,14 @@ mod tests {
         let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
         assert_eq!(waits(&retry(), &asks(7_000), &Past::default()), (10, 7_000));
         assert_eq!(waits(&retry(), &asks(600_000), &Past::default()), (10, 600_000));
+        // No wait at all, without end, would be a flood of requests.
+        let tired = Past { failures: 4, unattended: true, ..Past::default() };
+        for ms in [0, 499] {
+            assert_eq!(
+                waits(&retry(), &asks(ms), &tired),
+                waits(&retry(), &fault(FaultKind::RateLimited), &tired)
+            );
+        }
         let now = Timestamp(1_795_219_200_000);
         let error = gives_up(&retry(), &asks(86_400_000), &Past { now, ..Past::default() });
         for word in ["2026-11-22 00:00 UTC", "(1 d)", "longest_wait", "10 min"] {

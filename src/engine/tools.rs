@@ -280,20 +280,19 @@ impl Draft<'_> {
 
     /// A call that a person allowed runs as it was shown and nowhere else: one whose folder has
     /// moved since is not run (S6). The next one may be startable then.
-    fn refuse_moved(&mut self) {
-        loop {
-            let moved = self.startable().into_iter().find_map(|ready| {
-                let (folder, digest) = ready.bound?;
-                (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
-            });
-            let Some((call_id, then)) = moved else { return };
-            let now = self.state.cwd.to_string_lossy().into_owned();
-            if self.stands(call_id, "folder_changed", &words::outside_folder_changed(&then, &now)) {
-                continue;
-            }
+    /// `false` if there is none.
+    fn refuse_moved(&mut self) -> bool {
+        let moved = self.startable().into_iter().find_map(|ready| {
+            let (folder, digest) = ready.bound?;
+            (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
+        });
+        let Some((call_id, then)) = moved else { return false };
+        let now = self.state.cwd.to_string_lossy().into_owned();
+        if !self.stands(call_id, "folder_changed", &words::outside_folder_changed(&then, &now)) {
             let outcome = ToolOutcome::failed("folder_changed", words::folder_changed(&then, &now));
             self.complete(call_id, outcome, 0);
         }
+        true
     }
 
     /// Starts what may start; asks the model again once every call has its result. Does nothing while
@@ -302,8 +301,8 @@ impl Draft<'_> {
         if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
             return;
         }
-        self.refuse_moved();
-        self.refuse_crowd();
+        // Whom one refusal makes startable meets every reason to refuse.
+        while self.refuse_moved() || self.refuse_crowd() {}
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             let attempt =
                 if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };

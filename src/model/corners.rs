@@ -216,16 +216,102 @@ fn a_beginning_that_is_told_twice_is_one() {
     }
 }
 
-/// A proxy that connects again and goes on with another answer. Chat Completions has no beginning that
-/// could be told from a repeated one.
+/// A proxy that connects again and goes on with another answer, or with the same one from its start.
 #[test]
 fn two_answers_in_one_stream_are_none() {
+    let mut streams = Vec::new();
     for api in [Api::Anthropic, Api::OpenAiResponses] {
-        let parts = [Start("a"), Text("so"), Start("b"), Text("so it is"), End(None)];
-        let (_, outcome) = read(api, &wire(api, &parts));
-        let fault = outcome.expect_err("a fault");
+        for second in ["b", "a", ""] {
+            let parts = [Start("a"), Text("so"), Start(second), Text("so it is"), End(None)];
+            streams.push((api, wire(api, &parts)));
+        }
+    }
+    // A chunk of Chat Completions begins an answer if it has another id and names the role.
+    let chat =
+        wire(Api::OpenAiChat, &[Start(""), Text("so"), Call("t", vec!["{\"a\":"]), Start(""), End(None)]);
+    let again =
+        chat.rfind("data: {\"choices\":[{\"delta\":{\"content\":\"\",\"role\"").expect("a second start");
+    let (first, second) = chat.split_at(again);
+    streams.push((Api::OpenAiChat, format!("{first}{}", second.replacen("\"id\":\"c\"", "\"id\":\"d\"", 1))));
+    for (api, stream) in streams {
+        let fault = read(api, &stream).1.expect_err("a fault");
         assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?}");
         assert!(fault.message.contains("began again"), "{api:?}: {fault:?}");
+    }
+    // Either alone is a habit of some servers.
+    assert!(read(Api::OpenAiChat, &chat).1.is_ok());
+    let one = wire(Api::OpenAiChat, &[Start(""), Text("so"), Text("it is"), End(None)]);
+    let (first, rest) = one.split_once("it is").expect("its text");
+    assert!(
+        read(Api::OpenAiChat, &format!("{first}it is{}", rest.replace("\"id\":\"c\"", "\"id\":\"d\"")))
+            .1
+            .is_ok()
+    );
+}
+
+/// One call's arguments must not run as another's.
+#[test]
+fn a_part_of_another_block_than_the_open_one_ends_the_answer() {
+    let block = |index: u64, name: &str| json!({"type":"content_block_start","index":index,"content_block":{"type":"tool_use","id":name,"name":name,"input":{}}});
+    let piece = |index: u64| json!({"type":"content_block_delta","index":index,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"date\"}"}});
+    let stop = |index: u64| json!({"type":"content_block_stop","index":index});
+    for events in [[block(0, "LS"), block(1, "Bash"), piece(0)], [block(0, "LS"), block(1, "Bash"), stop(0)]]
+    {
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let fault = read(Api::Anthropic, &stream).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Garbage, "{fault:?}");
+        assert!(fault.message.contains("of block 0 came inside block 1"), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_error_without_a_type_is_read_as_one() {
+    for api in ALL {
+        let stream = "data: {\"error\":{\"message\":\"CUDA out of memory\"}}\n\n";
+        let fault = read(api, stream).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Server, "{api:?}: {fault:?}");
+        assert!(fault.message.contains("CUDA out of memory"), "{api:?}: {fault:?}");
+    }
+}
+
+/// It could be written and never be read again (`types::depth`).
+#[test]
+fn arguments_that_are_nested_too_deep_are_told_as_text() {
+    for api in ALL {
+        for (levels, is_taken) in [(90, true), (96, false), (126, false)] {
+            let json: String = format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+            let reply = answer(api, &[Start("a"), Call("t", vec![json.clone().leak()]), End(None)]);
+            let ReplyBlock::ToolCall { input, .. } = &reply.content[0] else { panic!("{reply:?}") };
+            match input {
+                Ok(_) => assert!(is_taken, "{api:?}: {levels}"),
+                Err((text, why)) => {
+                    assert!(!is_taken && *text == json && why.contains("levels"), "{api:?}: {why}");
+                }
+            }
+        }
+    }
+}
+
+/// A counting error never ends a turn (Q20).
+#[test]
+fn strange_counts_are_left_out() {
+    for api in ALL {
+        let plain = [Start("a"), Text("so"), End(None)];
+        let stream = match api {
+            Api::OpenAiChat => wire(api, &plain).replace(
+                "data: [DONE]",
+                "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\ndata: [DONE]",
+            ),
+            _ => wire(api, &plain),
+        };
+        for (odd, expected) in [("4.0", 4), ("\"4\"", 4), ("-1", 0), ("{}", 0), ("true", 0)] {
+            let told = ["output_tokens", "completion_tokens"].iter().fold(stream.clone(), |text, name| {
+                text.replace(&format!("\"{name}\":4"), &format!("\"{name}\":{odd}"))
+            });
+            assert_ne!(told, stream, "{api:?}: there is a count");
+            let reply = read(api, &told).1.unwrap_or_else(|fault| panic!("{api:?} {odd}: {fault:?}"));
+            assert_eq!(reply.usage.output_tokens, expected, "{api:?} {odd}");
+        }
     }
 }
 

@@ -70,11 +70,13 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     Some(Process { pid, parent, group, session, started, is_dead })
 }
 
-/// The environment a process was started with, entries ended by NUL. Empty if it may not be read,
-/// for a process that has ended, and for a moment while a process becomes another program.
-#[must_use]
-pub fn environ(pid: i32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+/// The environment a process was started with, entries ended by NUL. Empty for a process that has none, and
+/// for a moment while one becomes another program.
+///
+/// # Errors
+/// If it may not be read, or the process has ended.
+pub fn environ(pid: i32) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/environ"))
 }
 
 /// Whether an environment holds exactly this `NAME=VALUE`.
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!(one(me).expect("it runs").pid, me);
         assert_eq!(one(i32::MAX).expect_err("no such id").kind(), io::ErrorKind::NotFound);
         assert_eq!(boot_id().len(), 36);
-        let environ = environ(me);
+        let environ = environ(me).expect("our own");
         let first = environ.split(|byte| *byte == 0).next().expect("an entry");
         assert!(has_entry(&environ, first) && !has_entry(&environ, &first[..first.len() - 1]));
     }

@@ -100,6 +100,26 @@ impl Store {
     }
 }
 
+fn count(row: &SqliteRow, name: &str) -> Result<u64, StoreError> {
+    Ok(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or(0))
+}
+
+fn limit(row: &SqliteRow, name: &str) -> Result<Option<u32>, StoreError> {
+    Ok(row.try_get::<Option<i64>, _>(name)?.and_then(|value| u32::try_from(value).ok()))
+}
+
+fn tokens(row: &SqliteRow) -> Result<Usage, StoreError> {
+    Ok(Usage {
+        input_tokens: count(row, "input_tokens")?,
+        output_tokens: count(row, "output_tokens")?,
+        cache_read_tokens: count(row, "cache_read_tokens")?,
+        cache_write_tokens: count(row, "cache_write_tokens")?,
+        cache_write_1h_tokens: count(row, "cache_write_1h_tokens")?,
+        reasoning_tokens: count(row, "reasoning_tokens")?,
+        web_search_requests: count(row, "web_search_requests")?,
+    })
+}
+
 fn row(row: &SqliteRow) -> Result<LedgerRow, StoreError> {
     let id: String = row.try_get("session_id")?;
     Ok(LedgerRow {
@@ -113,31 +133,17 @@ fn row(row: &SqliteRow) -> Result<LedgerRow, StoreError> {
 }
 
 fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
-    let count = |name: &str| -> Result<u64, StoreError> {
-        Ok(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or(0))
-    };
-    let limit = |name: &str| -> Result<Option<u32>, StoreError> {
-        Ok(row.try_get::<Option<i64>, _>(name)?.and_then(|value| u32::try_from(value).ok()))
-    };
-    let (cost, unpriced_calls) = (count("cost")?, count("unpriced")?);
+    let (cost, unpriced_calls) = (count(row, "cost")?, count(row, "unpriced")?);
     Ok(ModelUsage {
-        usage: Usage {
-            input_tokens: count("input_tokens")?,
-            output_tokens: count("output_tokens")?,
-            cache_read_tokens: count("cache_read_tokens")?,
-            cache_write_tokens: count("cache_write_tokens")?,
-            cache_write_1h_tokens: count("cache_write_1h_tokens")?,
-            reasoning_tokens: count("reasoning_tokens")?,
-            web_search_requests: count("web_search_requests")?,
-        },
-        calls: count("calls")?,
-        lost_attempts: count("lost")?,
-        estimated_calls: count("estimated")?,
+        usage: tokens(row)?,
+        calls: count(row, "calls")?,
+        lost_attempts: count(row, "lost")?,
+        estimated_calls: count(row, "estimated")?,
         cost_usd_micros: (unpriced_calls == 0).then_some(cost),
         cost_at_least_usd_micros: cost,
         unpriced_calls,
-        context_window: limit("context_window")?,
-        max_output_tokens: limit("max_output_tokens")?,
+        context_window: limit(row, "context_window")?,
+        max_output_tokens: limit(row, "max_output_tokens")?,
     })
 }
 
@@ -191,32 +197,18 @@ pub(super) async fn copy(
 
 fn stored(row: &SqliteRow) -> Result<Booking, StoreError> {
     let id: String = row.try_get("session_id")?;
-    let count = |name: &str| -> Result<u64, StoreError> {
-        Ok(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or(0))
-    };
-    let limit = |name: &str| -> Result<Option<u32>, StoreError> {
-        Ok(row.try_get::<Option<i64>, _>(name)?.and_then(|value| u32::try_from(value).ok()))
-    };
     let price: Option<String> = row.try_get("price")?;
     let cost: Option<i64> = row.try_get("cost_usd_micros")?;
     Ok(Booking {
         session_id: id.parse().map_err(|_| StoreError::Corrupt(format!("session id {id}")))?,
-        seq: count("seq")?,
+        seq: count(row, "seq")?,
         at: Timestamp(row.try_get("at_ms")?),
         model: row.try_get("model")?,
-        usage: Usage {
-            input_tokens: count("input_tokens")?,
-            output_tokens: count("output_tokens")?,
-            cache_read_tokens: count("cache_read_tokens")?,
-            cache_write_tokens: count("cache_write_tokens")?,
-            cache_write_1h_tokens: count("cache_write_1h_tokens")?,
-            reasoning_tokens: count("reasoning_tokens")?,
-            web_search_requests: count("web_search_requests")?,
-        },
+        usage: tokens(row)?,
         cost_usd_micros: cost.and_then(|cost| u64::try_from(cost).ok()),
         terms: crate::types::usage::Terms {
-            context_window: limit("context_window")?,
-            max_output_tokens: limit("max_output_tokens")?,
+            context_window: limit(row, "context_window")?,
+            max_output_tokens: limit(row, "max_output_tokens")?,
             price: price.and_then(|price| serde_json::from_str(&price).ok()),
         },
         is_lost: row.try_get("lost")?,

@@ -77,6 +77,7 @@ impl Toolbox {
         let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
         let places = Arc::new(Places::new(&home, &protected));
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
+        Available::mark(&settings.instance);
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));
         Self {
             settings: Arc::new(settings),

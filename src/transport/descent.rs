@@ -167,7 +167,10 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Desce
     let tool = if chain.ends_here {
         Some("it descends from this daemon, so a tool has started it".to_owned())
     } else if let Some(mark) = mark
-        && chain.links.iter().any(|link| proc::has_entry(&proc::environ(link.pid), mark))
+        && chain
+            .links
+            .iter()
+            .any(|link| proc::environ(link.pid).is_ok_and(|environ| proc::has_entry(&environ, mark)))
     {
         Some("it, or a process above it, carries the mark of this daemon's tools".to_owned())
     } else if !lives(pid, handle)? {

@@ -171,6 +171,49 @@ async fn a_conversation_that_the_provider_has_lost_is_sent_again() {
 }
 
 #[tokio::test]
+async fn a_lost_conversation_is_understood_in_the_words_of_other_servers() {
+    for (status, body) in [
+        (404, r#"{"error":{"message":"Response with id 'resp_0' not found.","code":404}}"#),
+        (
+            400,
+            r#"{"error":{"message":"no such answer","type":"invalid_request_error","code":"previous_response_not_found"}}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"previous_response_id: it is not here","type":"invalid_request_error"}}"#,
+        ),
+    ] {
+        let server = ModelServer::start().await;
+        server.push(Step::calls([("Read", json!({"file_path":"a"}))]).say("I read."));
+        server.push(Step::raw(status, "application/json", body));
+        server.push(Step::text("All done."));
+        let models = stateful(&server);
+        let first = call(&models, &hello()).await.1.unwrap();
+        let reply = call(&models, &after(hello(), &first)).await.1.unwrap();
+        assert!(reply.notices[0].contains("lost the conversation"), "{body}: {:?}", reply.notices);
+        assert_eq!(server.requests().len(), 3, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_the_model_made_up_goes_back_as_vendors_take_it() {
+    for kind in ALL {
+        let server = ModelServer::start().await;
+        server.push(Step::calls([("a b.c/d", json!({}))]));
+        server.push(Step::text("All done."));
+        let models = models(kind, &server);
+        let first = call(&models, &hello()).await.1.unwrap();
+        let request = match &first.content[0] {
+            ReplyBlock::ToolCall { tool, .. } if tool == "a b.c/d" => continued(hello(), &first),
+            other => panic!("{other:?}"),
+        };
+        call(&models, &request).await.1.unwrap();
+        let sent = server.requests()[1].body.to_string();
+        assert!(sent.contains("\"a_b_c_d\"") && !sent.contains("a b.c/d"), "{kind:?}: {sent}");
+    }
+}
+
+#[tokio::test]
 async fn sealed_reasoning_goes_back_to_the_one_who_sealed_it() {
     let server = ModelServer::start().await;
     server.push(Step::calls([("Read", json!({"file_path":"a"}))]).thinking("Let me see."));

@@ -49,6 +49,11 @@ async fn a_denial_can_end_the_turn_and_is_said_as_what_it_is() {
     house.models.assert_no_breach();
 }
 
+/// Lists inside of each other.
+fn deep(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!([inner]))
+}
+
 #[tokio::test]
 async fn a_person_changes_a_call_and_the_model_is_told() {
     let house = House::plan().config("[permissions]\ndeny = [\"Bash(rm:*)\"]").start().await;
@@ -60,6 +65,7 @@ async fn a_person_changes_a_call_and_the_model_is_told() {
         (json!({"command": 5}), "command"),
         (json!({}), "command"),
         (json!("touch right"), "object"),
+        (json!({"command": "touch right", "x": deep(97)}), "levels"),
         (json!({"command": "rm wrong"}), "Bash(rm:*)"),
     ] {
         let refused = session.answer_refused(&asked, edit(input)).await;

@@ -46,6 +46,13 @@ async fn a_silent_stream_is_warned_of_then_dropped() {
             let cut: Vec<Value> = seen.seen_of("message.completed");
             let cut = cut.iter().filter(|event| event["item"]["status"] == "interrupted").count();
             assert_eq!(cut, usize::from(deltas.is_some()));
+            // What is silent may be thinking: either way it is booked.
+            let booked = seen.seen_of("usage");
+            assert_eq!(booked.len(), 1, "{api:?}: {booked:?}");
+            assert_eq!(
+                (&booked[0]["reason"], &booked[0]["estimated"]),
+                (&json!("lost_attempt"), &json!(true))
+            );
         }
     }
 }

@@ -114,6 +114,20 @@ async fn of_the_calls_in_a_cut_answer_only_the_whole_ones_run() {
     }
 }
 
+#[tokio::test]
+async fn a_pause_without_a_word_is_not_asked_about_for_ever() {
+    let (house, session, mut seen) = start(Api::Anthropic, "").await;
+    house.models.push(Step::text("So far").stop("pause_turn"));
+    let silent = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
+                  data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"}}\n\n\
+                  data: {\"type\":\"message_stop\"}\n\n";
+    house.models.push(Step::raw(200, "text/event-stream", silent));
+    session.submit("go").await;
+    let result = seen.turn_ends("llm_error").await;
+    assert_eq!((&result["text"], &result["errors"][0]["kind"]), (&json!("So far"), &json!("paused")));
+    assert_eq!(house.models.requests().len(), 2);
+}
+
 /// How a proxy says that a request does not fit: without numbers, and with no word of its own.
 const OVERFLOW: &str =
     r#"{"error":{"message":"litellm.ContextWindowExceededError: it is too long","code":"400"}}"#;

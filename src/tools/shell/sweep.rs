@@ -106,7 +106,7 @@ impl Wanted {
     fn is_member(&self, process: &Process, all: &[Process]) -> bool {
         self.known.get(&process.pid) == Some(&process.started)
             || self.records.iter().any(|record| is_of(record, process, all))
-            || proc::has_entry(&proc::environ(process.pid), &self.mark)
+            || proc::environ(process.pid).is_ok_and(|environ| proc::has_entry(&environ, &self.mark))
             || proc::cgroup(process.pid).is_some_and(|path| self.cells.holds(&path))
     }
 }

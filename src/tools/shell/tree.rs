@@ -20,6 +20,8 @@ use crate::proc::{self, Process};
 const AT_MOST: Duration = Duration::from_secs(5);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
+/// Looks at a process without an environment, until it is taken for one that has none.
+const DOUBTS: u8 = 5;
 /// Looks and kills of a tree that is dropped: nobody waits for it.
 const LAST_LOOKS: usize = 3;
 
@@ -36,6 +38,10 @@ pub(super) struct Tree {
     known: HashMap<i32, u64>,
     /// Processes seen without the mark.
     strangers: HashSet<(i32, u64)>,
+    /// Processes seen without any environment, and how often.
+    bare: HashMap<(i32, u64), u8>,
+    /// At the last look one of those may have been a member.
+    in_doubt: bool,
     /// At the last look somebody was in the leader's group, so its number is not somebody else's.
     has_group: bool,
     ended: bool,
@@ -59,6 +65,8 @@ impl Tree {
             cell,
             known: HashMap::from([(leader, began)]),
             strangers: HashSet::new(),
+            bare: HashMap::new(),
+            in_doubt: false,
             has_group: false,
             ended: false,
         }
@@ -71,16 +79,17 @@ impl Tree {
         let processes: Vec<Process> = proc::all().into_iter().filter(|process| process.pid != me).collect();
         // Once the leader and its group are gone, its number may be given to another.
         let leads = !is_taken(&processes, self.leader, self.began);
-        let mut members: HashSet<i32> = processes
-            .iter()
-            .filter(|process| {
-                (leads && is_led_by(process, self.leader, self.began))
-                    || self.known.get(&process.pid) == Some(&process.started)
-                    || inside.contains(&process.pid)
-                    || is_marked(process, self.began, &self.mark, &mut self.strangers)
-            })
-            .map(|process| process.pid)
-            .collect();
+        self.in_doubt = false;
+        let mut members = HashSet::new();
+        for process in &processes {
+            let is_member = (leads && is_led_by(process, self.leader, self.began))
+                || self.known.get(&process.pid) == Some(&process.started)
+                || inside.contains(&process.pid)
+                || self.is_marked(process);
+            if is_member {
+                members.insert(process.pid);
+            }
+        }
         add_descendants(&mut members, &processes);
         self.has_group = leads && processes.iter().any(|process| process.group == self.leader);
         let members = processes.iter().filter(|process| members.contains(&process.pid));
@@ -90,6 +99,28 @@ impl Tree {
                 (!process.is_dead).then_some(process.pid)
             })
             .collect()
+    }
+
+    fn is_marked(&mut self, process: &Process) -> bool {
+        let identity = (process.pid, process.started);
+        if process.is_dead || process.started < self.began || self.strangers.contains(&identity) {
+            return false;
+        }
+        let environ = proc::environ(process.pid);
+        let is_marked = environ.as_deref().is_ok_and(|environ| proc::has_entry(environ, &self.mark));
+        // One that is just becoming another program has none for a moment.
+        if environ.is_ok_and(|environ| environ.is_empty()) {
+            let looks = self.bare.entry(identity).or_default();
+            *looks = looks.saturating_add(1);
+            if *looks < DOUBTS {
+                self.in_doubt = true;
+                return false;
+            }
+        }
+        if !is_marked {
+            self.strangers.insert(identity);
+        }
+        is_marked
     }
 
     fn signal(&self, members: &[i32], signal: Signal) {
@@ -152,7 +183,7 @@ impl Tree {
                 return Ended { survivors: Vec::new(), oom_kills: 0, refused_forks: 0 };
             };
             self = tree;
-            if members.is_empty() || begun.elapsed() >= AT_MOST {
+            if members.is_empty() && !self.in_doubt || begun.elapsed() >= AT_MOST {
                 self.ended = true;
                 return self.ended(members);
             }
@@ -177,7 +208,7 @@ impl Drop for Tree {
         // Nobody waits for us here; killing what can be seen now is what is possible.
         for _ in 0..LAST_LOOKS {
             let members = self.look();
-            if members.is_empty() {
+            if members.is_empty() && !self.in_doubt {
                 break;
             }
             self.signal(&members, Signal::SIGKILL);
@@ -207,20 +238,6 @@ pub(super) fn add_descendants(members: &mut HashSet<i32>, processes: &[Process])
             break;
         }
     }
-}
-
-fn is_marked(process: &Process, began: u64, mark: &[u8], strangers: &mut HashSet<(i32, u64)>) -> bool {
-    let identity = (process.pid, process.started);
-    if process.started < began || strangers.contains(&identity) {
-        return false;
-    }
-    let environ = proc::environ(process.pid);
-    let is_marked = proc::has_entry(&environ, mark);
-    // An empty one may be that of a process which is just becoming another program.
-    if !is_marked && !environ.is_empty() {
-        strangers.insert(identity);
-    }
-    is_marked
 }
 
 #[cfg(test)]

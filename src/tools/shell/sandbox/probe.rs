@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::libc;
@@ -17,6 +18,9 @@ use crate::proc;
 
 /// A start that takes longer is one that nobody wants to wait for.
 const TRIED_WITHIN: Duration = Duration::from_secs(5);
+/// The daemon's instance, once it is known: marks what is tried.
+static INSTANCE: OnceLock<String> = OnceLock::new();
+
 /// What the command says if it can read what it should not.
 const SEES: i32 = 7;
 
@@ -32,6 +36,14 @@ pub struct Available {
 }
 
 impl Available {
+    /// Marks what is tried from now on as this instance's, for [`super::super::sweep`].
+    pub(in crate::tools) fn mark(instance: &str) {
+        if !instance.is_empty() {
+            // Of several daemons in one process, as in tests, the first stands for all.
+            let _ = INSTANCE.set(instance.to_owned());
+        }
+    }
+
     /// Tries at the first call; later ones get the same answer. Takes five seconds a level at most.
     pub async fn here() -> &'static Self {
         static HERE: OnceCell<Available> = OnceCell::const_new();
@@ -122,6 +134,10 @@ async fn try_level(level: Level, here: &Available) -> Result<(), String> {
     let mut command: Command = confined.command("/bin/sh");
     command.arg("-c").arg(script).arg("sh").arg(&hidden).arg(&work);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    // Nothing of ours is for it to know. A daemon that dies meanwhile may leave a part of it behind, which the
+    // next one finds by its mark.
+    command.env_clear().envs(confined.variables().iter().map(|(name, value)| (name, value)));
+    command.envs(INSTANCE.get().map(|instance| ("AGENTD_INSTANCE", instance)));
     confined.enforce_in(&mut command, Vec::new(), None, None);
     let child = proc::spawn(&mut command).map_err(|error| format!("could not be started: {error}"))?;
     let output = timeout(TRIED_WITHIN, child.wait_with_output()).await;
