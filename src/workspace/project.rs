@@ -114,8 +114,7 @@ fn understood(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
         Some(toml::Value::Array(given)) => given.as_slice(),
         Some(one) => std::slice::from_ref(one),
     };
-    let rules: Vec<Rule> =
-        given.iter().take(RULES).filter_map(|rule| rule.as_str()?.parse().ok()).collect();
+    let rules: Vec<Rule> = given.iter().take(RULES).filter_map(|rule| rule.as_str()?.parse().ok()).collect();
     *is_whole &= rules.len() == given.len();
     rules
 }
@@ -161,8 +160,7 @@ mod tests {
 
     #[test]
     fn a_damaged_file_loosens_nothing_and_restricts_as_far_as_it_is_understood() {
-        let rules =
-            "[permissions]\nallow = [\"Bash(make)\"]\nask = [\"Write\"]\ndeny = [\"Read(.env)\"]\n";
+        let rules = "[permissions]\nallow = [\"Bash(make)\"]\nask = [\"Write\"]\ndeny = [\"Read(.env)\"]\n";
         for (text, expected) in [
             (format!("zork = 1\n{rules}"), "line 1"),
             (format!("{rules}[session]\nmode = \"plan\"\n"), "line 5"),

@@ -66,10 +66,7 @@ impl World {
             let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
             // Unattended, and its policy is to tell the model and go on.
             let told = self.watch.setup.background
-                && matches!(
-                    self.settings.unattended.on_timeout,
-                    OnTimeout::Deny | OnTimeout::AllowReadOnly
-                );
+                && matches!(self.settings.unattended.on_timeout, OnTimeout::Deny | OnTimeout::AllowReadOnly);
             let holds = match (call.read_only, was_aborting, call.status) {
                 (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
                 (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
