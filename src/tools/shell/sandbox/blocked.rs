@@ -148,6 +148,8 @@ fn host(line: &str) -> Option<String> {
         word.contains('.')
             && word.len() <= 253
             && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
+            // Classes of errors have dots as well.
+            && !word.contains(|c: char| c.is_ascii_uppercase())
             && word.starts_with(|c: char| c.is_ascii_alphanumeric())
             && word.ends_with(|c: char| c.is_ascii_alphanumeric())
     };
