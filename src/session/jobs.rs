@@ -20,7 +20,7 @@ use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Running, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, Scene, Unreadable};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
@@ -407,6 +407,7 @@ impl Jobs {
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream { token, batches });
         self.start(async move {
+            let _present = Presence::new();
             crash::point("C3");
             let started = house.clock.now();
             if setup.models.model(&request.model).vision != Some(false) {
