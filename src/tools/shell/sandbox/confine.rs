@@ -136,14 +136,12 @@ impl Confined {
         cell: Option<&Cell>,
         channel: RawFd,
     ) -> io::Result<proc::Child> {
-        if let Some(cell) = cell {
-            let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
-            #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
-            // SAFETY: `enforcing` says what it does there.
-            let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut enforce)? };
-            if let Some(child) = child {
-                return Ok(proc::Child::Inside(child));
-            }
+        let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
+        #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
+        // SAFETY: `enforcing` says what it does there.
+        let child = unsafe { proc::spawn_inside(&command, cell.map(Cell::folder), &mut enforce)? };
+        if let Some(child) = child {
+            return Ok(proc::Child::Inside(child));
         }
         let entrance = cell.and_then(|cell| cell.entrance().ok());
         let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
@@ -169,8 +167,9 @@ impl Confined {
 
     /// What the child does before it becomes the command. Between fork and exec it makes only
     /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, prctl, capset,
-    /// landlock_restrict_self, seccomp); nothing is allocated and no lock is taken. The descriptors are
-    /// open in the child: they are copies of ours, which outlive its start.
+    /// landlock_restrict_self, seccomp); nothing is allocated, no lock is taken, and nothing is written but
+    /// its own variables: it may use our memory. All that the calls change is the child's alone. The
+    /// descriptors are open in the child: they are copies of ours, which outlive its start.
     fn enforcing(
         &self,
         limits: Vec<Rlimit>,
