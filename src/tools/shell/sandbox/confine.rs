@@ -20,8 +20,8 @@ use super::layout::Layout;
 use super::level::{Choice, Level};
 use super::place::Placed;
 use super::probe::Available;
-use super::rules;
 use super::temp;
+use super::{kept, rules};
 use crate::proc;
 use crate::tools::shell::cell::Cell;
 use crate::tools::shell::limits::Rlimit;
@@ -49,7 +49,7 @@ pub(in crate::tools::shell) struct Confined {
 /// What is enforced after the fork.
 #[derive(Debug, Default)]
 struct Held {
-    rules: Option<OwnedFd>,
+    rules: Option<Arc<OwnedFd>>,
     filter: Option<BpfProgram>,
     /// Where bubblewrap reads the filter.
     filter_fd: Option<OwnedFd>,
@@ -84,7 +84,7 @@ impl Confined {
                 let (layout, _) = layout.ok_or_else(needed)?;
                 confined.variables = variables(&layout.temp, choice);
                 confined.held = Arc::new(Held {
-                    rules: Some(rules::of(&layout, choice.network)?),
+                    rules: Some(kept::rules(&layout, choice.network)?),
                     filter: Some(filter()?),
                     ..Held::default()
                 });
@@ -101,8 +101,11 @@ impl Confined {
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 wrapper.extend(bubble::FIRST.iter().map(OsString::from));
                 confined.wrapper = wrapper;
-                confined.held =
-                    Arc::new(Held { rules: rules::of_scope(abi)?, filter_fd: Some(fd), ..Held::default() });
+                confined.held = Arc::new(Held {
+                    rules: rules::of_scope(abi)?.map(Arc::new),
+                    filter_fd: Some(fd),
+                    ..Held::default()
+                });
             }
         }
         Ok(confined)
