@@ -10,13 +10,15 @@
 //! What is mounted over an entry later has no rights until something else changes; a new one would give it
 //! some. That errs on the safe side.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+
+use nix::sys::time::TimeSpec;
 
 use super::layout::Layout;
 use super::rules;
@@ -81,9 +83,14 @@ fn times(meta: &Metadata) -> [(i64, i64); 2] {
 
 /// Rules that hold a layout: those of an earlier call if they say the same.
 pub(super) fn rules(layout: &Layout, network: bool) -> io::Result<Arc<OwnedFd>> {
-    #[expect(clippy::disallowed_methods, reason = "held against what the file system's clock says")]
-    let now = SystemTime::now();
-    rules_at(layout, network, now)
+    rules_at(layout, network, now(&layout.temp)?)
+}
+
+/// What the clock of the file systems says: the time at which a folder of our own is changed.
+fn now(own: &Path) -> io::Result<SystemTime> {
+    let folder = File::open(own)?;
+    nix::sys::stat::futimens(&folder, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW)?;
+    folder.metadata()?.modified()
 }
 
 fn rules_at(layout: &Layout, network: bool, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
@@ -194,5 +201,6 @@ mod tests {
         assert!(look.is_settled(changed + Duration::from_secs(10)));
         assert!(!look.is_settled(SystemTime::UNIX_EPOCH));
         assert!(Look::at(dir.path()).is_settled(changed), "only which object it is counts");
+        assert!(now(dir.path()).unwrap() >= changed);
     }
 }
