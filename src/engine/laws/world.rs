@@ -519,7 +519,10 @@ impl World {
         let (outcome, began) = match chance.model {
             ModelStep::Fail(Failure { kind, retry_after_ms, .. }) => {
                 let usage = retry_after_ms.map(|_| Box::new(reply.usage));
-                (Err(ModelFault { usage, ..ModelFault::new(kind, "it failed") }), chance.wait_ms % 2 == 0)
+                (
+                    Err(ModelFault { usage, ..ModelFault::new(kind, "it failed") }),
+                    chance.wait_ms.is_multiple_of(2),
+                )
             }
             ModelStep::Finish | ModelStep::Stream(_) | ModelStep::Silence => (Ok(reply), true),
         };
