@@ -172,6 +172,12 @@ fn is_option(word: &str) -> bool {
     word.starts_with(['-', '+'])
 }
 
+/// A program in the home folder: all of its path but the beginning is spelled.
+fn is_at_home(word: &Word) -> bool {
+    let others = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
+    word.marks.has(Marks::HOME) && word.text.contains('/') && !others.iter().any(|mark| word.marks.has(*mark))
+}
+
 /// Where to look for a command.
 #[derive(Hash)]
 enum Place<'w> {
@@ -209,7 +215,9 @@ impl Programs {
         for view in &all.views {
             let words = all.words(*view);
             let Some(first) = words.first() else { continue };
-            if !first.is_literal() {
+            // `~/bin/git` is git as well.
+            let spelled = first.is_literal() || is_at_home(first);
+            if !spelled {
                 // One more than are looked at tells that there are more.
                 if found.unknown.len() <= MOST_GUESSES {
                     found.unknown.push(*view);
@@ -302,7 +310,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             }
         }
     }
-    (if program.is_literal() { found } else { found.min(Found::Perhaps) }, looked)
+    (if program.is_literal() || is_at_home(program) { found } else { found.min(Found::Perhaps) }, looked)
 }
 
 fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {

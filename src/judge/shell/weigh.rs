@@ -392,7 +392,10 @@ impl<'a> Reading<'a> {
         let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
         let script_of_shell =
             found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
-        if found.runs && !by_hatch && !script_of_shell && inner.len() > 1 {
+        // Alone most of them start a shell, or do what their input says.
+        let says =
+            matches!(plain, "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26");
+        if found.runs && !by_hatch && !script_of_shell && (inner.len() > 1 || !says) {
             return Err(format!("{plain} runs the command it is given"));
         }
         let mut refused = None;
@@ -499,7 +502,9 @@ impl<'a> Reading<'a> {
             return Err(reason);
         }
         if rows.has_hatches()
-            && let Some(word) = words.iter().skip(spelled.max(1)).find(|word| may_become_an_option(word))
+            && let Some(word) = words.iter().skip(spelled.max(1)).find(|word| {
+                may_become_an_option(word) && !(name(&words[0].text) == "rm" && has_ending(word))
+            })
         {
             return Err(format!("{} may become an option of {}", word.text, words[0].text));
         }
@@ -508,6 +513,12 @@ impl<'a> Reading<'a> {
         }
         files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)
     }
+}
+
+/// `*.o`: no option of `rm` has a dot in it.
+fn has_ending(word: &Word) -> bool {
+    !word.marks.has(Marks::BRACE)
+        && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
 }
 
 impl CommandPattern {
