@@ -608,7 +608,7 @@ async fn tell_rest(
 const LONG: usize = 4 << 10;
 
 /// What the rules say of a call. A long line is judged on a thread that others do not wait for.
-async fn verdict(
+pub(super) async fn verdict(
     law: &Law,
     setup: &Arc<Setup>,
     around: &Surroundings,
