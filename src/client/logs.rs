@@ -137,6 +137,12 @@ fn what(event: &Event) -> String {
             let (sent, got) = (usage.input_tokens, usage.output_tokens);
             format!("{}: {model}, {about}{sent} tokens in, {about}{got} out", name(reason))
         }
+        Event::HelperStarted { purpose, model, .. } => format!("{}: {model}", name(purpose)),
+        Event::HelperCompleted { purpose, model, fault, detail, .. } => {
+            let fault = fault.as_ref().map(|fault| format!(": {fault}")).unwrap_or_default();
+            let detail = detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+            format!("{}: {model}{fault}{detail}", name(purpose))
+        }
         Event::QuestionRequested { question } => {
             let call = question.tool.as_ref().zip(question.input.as_ref());
             let call = call.map(|(tool, input)| call_summary(tool, input)).unwrap_or_default();

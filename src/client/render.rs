@@ -245,7 +245,17 @@ fn plain_event(event: &Event, echo: bool) -> Vec<Line> {
     let dim = |text: String| vec![Line::new(Tone::Dim, text)];
     let warn = |text: String| vec![Line::new(Tone::Warn, format!("  {text}"))];
     match event {
-        Event::SessionUpdated { title, model, mode, budgets, thinking, sampling, tools, additional_dirs } => {
+        Event::SessionUpdated {
+            title,
+            titled_by: _,
+            model,
+            mode,
+            budgets,
+            thinking,
+            sampling,
+            tools,
+            additional_dirs,
+        } => {
             let mut news = Vec::new();
             news.extend(title.as_ref().map(|t| format!("title: {}", escape::line(t))));
             news.extend(model.as_ref().map(|m| format!("model: {}", escape::line(m))));

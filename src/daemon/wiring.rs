@@ -92,6 +92,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         engine: Arc::new(engine::Settings {
             retry: retry(config),
             stand_ins: stand_ins(config),
+            quick: quick(config, &models),
             known: known(&models),
             output_tokens: config.session.output_tokens.get(),
             max_resumes: config.retry.resumes,
@@ -121,6 +122,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
         idle_unload: config.limits.idle_unload(),
         loaded_sessions: config.limits.loaded_sessions(),
+        keep_ended: config.limits.keep_ended.map(|span| span.0),
     };
     Ok(Setup { models, tools, settings })
 }
@@ -260,6 +262,13 @@ fn stand_ins(config: &Config) -> engine::StandIns {
         large_context: given.large_context.clone(),
         vision: given.vision.clone(),
     }
+}
+
+/// Nothing without the pointer: what nobody set up is never asked.
+fn quick(config: &Config, models: &Models) -> Option<engine::Quick> {
+    let model = config.models.quick.clone()?;
+    let terms = models.terms(&model.parse::<ModelRef>().ok()?);
+    Some(engine::Quick { model, terms })
 }
 
 /// What the turn machine may ask of models: tables, no network.

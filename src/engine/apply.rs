@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::said::Said;
 use super::sight::withhold;
 use super::state::{
-    Activity, Call, Deadline, Engine, FirstRun, Hold, Partial, Queued, Settings, Stage, State, Turn,
+    Activity, Call, Deadline, Engine, FirstRun, Helper, Hold, Partial, Queued, Settings, Stage, State, Turn,
 };
 use super::wait::Wait;
 use crate::types::blob::Attachment;
-use crate::types::event::{Envelope, Event, Phase};
-use crate::types::ids::{CallId, RequestId, SessionId};
+use crate::types::event::{Envelope, Event, Phase, Purpose};
+use crate::types::ids::{CallId, RequestId, SessionId, TurnId};
 use crate::types::ledger::Booking;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::{BlockKind, FaultKind, StopReason};
@@ -50,7 +50,7 @@ impl State {
             self.updated_at = fact.at_ms;
         }
         if let Some(booking) = Booking::of(fact) {
-            self.book(&booking);
+            self.book(&booking, fact.turn_id);
         }
         match &fact.event {
             Event::SessionCreated(spec) => {
@@ -59,6 +59,7 @@ impl State {
             }
             Event::SessionUpdated {
                 title,
+                titled_by,
                 model,
                 mode,
                 budgets,
@@ -76,6 +77,7 @@ impl State {
                 }
                 if let Some(title) = title {
                     self.spec.title.clone_from(title);
+                    self.titled_by = *titled_by;
                 }
                 if let Some(model) = model {
                     // It is named in the system prompt; what a provider had cached is another's anyway.
@@ -145,6 +147,13 @@ impl State {
                 self.continues = None;
                 transcript.extend(messages.iter().cloned().map(Arc::new));
             }
+            Event::HelperStarted { purpose, model, terms, most } => {
+                let (token, purpose, model) = (fact.seq, *purpose, model.clone());
+                self.title_tries += u32::from(purpose == Purpose::Title);
+                self.helper = Some(Helper { token, purpose, model, terms: *terms, most: *most });
+            }
+            Event::HelperCompleted { .. } => self.helper = None,
+            Event::UsageBooked { purpose: Some(_), .. } => {}
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
                     turn.lost_calls += 1;
@@ -198,9 +207,10 @@ impl State {
     }
 
     /// Session, turn and model take the same booking: what they say together agrees.
-    fn book(&mut self, booking: &Booking) {
+    fn book(&mut self, booking: &Booking, turn_id: Option<TurnId>) {
         self.spent.book(booking);
-        if let Some(turn) = &mut self.turn {
+        // A helper's is nobody's but the session's.
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn_id == Some(turn.id)) {
             turn.spent.book(booking);
             turn.usage_by_model.entry(booking.model.clone()).or_default().book(booking);
         }

@@ -186,6 +186,17 @@ pub enum Input {
         /// How long it took.
         duration_ms: u64,
     },
+    /// A helper's call came to its end.
+    HelperDone {
+        /// Of [`super::Effect::AskHelper`].
+        token: Seq,
+        /// The answer, or why there is none.
+        outcome: Box<Result<ModelReply, ModelFault>>,
+        /// Whether an answer began: it may be charged for.
+        began: bool,
+        /// How long it took.
+        duration_ms: u64,
+    },
     /// A wait is over.
     TimerFired {
         /// Of [`super::Effect::Sleep`].
@@ -313,7 +324,10 @@ pub enum Input {
         needs_restart: Vec<String>,
     },
     /// The daemon stops in good order; nothing of the session runs any more.
-    Parked,
+    Parked {
+        /// A helper's call was under way and was dropped.
+        helped: bool,
+    },
     /// The session was loaded after a restart; nothing of it runs.
     Recovered(Recovery),
 }

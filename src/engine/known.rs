@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::types::usage::Terms;
+
 /// What a model can do, as far as the turn machine cares. What is absent is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
@@ -54,4 +56,13 @@ pub struct StandIns {
     pub large_context: Option<String>,
     /// For one that cannot see.
     pub vision: Option<String>,
+}
+
+/// The model for small things (`[models] quick`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quick {
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// What its calls are booked with.
+    pub terms: Terms,
 }

@@ -56,6 +56,8 @@ fn scripts_reach_every_event_and_every_ending() {
         "error",
         "file.changed",
         "heartbeat",
+        "helper.completed",
+        "helper.started",
         "media.withheld",
         "message.block_completed",
         "message.block_started",

@@ -24,6 +24,7 @@ mod state;
 mod stop;
 mod submit;
 mod switch;
+mod title;
 mod tokens;
 mod tools;
 mod update;
@@ -38,7 +39,7 @@ pub(crate) mod laws;
 pub use prompt::normalize as normalized;
 
 pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Submit, Update};
-pub use known::{Abilities, Known, StandIns};
+pub use known::{Abilities, Known, Quick, StandIns};
 pub use passing::{PASSING, REPLACED};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};

@@ -140,7 +140,7 @@ pub(super) fn pieces(text: String) -> Vec<String> {
 
 /// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
 /// three to four bytes of most text.
-fn estimate(request: &ModelRequest, received: usize) -> Usage {
+pub(super) fn estimate(request: &ModelRequest, received: usize) -> Usage {
     let mut sent = Count(request.system.len());
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
@@ -162,7 +162,7 @@ fn sight(kind: AttachmentKind, bytes: u64) -> u64 {
 
 /// What an attempt is booked with. A provider reports the input at the beginning and the output at the
 /// end: what it said of the input is so, what it said of the output so far is a lower bound.
-fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
+pub(super) fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
     let Some(reported) = reported else { return estimate };
     let has_input = Usage { output_tokens: 0, ..*reported }.all_tokens() > 0;
     let input = if has_input { *reported } else { estimate };
@@ -423,6 +423,7 @@ impl Draft<'_> {
             cost_usd_micros: terms.cost_usd_micros(&usage),
             terms: Some(terms),
             reason: UsageReason::LostAttempt,
+            purpose: None,
             estimated: true,
         });
     }

@@ -58,6 +58,14 @@ pub enum Effect {
         /// The request.
         request: Box<ModelRequest>,
     },
+    /// Ask a model something beside the turn; answer with `HelperDone`. Nothing waits for it, and nothing
+    /// but the end of the session or of the daemon stops it.
+    AskHelper {
+        /// To be sent back.
+        token: Seq,
+        /// The request.
+        request: Box<ModelRequest>,
+    },
     /// Wait, then `TimerFired`.
     Sleep {
         /// To be sent back.
@@ -181,7 +189,10 @@ impl Engine {
                 draft.origin = origin;
                 draft.push_session(Event::SessionDetached { clients });
             }
-            Input::Parked => draft.parked(),
+            Input::Parked { helped } => draft.parked(helped),
+            Input::HelperDone { token, outcome, began, duration_ms } => {
+                draft.helper_done(token, *outcome, began, duration_ms);
+            }
             Input::Reloaded { changed, needs_restart } => {
                 draft.push_session(Event::ConfigReloaded { changed, needs_restart });
             }

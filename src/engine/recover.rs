@@ -24,6 +24,7 @@ impl Draft<'_> {
         // Whatever is found out now, the stop was in good order.
         let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.parked);
         self.close_lost_commands();
+        self.drop_helper(true);
         let Some(turn) = self.state.turn.clone() else {
             // A crash between a turn's end and the next one's beginning cannot be: both are one
             // transaction. A queue without a turn is an ended session's.
@@ -67,7 +68,9 @@ impl Draft<'_> {
     }
 
     /// A stop in good order: a turn that cannot have been its cause is not charged for it (S7).
-    pub fn parked(&mut self) {
+    /// `helped`: a helper's call was under way.
+    pub fn parked(&mut self, helped: bool) {
+        self.drop_helper(helped);
         if self.state.turn.is_some() && !self.is_aborting() {
             self.push_turn(Event::TurnParked {});
         }

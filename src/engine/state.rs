@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::background::Command;
-use super::known::{Known, StandIns};
+use super::known::{Known, Quick, StandIns};
 use super::limit::OUTPUT_TOKENS;
 use super::retry::Retry;
 use super::said::Said;
 use super::wait::Wait;
 use crate::types::blob::{Attachment, BlobRef};
-use crate::types::event::Origin;
+use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, InputBlock, Message, ToolCall};
@@ -26,7 +26,7 @@ use crate::types::time::Timestamp;
 use crate::types::tool::{
     Blocked, Confinement, OfferOutside, Prepared, ReadRecord, ToolCard, ToolChoice, ToolStatus,
 };
-use crate::types::usage::{Budgets, Usage};
+use crate::types::usage::{Budgets, Terms, Usage};
 
 /// What the engine is told from outside, once.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Settings {
     pub retry: Retry,
     /// Models that stand in for the session's own.
     pub stand_ins: StandIns,
+    /// The model that is asked for titles; without one nobody is.
+    pub quick: Option<Quick>,
     /// What is known of models.
     pub known: Known,
     /// Tokens of an answer that are asked for at first, where a model can give more (Q28).
@@ -126,6 +128,7 @@ impl Default for Settings {
         Self {
             retry: Retry::default(),
             stand_ins: StandIns::default(),
+            quick: None,
             known: Known::default(),
             output_tokens: OUTPUT_TOKENS,
             parallel_tools: 10,
@@ -153,6 +156,12 @@ pub struct Engine {
 pub(super) struct State {
     pub session_id: SessionId,
     pub spec: SessionSpec,
+    /// Who made its title, if no client did.
+    pub titled_by: Option<TitledBy>,
+    /// How often a model was asked for a title.
+    pub title_tries: u32,
+    /// The helper that was asked last and has not answered.
+    pub helper: Option<Helper>,
     pub next_seq: Seq,
     pub status: SessionState,
     pub requires: Option<Requires>,
@@ -181,6 +190,18 @@ pub(super) struct State {
     pub worked_ms: u64,
     pub last_line: String,
     pub updated_at: Timestamp,
+}
+
+/// A model that was asked something beside the turns.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Helper {
+    /// Names the call: the number of its `helper.started`.
+    pub token: Seq,
+    pub purpose: Purpose,
+    pub model: String,
+    pub terms: Terms,
+    /// What it takes at most.
+    pub most: Usage,
 }
 
 /// An input that waits.
@@ -627,6 +648,9 @@ impl State {
                 tools: ToolChoice::default(),
                 additional_dirs: Vec::new(),
             },
+            titled_by: None,
+            title_tries: 0,
+            helper: None,
             next_seq: 1,
             status: SessionState::Idle,
             requires: None,

@@ -68,12 +68,18 @@ impl Draft<'_> {
             return;
         }
         if self.state.turn.is_none() {
-            self.push_session(Event::SessionEnded { reason: "killed".into() });
+            self.end_session();
             self.stop_commands(KilledBy::Session, |_| true);
         } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
             self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
             self.stop_turn();
         }
+    }
+
+    /// The last fact of a session, but for what comes home of its commands.
+    pub fn end_session(&mut self) {
+        self.drop_helper(true);
+        self.push_session(Event::SessionEnded { reason: "killed".into() });
     }
 
     /// Stops everything of the turn that is being aborted.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::input::{Busy, Refusal, Submit};
 use super::plan::{Draft, Effect};
 use super::state::{Activity, Queued};
-use crate::types::event::{Event, Phase};
+use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::Seq;
 use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult, Untrusted};
@@ -99,16 +99,7 @@ impl Draft<'_> {
             // Nothing but a picture or a document.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
             let title = line.trim().chars().take(TITLE).collect();
-            self.push_session(Event::SessionUpdated {
-                title: Some(title),
-                model: None,
-                mode: None,
-                budgets: None,
-                tools: None,
-                additional_dirs: None,
-                thinking: None,
-                sampling: Default::default(),
-            });
+            self.set_title(title, TitledBy::Prompt);
         }
         self.user_message(input);
         if self.state.system.is_some() {
@@ -249,7 +240,7 @@ impl Draft<'_> {
     }
 
     /// The limits of the whole session (Q33).
-    fn over_session(&self, limits: &Budgets, elapsed: u64) -> Option<(Subtype, String)> {
+    pub(super) fn over_session(&self, limits: &Budgets, elapsed: u64) -> Option<(Subtype, String)> {
         let state = &self.state;
         let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
         if let Some(limit) = reached(limits.session_usd_micros, state.spent.cost_at_least_usd_micros) {
@@ -294,15 +285,18 @@ impl Draft<'_> {
             permission_denials: turn.denials.clone(),
             errors: turn.errors.clone(),
         };
-        let (ending, step) = (turn.ending, turn.step);
+        let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
         self.push_turn(Event::TurnPhase { phase: Phase::Result, step });
         self.push_turn(Event::TurnCompleted { result });
         if ending {
-            self.push_session(Event::SessionEnded { reason: "killed".into() });
+            self.end_session();
             return;
         }
         // What waits was asked for by somebody else than who ended this turn.
         self.origin = None;
+        if subtype == Subtype::Success {
+            self.ask_for_title(&text, &budgets);
+        }
         if let Some(next) = self.state.queue.front().cloned() {
             self.begin_turn(next);
         }

@@ -32,7 +32,9 @@ impl Draft<'_> {
             return Err(Refusal::Ended);
         }
         self.origin = origin;
-        let title = title.filter(|title| *title != self.state.spec.title);
+        // One that a person gives stays, also if it is the one that stands there.
+        let is_own = self.state.titled_by.is_none();
+        let title = title.filter(|title| *title != self.state.spec.title || !is_own);
         let mode = mode.filter(|mode| *mode != self.state.spec.mode || *mode != self.state.mode());
         let budgets = budgets.filter(|budgets| *budgets != self.state.spec.budgets);
         let thinking = thinking.filter(|thinking| Some(*thinking) != self.state.spec.thinking);
@@ -57,6 +59,7 @@ impl Draft<'_> {
         if changes.contains(&true) {
             self.push_session(Event::SessionUpdated {
                 title,
+                titled_by: None,
                 model,
                 mode,
                 budgets,

@@ -107,6 +107,9 @@ pub(super) trait Decode: Send {
     fn is_done(&self) -> bool;
     /// If the stream ended here, would the answer be whole?
     fn may_end(&self) -> bool;
+    /// The stream has ended without saying why, and there are calls: what is left of one that was cut may
+    /// look like one without arguments. Texts do no harm, and some servers never say why.
+    fn may_be_cut(&self) -> bool;
     /// A body that holds the answer in one piece.
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
     /// The reply. Only after the answer may end.
@@ -179,6 +182,9 @@ impl Reader {
                 Ok::<_, ModelFault>(())
             })?;
             self.has_events |= had_tail;
+        }
+        if self.decoder.may_end() && self.decoder.may_be_cut() {
+            return Err(fault::unexplained());
         }
         if self.decoder.may_end() {
             return Ok(self.decoder.reply(out));

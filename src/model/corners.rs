@@ -407,3 +407,60 @@ fn a_cut_after_any_byte_is_told() {
         assert_every_cut_is_told(api, &wire(api, &parts));
     }
 }
+
+/// What is left of a call that was cut may look like one without arguments: it must not run.
+#[test]
+fn calls_need_a_reason_for_the_end_and_texts_do_not() {
+    let without_reason = |api: Api, parts: &[Part]| {
+        let parts = [parts, &[End(None)]].concat();
+        match api {
+            Api::OpenAiChat => wire(api, &parts)
+                .replace("\"finish_reason\":\"tool_calls\"", "\"finish_reason\":null")
+                .replace("\"finish_reason\":\"stop\"", "\"finish_reason\":null"),
+            _ => {
+                let text = wire(api, &parts);
+                let events = text.split_inclusive("\n\n").filter(|event| !event.contains("message_delta"));
+                events.collect()
+            }
+        }
+    };
+    for api in [Api::Anthropic, Api::OpenAiChat] {
+        for arguments in [vec![], vec!["{\"command\":"], vec!["{\"command\":\"date\"}"]] {
+            let stream = without_reason(api, &[Start("a"), Text("so"), Call("t", arguments.clone())]);
+            let fault = read(api, &stream).1.expect_err("a fault");
+            assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?} {arguments:?}: {fault:?}");
+            let finished = [Start("a"), Call("t", arguments.clone()), End(None)];
+            assert!(read(api, &wire(api, &finished)).1.is_ok(), "{api:?} {arguments:?}");
+        }
+        let stream = without_reason(api, &[Start("a"), Text("so")]);
+        let reply = read(api, &stream).1.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));
+        assert_eq!(reply.stop_reason, StopReason::EndTurn, "{api:?}");
+    }
+}
+
+/// Servers that cut a text inside a pair write each half as an escape of its own.
+#[test]
+fn half_of_a_surrogate_pair_is_marked_and_the_rest_is_kept() {
+    for api in ALL {
+        let cases = [
+            ("a\\ud83db", "a\u{FFFD}b"),
+            ("\\ude00", "\u{FFFD}"),
+            ("\\ud83d\\ud83d\\ude00\\uD83D", "\u{FFFD}😀\u{FFFD}"),
+            ("\\\\ud83d \\ude00\\n", "\\ud83d \u{FFFD}\n"),
+            ("\\ud83d\\u0041", "\u{FFFD}A"),
+        ];
+        for (escaped, expected) in cases {
+            let stream = wire(api, &[Start("a"), Text("@@"), End(None)]).replace("@@", escaped);
+            let reply = read(api, &stream).1.unwrap_or_else(|fault| panic!("{api:?} {escaped}: {fault:?}"));
+            assert_eq!(reply.content, [ReplyBlock::Text(expected.into())], "{api:?} {escaped}");
+        }
+        // What is no JSON for another reason stays none.
+        let broken = wire(api, &[Start("a"), Text("@@"), End(None)]).replace("@@", "\\ud83d\\x");
+        assert_eq!(read(api, &broken).1.expect_err("a fault").kind, FaultKind::Garbage, "{api:?}");
+    }
+    let call = json!({"id":"c","choices":[{"index":0,"delta":{"tool_calls":[
+        {"index":0,"id":"t","function":{"name":"Read","arguments":"{\"a\":\"@@\"}"}}]},"finish_reason":"tool_calls"}]});
+    let stream = format!("data: {call}\n\ndata: [DONE]\n\n").replace("@@", "\\ud83d!");
+    let reply = read(Api::OpenAiChat, &stream).1.expect("an answer");
+    assert_eq!(inputs(&reply), [Ok(&json!({"a": "\u{FFFD}!"}))]);
+}

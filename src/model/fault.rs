@@ -220,6 +220,12 @@ pub(super) fn cut() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
 }
 
+/// The same for one that ended in order, but for the reason.
+pub(super) fn unexplained() -> ModelFault {
+    let text = "the stream ended without saying why, with tool calls that may be incomplete";
+    ModelFault::new(FaultKind::Interrupted, text)
+}
+
 /// A body that was to be the whole answer and cannot be read. One that merely ends too early was cut, by a
 /// server or a proxy that gave up, and may come whole the next time.
 pub(super) fn unreadable(error: &serde_json::Error) -> ModelFault {

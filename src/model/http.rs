@@ -162,6 +162,11 @@ impl Exchange<'_> {
             }
             return Err(fault::from_status(self.provider, status, retry_after_ms, &body));
         }
+        if matches!(status, 204 | 205) {
+            // Whatever follows is no body of this answer (RFC 9110, 15.3.5).
+            let text = "which is no answer; is the address right, and does it take requests to models?";
+            return Err(garbage(format_args!("{} sent status {status}, {text}", self.provider)));
+        }
         if is_json(response.headers()) {
             let body = json_body(&mut response, &dog, tape).await?;
             let mut batch = Vec::new();
@@ -371,7 +376,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// answer's own `Date`: no clock of ours has a say in it.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let number = |name: &str| text(name)?.parse::<f64>().ok();
+    // What Rust reads as infinite or as no number is not a wish.
+    let number = |name: &str| text(name)?.parse::<f64>().ok().filter(|number| number.is_finite());
     let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
     let until = || {
         let (then, now) = (date(RETRY_AFTER.as_str())?, date(DATE.as_str())?);
@@ -417,6 +423,12 @@ mod tests {
         check("retry-after", "-3", None);
         check("retry-after", "NaN", None);
         check("retry-after", "1e99", Some(86_400_000));
+        check("retry-after", "99999999999999999999", Some(86_400_000));
+        for odd in ["inf", "-inf", "Infinity", "1e999", "-0.001", "", "7 s", "0x7"] {
+            check("retry-after", odd, None);
+            check("retry-after-ms", odd, None);
+        }
+        check("retry-after", "-0", Some(0));
         check("x-other", "7", None);
     }
 

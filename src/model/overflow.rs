@@ -8,6 +8,9 @@ use crate::types::model::Overflow;
 /// The word that providers have for it.
 pub(super) const WORD: &str = "context_length_exceeded";
 
+/// More tokens than any window has or any request holds: a larger number is something else.
+const MOST: u64 = 1_000_000_000;
+
 /// Whether the text says so without numbers: proxies put the word into it, and send another (LiteLLM:
 /// `ContextWindowExceededError`).
 pub(super) fn is_named(text: &str) -> bool {
@@ -46,7 +49,8 @@ pub(super) fn read(text: &str) -> Option<Overflow> {
     } else {
         return None;
     };
-    (overflow.limit > 0 && overflow.input > 0).then_some(overflow)
+    let is_count = |number: u64| (1..=MOST).contains(&number);
+    (is_count(overflow.limit) && is_count(overflow.input)).then_some(overflow)
 }
 
 /// The whole numbers in the text; separators of thousands are left out.
@@ -96,5 +100,10 @@ mod tests {
         check("prompt is too long", None);
         check("bad key 12345 for 67890", None);
         check("prompt is too long: 99999999999999999999999 > 5", None);
+        check("prompt is too long: 18446744073709551615 tokens > 200000 maximum", None);
+        check("prompt is too long: 5000000 tokens > 18446744073709551615 maximum", None);
+        check("prompt is too long: 0 tokens > 200000 maximum", None);
+        check("prompt is too long: 2000000 tokens > 1000000 maximum", Some((1_000_000, 2_000_000)));
+        check("input length and `max_tokens` exceed context limit: 1761234567890 + 20000 > 200000", None);
     }
 }

@@ -82,6 +82,44 @@ impl<'de> Visitor<'de> for Tolerant {
     }
 }
 
+/// Reads JSON. Half of a surrogate pair, which some servers write where they cut a text between the two, is
+/// U+FFFD in it. `mended` keeps the text that was read in that case.
+pub(super) fn read_json<'a, T: Deserialize<'a>>(
+    json: &'a str,
+    mended: &'a mut String,
+) -> Result<T, serde_json::Error> {
+    serde_json::from_str(json).or_else(|error| {
+        *mended = without_halves(json).ok_or(error)?;
+        serde_json::from_str(mended)
+    })
+}
+
+/// The JSON with `\ufffd` for each half of a pair; `None` if there is none.
+fn without_halves(json: &str) -> Option<String> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut mended, mut kept, mut at) = (String::new(), 0, 0);
+    while let Some(found) = json[at..].find('\\') {
+        at += found;
+        let is_pair = |low: u16| (0xDC00..0xE000).contains(&low);
+        match unit(at) {
+            Some(0xD800..0xDC00) if unit(at + 6).is_some_and(is_pair) => at += 12,
+            Some(0xD800..0xE000) => {
+                mended.push_str(&json[kept..at]);
+                mended.push_str("\\ufffd");
+                at += 6;
+                kept = at;
+            }
+            Some(_) => at += 6,
+            // Another escape, of which the second byte may be a backslash too.
+            None => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+        }
+    }
+    (kept > 0).then(|| mended + &json[kept..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -162,7 +162,9 @@ impl Actor {
         self.jobs.drop_all();
         self.jobs.drop_all_commands();
         if self.state.parking.is_some() && self.state.stuck.is_none() {
-            self.hear(Input::Parked).await;
+            let helped = !self.jobs.have_no_helpers();
+            self.jobs.drop_helpers();
+            self.hear(Input::Parked { helped }).await;
         }
         self.feed.close();
         if let Some(parking) = self.state.parking.take() {
@@ -197,6 +199,7 @@ impl Actor {
         let rests = self.engine.turn_id().is_none()
             && self.jobs.are_idle()
             && self.jobs.have_no_commands()
+            && self.jobs.have_no_helpers()
             && self.state.aborts.is_empty();
         self.door.rest(rests);
         if !rests {
@@ -464,7 +467,10 @@ impl Actor {
                     let _ = reply.send(Ok(Aborted::default()));
                 }
             }
-            Event::SessionEnded { .. } => self.jobs.forget(self.id),
+            Event::SessionEnded { .. } => {
+                self.jobs.drop_helpers();
+                self.jobs.forget(self.id);
+            }
             // Nothing of the call runs: what is left of it is for a person to decide.
             Event::QuestionRequested { question } => {
                 let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
@@ -540,6 +546,7 @@ impl Actor {
                 });
             }
             Effect::CallModel { token, request } => self.jobs.call_model(token, *request),
+            Effect::AskHelper { token, request } => self.jobs.ask_helper(token, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
                 self.jobs.prepare(turn_id, calls, self.around());

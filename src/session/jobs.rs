@@ -20,7 +20,7 @@ use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Running, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, Scene, Unreadable};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
@@ -39,6 +39,10 @@ const BATCHES: usize = 16;
 /// Pieces of output between a tool and its job.
 const PIECES: usize = 64;
 
+/// How long a helper may take: it keeps its session in memory.
+const HELPER_PATIENCE: Duration = Duration::from_secs(30);
+const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
+
 /// The jobs of one session.
 pub(super) struct Jobs {
     house: Arc<House>,
@@ -50,6 +54,8 @@ pub(super) struct Jobs {
     /// to the session, not to its turn.
     commands: JoinSet<Option<Input>>,
     live: HashMap<CallId, Behind>,
+    /// Models that are asked something beside the turns: the session's too, and nobody waits for them.
+    helpers: JoinSet<Option<Input>>,
     /// All of them end, also those that are just being started.
     none_goes_on: Option<KilledBy>,
     /// Boxed: a queue keeps room for 32 entries, however few there are.
@@ -146,6 +152,7 @@ impl Jobs {
             running: JoinSet::new(),
             commands: JoinSet::new(),
             live: HashMap::new(),
+            helpers: JoinSet::new(),
             none_goes_on: None,
             reports,
             report,
@@ -164,6 +171,16 @@ impl Jobs {
 
     pub fn are_idle(&self) -> bool {
         self.running.is_empty() && self.held.is_none()
+    }
+
+    /// Whether no helper's call is under way.
+    pub fn have_no_helpers(&self) -> bool {
+        self.helpers.is_empty()
+    }
+
+    /// What helpers would have said is not wanted any more.
+    pub fn drop_helpers(&mut self) {
+        self.helpers = JoinSet::new();
     }
 
     /// Whether no background command is followed.
@@ -187,6 +204,7 @@ impl Jobs {
             Some(input) = hear(&mut self.stream) => Some(input),
             Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
             Some(ended) = self.running.join_next() => self.ended(ended),
+            Some(ended) = self.helpers.join_next() => ended.ok().flatten(),
             else => std::future::pending().await,
         }
     }
@@ -407,6 +425,7 @@ impl Jobs {
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream { token, batches });
         self.start(async move {
+            let _present = Presence::new();
             crash::point("C3");
             let started = house.clock.now();
             if setup.models.model(&request.model).vision != Some(false) {
@@ -414,12 +433,7 @@ impl Jobs {
             }
             let result = AssertUnwindSafe(setup.models.call(&request, &out)).catch_unwind().await;
             let duration_ms = house.clock.now().since(started);
-            let result = result.unwrap_or_else(|_| {
-                Err(ModelFault::new(
-                    FaultKind::Garbage,
-                    "the adapter failed on this answer; see the daemon's log",
-                ))
-            });
+            let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, PANICKED)));
             Some(match result {
                 Ok(reply) => {
                     let terms = setup.models.terms(&request.model);
@@ -433,6 +447,40 @@ impl Jobs {
                     Input::ModelFailed { token, fault, terms, duration_ms }
                 }
             })
+        });
+    }
+
+    /// Asks a model something that nobody sees being written.
+    pub fn ask_helper(&mut self, token: Seq, request: ModelRequest) {
+        let house = Arc::clone(&self.house);
+        let setup = house.setup();
+        self.helpers.spawn(async move {
+            crash::point("C3.helper");
+            let started = house.clock.now();
+            let (out, mut batches) = mpsc::channel(BATCHES);
+            let ask = AssertUnwindSafe(async move { setup.models.call(&request, &out).await }).catch_unwind();
+            let listen = async {
+                let mut began = false;
+                while let Some(deltas) = batches.recv().await {
+                    began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
+                }
+                began
+            };
+            let both = tokio::time::timeout(HELPER_PATIENCE, async { tokio::join!(ask, listen) }).await;
+            let (outcome, began) = match both {
+                Ok((Ok(outcome), began)) => (outcome, began),
+                Ok((Err(_), began)) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
+                Err(_) => {
+                    let text = format!("no whole answer within {} s", HELPER_PATIENCE.as_secs());
+                    (Err(ModelFault::new(FaultKind::Idle, text)), true)
+                }
+            };
+            if let Err(fault) = &outcome {
+                tracing::debug!(kind = fault.kind.name(), "a helper gave up: {}", fault.message);
+            }
+            crash::point("C7.helper");
+            let duration_ms = house.clock.now().since(started);
+            Some(Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms })
         });
     }
 
@@ -560,7 +608,7 @@ async fn tell_rest(
 const LONG: usize = 4 << 10;
 
 /// What the rules say of a call. A long line is judged on a thread that others do not wait for.
-async fn verdict(
+pub(super) async fn verdict(
     law: &Law,
     setup: &Arc<Setup>,
     around: &Surroundings,

@@ -25,7 +25,7 @@ use super::tool::{
 use super::usage::{Budgets, Terms, Usage};
 
 pub use super::origin::Origin;
-pub use super::reason::{Phase, SettledBy, SwitchReason, TombstoneReason, UsageReason};
+pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
 
 /// One event as it stands in the journal and on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -89,6 +89,9 @@ pub enum Event {
         /// New title.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         title: Option<String>,
+        /// Who made it, if no client did.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        titled_by: Option<TitledBy>,
         /// New model.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
@@ -358,8 +361,9 @@ pub enum Event {
         /// What was repaired, for people.
         changes: Vec<String>,
     },
-    /// Tokens that belong to no whole answer. They count like those of an answer, and the attempt as
-    /// a model call, so that budgets hold over any number of crashes (S3).
+    /// Tokens that belong to no whole answer of a turn. They count like those of an answer, and the attempt as
+    /// a model call, so that budgets hold over any number of crashes (S3). Those of a helper count for the
+    /// session and for no turn.
     #[serde(rename = "usage")]
     UsageBooked {
         /// The model.
@@ -374,11 +378,45 @@ pub enum Event {
         terms: Option<Terms>,
         /// Why they are booked.
         reason: UsageReason,
+        /// What the call was for, if it was a helper's.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        purpose: Option<Purpose>,
         /// Whether they are an upper estimate: one token for every two bytes of the request, and one
-        /// for every two bytes of what was received of the answer. What the provider reported before the
+        /// for every two bytes of what was received of the answer (of a helper: all that it may answer). What the provider reported before the
         /// end takes the place of the estimate where it is there: of the input always, of the output
         /// where it is more.
         estimated: bool,
+    },
+    /// A model is asked something beside the turns, in the background. Nobody waits for it; a fault ends it
+    /// at once (Q26).
+    #[serde(rename = "helper.started")]
+    HelperStarted {
+        /// What for.
+        purpose: Purpose,
+        /// The model.
+        model: String,
+        /// What is known of the model, the price included.
+        terms: Terms,
+        /// What the call takes at most: booked if its end is not seen.
+        most: Usage,
+    },
+    /// It came to an end. What it took was booked before by `usage`, if it took anything.
+    #[serde(rename = "helper.completed")]
+    HelperCompleted {
+        /// What it was for.
+        purpose: Purpose,
+        /// The model.
+        model: String,
+        /// Why nothing came of it, as a stable word: of `error`, or `unusable` (an answer that is no title),
+        /// `stopped` (with the daemon or the session). Absent: something did.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        fault: Option<String>,
+        /// The same for people.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        detail: Option<String>,
+        /// How long it took, if its end was seen.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        duration_ms: Option<u64>,
     },
     /// The model asked for a tool call.
     #[serde(rename = "tool.requested")]
@@ -708,91 +746,4 @@ const fn first() -> u8 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 const fn is_first(attempt: &u8) -> bool {
     *attempt == 1
-}
-
-impl Event {
-    /// The `type` on the wire, the `kind` column, the heading in the reference.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Event::SessionCreated(_) => "session.created",
-            Event::SessionUpdated { .. } => "session.updated",
-            Event::SessionStatus { .. } => "session.status",
-            Event::SessionContext { .. } => "session.context",
-            Event::SessionAttached { .. } => "session.attached",
-            Event::SessionDetached { .. } => "session.detached",
-            Event::ConfigReloaded { .. } => "config.reloaded",
-            Event::SessionEnded { .. } => "session.ended",
-            Event::WorkspaceTrustRequired { .. } => "workspace.trust_required",
-            Event::TurnQueued { .. } => "turn.queued",
-            Event::TurnStarted { .. } => "turn.started",
-            Event::TurnPhase { .. } => "turn.phase",
-            Event::TurnParked {} => "turn.parked",
-            Event::TurnResumed { .. } => "turn.resumed",
-            Event::TurnSteered { .. } => "turn.steered",
-            Event::TurnAborting { .. } => "turn.aborting",
-            Event::TurnCompleted { .. } => "turn.completed",
-            Event::MessageStarted { .. } => "message.started",
-            Event::MessageBlockStarted { .. } => "message.block_started",
-            Event::MessageTextDelta { .. } => "message.text_delta",
-            Event::MessageThinkingDelta { .. } => "message.thinking_delta",
-            Event::MessageToolInputDelta { .. } => "message.tool_input_delta",
-            Event::MessageBlockCompleted { .. } => "message.block_completed",
-            Event::MessageCompleted { .. } => "message.completed",
-            Event::MessageTombstone { .. } => "message.tombstone",
-            Event::HistoryRepaired { .. } => "history.repaired",
-            Event::UsageBooked { .. } => "usage",
-            Event::ToolRequested { .. } => "tool.requested",
-            Event::ToolStatus { .. } => "tool.status",
-            Event::ToolStarted { .. } => "tool.started",
-            Event::ToolBlocked { .. } => "tool.blocked",
-            Event::ToolProgress { .. } => "tool.progress",
-            Event::ToolCompleted { .. } => "tool.completed",
-            Event::ToolBackground { .. } => "tool.background",
-            Event::FileChanged { .. } => "file.changed",
-            Event::PermissionRequested { .. } => "permission.requested",
-            Event::PermissionResolved { .. } => "permission.resolved",
-            Event::PermissionExpired { .. } => "permission.expired",
-            Event::PermissionRuleAdded { .. } => "permission.rule_added",
-            Event::PermissionRuleRemoved { .. } => "permission.rule_removed",
-            Event::QuestionRequested { .. } => "question.requested",
-            Event::QuestionResolved { .. } => "question.resolved",
-            Event::Retry { .. } => "retry",
-            Event::Heartbeat { .. } => "heartbeat",
-            Event::StreamIdle { .. } => "stream.idle",
-            Event::ModelSwitched { .. } => "model.switched",
-            Event::MediaWithheld { .. } => "media.withheld",
-            Event::Notice { .. } => "notice",
-            Event::Error { .. } => "error",
-        }
-    }
-
-    /// Whether the row is removed once the event that holds the whole is written (R9).
-    #[must_use]
-    pub const fn is_foldable(&self) -> bool {
-        matches!(
-            self,
-            Event::MessageTextDelta { .. }
-                | Event::MessageThinkingDelta { .. }
-                | Event::MessageToolInputDelta { .. }
-                | Event::ToolProgress { .. }
-        )
-    }
-
-    /// Whether losing the row to a power cut loses a fact (S1): such rows are synced to disk.
-    #[must_use]
-    pub const fn is_fact(&self) -> bool {
-        !(self.is_foldable()
-            || matches!(
-                self,
-                Event::TurnPhase { .. }
-                    | Event::SessionAttached { .. }
-                    | Event::SessionDetached { .. }
-                    | Event::Heartbeat { .. }
-                    | Event::StreamIdle { .. }
-                    | Event::MessageStarted { .. }
-                    | Event::MessageBlockStarted { .. }
-                    | Event::MessageBlockCompleted { .. }
-            ))
-    }
 }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::event::{Envelope, Event};
+use super::event::{Envelope, Event, UsageReason};
 use super::ids::{Seq, SessionId};
 use super::time::Timestamp;
 use super::usage::{Terms, Usage};
@@ -42,8 +42,9 @@ impl Booking {
             Event::MessageCompleted {
                 model, usage: Some(usage), estimated, cost_usd_micros, terms, ..
             } => (model.clone().unwrap_or_default(), usage, cost_usd_micros, terms, false, *estimated),
-            Event::UsageBooked { model, usage, cost_usd_micros, terms, estimated, .. } => {
-                (model.clone(), usage, cost_usd_micros, terms, true, *estimated)
+            Event::UsageBooked { model, usage, cost_usd_micros, terms, reason, estimated, .. } => {
+                let is_lost = *reason == UsageReason::LostAttempt;
+                (model.clone(), usage, cost_usd_micros, terms, is_lost, *estimated)
             }
             _ => return None,
         };

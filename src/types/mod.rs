@@ -6,6 +6,7 @@ pub mod blob;
 pub mod depth;
 pub mod event;
 pub mod ids;
+mod kinds;
 pub mod ledger;
 pub mod message;
 pub mod metrics;

@@ -86,4 +86,24 @@ pub enum TombstoneReason {
 pub enum UsageReason {
     /// A model call that a restart or a fault cut off after it was sent: the provider may charge for it.
     LostAttempt,
+    /// A helper's call that was answered: `purpose` says what it was for.
+    Helper,
+}
+
+/// What a helper, which is a model call beside the answers of turns, is for (Q31, Q35).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A short title of the session.
+    Title,
+}
+
+/// Who made a session's title, if no client did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TitledBy {
+    /// It is the beginning of the first input: it stands until there is a better one.
+    Prompt,
+    /// The model of `[models] quick`.
+    Model,
 }

@@ -380,7 +380,8 @@ pub struct TurnResult {
     pub cost_at_least_usd_micros: u64,
     /// From start to end.
     pub duration_ms: u64,
-    /// Spent waiting for the model.
+    /// Spent waiting for answers of the model that came to their end; attempts that failed, and the waits
+    /// between them, are not in it.
     pub model_ms: u64,
     /// Spent running tools.
     pub tools_ms: u64,

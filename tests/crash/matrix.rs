@@ -41,9 +41,10 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         "C3",
-        "before the model request is sent",
-        &["C3"],
-        "the turn goes on, resumed once; one request was sent",
+        "before the model request is sent; before a helper's",
+        &["C3", "C3.helper"],
+        "the turn goes on, resumed once; one request was sent. A helper's call is given up and booked, and not made \
+         again by itself",
     ),
     row(
         "C4",
@@ -63,7 +64,12 @@ pub const ROWS: &[Row] = &[
         &["C6"],
         "the call does not exist: never asked for, never run; the message is `interrupted`",
     ),
-    row("C7", "answer complete, before its commit", &["C7"], "as C5"),
+    row(
+        "C7",
+        "answer complete, before its commit; a helper's",
+        &["C7", "C7.helper"],
+        "as C5; a helper's as C3",
+    ),
     row(
         "C8",
         "message with tool calls committed, before the permission request",

@@ -17,6 +17,7 @@ matrix_ways! {
     c6_a_call_that_was_cut_off_does_not_exist => c6,
     c7_an_answer_that_was_not_committed_is_asked_for_again => c7,
     c17_results_that_were_committed_are_sent => c17,
+    c3_c7_a_title_that_was_not_committed_is_given_up => title,
 }
 
 /// The turn goes on after one resume, to its end.
@@ -194,6 +195,40 @@ async fn c7(way: Way) {
         let journals = story.ends_well().await;
         resumed_once(&journals, &pilot);
         lost_attempt_is_booked(&journals, &pilot);
+    }
+}
+
+/// A helper's call is closed, booked, and not made again by itself: the session is as it was.
+async fn title(way: Way) {
+    for (point, sent) in [("C3.helper", 0), ("C7.helper", 1)] {
+        let plan = House::plan().config("quick = \"scripted/small\"");
+        let mut story = Story::begin(plan, point, way).await;
+        story.house.models.otherwise(|request| match request.body["model"] == "small" {
+            true => Step::text("A title"),
+            false => Step::text("Hello."),
+        });
+        let pilot = story.session().await;
+        pilot.submit("hello", "k").await;
+        story.crashed().await;
+        assert_eq!(story.house.models.requests().len(), 1 + sent);
+        story.restart().await;
+        let journals = story.check_alive(&pilot).await;
+        assert_eq!(of_kind(&journals, &pilot, "turn.completed").len(), 1, "{point}");
+        let (session, mut log) = story.look(&pilot).await;
+        let turn = session.submit("again").await;
+        log.find("the end", |it| it["type"] == "turn.completed" && it["turn_id"] == turn.as_str()).await;
+        log.find("a title", |it| it["title"] == "A title").await;
+        let journals = story.check_alive(&pilot).await;
+        let ends = of_kind(&journals, &pilot, "helper.completed");
+        assert_eq!(
+            (ends.len(), &ends[0]["fault"], ends[1].get("fault")),
+            (2, &json!("stopped"), None),
+            "{point}"
+        );
+        let booked = of_kind(&journals, &pilot, "usage");
+        let reasons: Vec<&Value> = booked.iter().map(|event| &event["reason"]).collect();
+        assert_eq!(reasons, ["lost_attempt", "helper"], "{point}: once each");
+        story.ends_well().await;
     }
 }
 

@@ -17,7 +17,7 @@ async fn house_with_a_lost_command() -> (House, Session, Log, Value) {
     let mut house = House::plan().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
-    let lost = "echo begun | tee -a log.txt; sleep 1000";
+    let lost = "echo begun >> log.txt; echo begun; sleep 1000";
     house.models.push(Step::calls([bash(lost), bash("echo second >> log.txt")]));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
@@ -148,7 +148,7 @@ async fn unattended_with_a_lost_command(on_timeout: &str) -> (House, Session, Lo
     let mut house = House::plan().config(&config).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
     let mut seen = session.follow().await;
-    let lost = bash("echo begun | tee -a log.txt; sleep 1000");
+    let lost = bash("echo begun >> log.txt; echo begun; sleep 1000");
     house.models.push(Step::calls([lost, bash("echo after >> later.txt")]));
     house.models.push(Step::text("I look first."));
     session.submit("go").await;

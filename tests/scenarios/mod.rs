@@ -48,6 +48,7 @@ mod storage;
 mod streams;
 mod submit;
 mod thinking;
+mod titles;
 mod trust;
 mod unattended;
 mod unload;

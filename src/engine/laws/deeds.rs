@@ -11,6 +11,7 @@ use crate::types::message::{Block, input_line};
 use crate::types::model::ModelRequest;
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::{Requires, SessionState};
+use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 
 impl Watch {
@@ -160,6 +161,23 @@ impl Watch {
             law!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
             return Ok(());
         }
+        if let Effect::AskHelper { token, request } = effect {
+            law!(
+                matches!(event_at(*token), Some(Event::HelperStarted { .. })),
+                "a helper is written before it is asked"
+            );
+            is_valid(request, false)?;
+            law!(
+                request.tools.is_empty() && request.messages.len() == 1,
+                "a helper is shown little and does nothing"
+            );
+            law!(
+                request.thinking == Some(Thinking::Off) && request.max_output_tokens.is_some(),
+                "a helper is brief"
+            );
+            law!(words(&request.messages[0]).len() < 5_000, "a helper is shown the beginning");
+            return Ok(());
+        }
         law!(self.turn.is_some(), "without a turn nothing is done");
         if let Effect::StopCall(call_id) = effect {
             let is_looked_at = self.calls.get(call_id).is_some_and(|call| call.is_edit && call.runs > 0);
@@ -228,7 +246,11 @@ impl Watch {
                 );
                 self.run(call.call_id, prepared.read_only)?;
             }
-            Effect::StopAll | Effect::StopCall(_) | Effect::StopCommands { .. } | Effect::Inspect { .. } => {}
+            Effect::AskHelper { .. }
+            | Effect::StopAll
+            | Effect::StopCall(_)
+            | Effect::StopCommands { .. }
+            | Effect::Inspect { .. } => {}
         }
         Ok(())
     }

@@ -25,8 +25,12 @@ impl World {
         if self.next().is_multiple_of(2) {
             self.end_commands(|_| true)?;
         }
-        let plan = self.feed(Input::Parked)?.unwrap_or_default();
-        law!(plan.facts.len() == usize::from(running) && plan.effects.is_empty(), "a stop says so, once");
+        // A helper's call is dropped; whether it was sent by then is known.
+        let helped = self.next().is_multiple_of(2);
+        let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
+        let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
+        let said = usize::from(running) + of_helper;
+        law!(plan.facts.len() == said && plan.effects.is_empty(), "a stop says so, once");
         self.crash(false, false)
     }
 
@@ -40,10 +44,16 @@ impl World {
         }
         let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
         let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
-        let behind = self.watch.running_commands().count();
+        let behind = self.watch.running_commands().count() + usize::from(self.watch.helper.is_some());
+        let helped = self.watch.helper.is_some();
         self.die()?;
         let first = self.feed(recovered())?.unwrap_or_default();
         law!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
+        let over = first.facts.iter().filter(|it| matches!(it.envelope.event, Event::HelperCompleted { .. }));
+        law!(
+            over.count() == usize::from(helped),
+            "a helper that a crash cut off is closed and not asked again"
+        );
         law!(
             turn.is_some() || behind > 0 || first == Plan::default(),
             "without a turn there is nothing to recover"
@@ -152,6 +162,7 @@ impl World {
         self.replayed()?;
         self.engine = self.reload()?;
         self.outstanding.clear();
+        self.helpers.clear();
         // Nothing of an earlier process comes home.
         self.late.clear();
         Ok(())

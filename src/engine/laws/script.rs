@@ -3,14 +3,14 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::{Abilities, Busy, Known, OnRateLimit, Retry, Settings, StandIns, Unattended};
+use crate::engine::{Abilities, Busy, Known, OnRateLimit, Quick, Retry, Settings, StandIns, Unattended};
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
 use crate::types::tool::{OfferOutside, ToolStatus};
-use crate::types::usage::{Budgets, Usage};
+use crate::types::usage::{Budgets, Terms, Usage};
 
 /// What is fixed for one script.
 #[derive(Clone, Debug)]
@@ -40,6 +40,12 @@ fn stand_ins() -> impl Strategy<Value = StandIns> {
     (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
         |(fallback, backup, large_context, vision)| StandIns { fallback, backup, large_context, vision },
     )
+}
+
+/// One whose price is known, one whose price is not, or none.
+fn quick() -> impl Strategy<Value = Option<Quick>> {
+    let terms = prop_oneof![3 => Just(super::given::terms()), 1 => Just(Terms::default())];
+    proptest::option::weighted(0.6, terms.prop_map(|terms| Quick { model: "p/quick".into(), terms }))
 }
 
 fn retry() -> impl Strategy<Value = Retry> {
@@ -95,6 +101,10 @@ pub enum Step {
         edit: bool,
         /// Whoever answers saw another request.
         other: bool,
+    },
+    /// Somebody gives the session a title, which may be the one it has.
+    Title {
+        same: bool,
     },
     /// How much models may think is changed.
     Think(Option<Thinking>),
@@ -241,6 +251,8 @@ fn budgets() -> impl Strategy<Value = Budgets> {
             model_calls,
             output_tokens,
             wall_time_ms,
+            // One of the session's beside some of the turn's.
+            session_model_calls: usd_micros.map(|money| money % 7),
             ..Budgets::default()
         },
     )
@@ -267,7 +279,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             proptest::option::weighted(0.8, 0..1_500u64),
             on_timeout(),
             prop_oneof![1 => Just(Never), 2 => Just(Attended), 2 => Just(Always)],
-            stand_ins(),
+            (stand_ins(), quick()),
         ),
     )
         .prop_map(
@@ -281,7 +293,8 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             )| Setup {
                 settings: Settings {
                     retry,
-                    stand_ins: unattended.3,
+                    stand_ins: unattended.3.0,
+                    quick: unattended.3.1,
                     known: Known::by(known),
                     parallel_tools,
                     max_resumes,
@@ -376,6 +389,7 @@ fn step() -> impl Strategy<Value = Step> {
         44 => (any::<u8>(), chance()).prop_map(|(pick, chance)| Step::Next { pick, chance: Box::new(chance) }),
         9 => answer,
         1 => thinking().prop_map(Step::Think),
+        1 => any::<bool>().prop_map(|same| Step::Title { same }),
         2 => (mode(), rarely()).prop_map(|(mode, covers)| Step::Mode { mode, covers }),
         1 => rule,
         3 => (0..2_000u16).prop_map(|wait_ms| Step::Due { wait_ms }),

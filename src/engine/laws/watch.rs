@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use super::law;
 use super::script::{self, Setup};
 use crate::engine::{Entry, Input};
-use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy};
+use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy, TitledBy, UsageReason};
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, ToolCall};
@@ -19,7 +19,7 @@ use crate::types::session::{
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
-use crate::types::usage::{Budgets, Usage};
+use crate::types::usage::{Budgets, Terms, Usage};
 
 /// What is known of one call.
 #[derive(Clone, Debug, Default)]
@@ -123,6 +123,14 @@ pub struct Watch {
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
     /// In the order of their numbers.
     pub commands: Vec<CommandWatch>,
+    /// The helper that was asked: its number, what is known of its model, what it takes at most.
+    pub helper: Option<(Seq, Terms, Usage)>,
+    /// How often a title was asked for.
+    pub title_tries: u32,
+    /// Who made the title, if no client did.
+    pub titled_by: Option<TitledBy>,
+    /// How the newest turn ended, if it was the last thing that happened.
+    pub ended_well: bool,
     pub items: BTreeMap<Seq, (ItemKind, ItemStatus)>,
     /// The message that is streaming.
     pub streaming: Option<(ItemId, Seq, String)>,
@@ -171,6 +179,10 @@ impl Watch {
             outside: BTreeSet::new(),
             questions: BTreeMap::new(),
             commands: Vec::new(),
+            helper: None,
+            title_tries: 0,
+            titled_by: None,
+            ended_well: false,
             items: BTreeMap::new(),
             streaming: None,
             running: Vec::new(),
@@ -256,10 +268,14 @@ impl Watch {
                 law!((*state, *requires) != self.status, "a status is told when it changes");
                 self.status = (*state, *requires);
             }
-            Event::SessionUpdated { mode, .. } => {
+            Event::SessionUpdated { mode, title, titled_by, .. } => {
+                if let Some(title) = title {
+                    self.titled(title, *titled_by, input)?;
+                }
                 (self.mode, self.turn_mode) = (mode.unwrap_or(self.mode), mode.unwrap_or(self.turn_mode));
             }
             Event::SessionEnded { .. } => {
+                law!(self.helper.is_none(), "a session ends after its helpers");
                 law!(self.turn.is_none(), "a session ends after its turn");
                 self.status = (SessionState::Ended, None);
                 self.queue.clear();
@@ -271,9 +287,69 @@ impl Watch {
             }
             _ => {}
         }
+        self.helper_fact(fact)?;
         self.turn_fact(fact, input)?;
         self.message_fact(fact, entry.fold)?;
         self.tool_fact(fact, entry.fold)
+    }
+
+    /// A title: whose word it is.
+    fn titled(&mut self, title: &str, by: Option<TitledBy>, input: &Input) -> Result<(), String> {
+        match by {
+            None => law!(matches!(input, Input::Update(_)), "a client's title is a client's"),
+            Some(TitledBy::Prompt) => law!(self.titled_by.is_none(), "the prompt is only the first word"),
+            Some(TitledBy::Model) => {
+                law!(self.helper.is_some(), "a model's title is the answer to a request for one");
+                law!(self.titled_by == Some(TitledBy::Prompt), "who gave a title knows better than a model");
+                law!(!title.trim().is_empty() && title.lines().count() == 1, "a title is a line: {title:?}");
+                law!(title.chars().count() <= 60, "a title is short: {title:?}");
+            }
+        }
+        self.titled_by = by;
+        Ok(())
+    }
+
+    fn helper_fact(&mut self, fact: &Envelope) -> Result<(), String> {
+        let ended_well = std::mem::replace(
+            &mut self.ended_well,
+            matches!(&fact.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
+        );
+        match &fact.event {
+            Event::HelperStarted { model, terms, most, .. } => {
+                law!(self.turn.is_none() && ended_well, "a title is asked for when a turn has ended well");
+                law!(self.helper.is_none(), "one helper at a time is asked");
+                let quick = self.setup.settings.quick.as_ref();
+                law!(quick.is_some_and(|quick| quick.model == *model), "only the quick model is asked");
+                law!(self.titled_by == Some(TitledBy::Prompt), "a session with a title needs none");
+                self.title_tries += 1;
+                law!(self.title_tries <= 3, "a title is asked for three times at most");
+                let budgets = self.setup.budgets;
+                let left = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
+                law!(left(budgets.session_model_calls, self.calls_made), "no helper beyond the budget");
+                law!(!budgets.limits_money() || terms.price.is_some(), "a limit on money holds for helpers");
+                law!(most.input_tokens > 0 && most.output_tokens > 0, "a request is not free");
+                self.helper = Some((fact.seq, *terms, *most));
+            }
+            Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
+                let (_, terms, most) = self.helper.ok_or("only a helper that was asked is booked")?;
+                let known = terms.cost_usd_micros(usage);
+                law!(*cost_usd_micros == known, "a helper costs what its price was");
+                let is_lost = *reason == UsageReason::LostAttempt;
+                law!(
+                    !is_lost || usage.output_tokens >= most.output_tokens,
+                    "a lost one is estimated from above"
+                );
+                law!(*estimated || !is_lost, "what was lost is an estimate");
+                self.usage.add(usage);
+                self.calls_made += 1;
+                self.at_least += cost_usd_micros.unwrap_or(0);
+            }
+            Event::HelperCompleted { .. } => {
+                law!(self.helper.take().is_some(), "a helper ends once");
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn turn_fact(&mut self, fact: &Envelope, input: &Input) -> Result<(), String> {
@@ -341,6 +417,10 @@ impl Watch {
             _ => {}
         }
         let resumable = matches!(input, Input::Recovered(_));
+        if let Event::UsageBooked { purpose: Some(_), .. } = &fact.event {
+            law!(fact.turn_id.is_none(), "what a helper took is the session's and no turn's");
+            return Ok(());
+        }
         if let (Event::UsageBooked { usage, .. }, Some(_)) = (&fact.event, &self.turn) {
             self.usage.add(usage);
         }

@@ -43,6 +43,8 @@ pub struct World {
     /// Rows of the journal; what was folded is gone.
     pub(super) journal: Vec<Entry>,
     pub(super) outstanding: Vec<Outstanding>,
+    /// Helpers that were asked and have not answered.
+    pub(super) helpers: Vec<Seq>,
     /// Inputs that must change nothing any more.
     pub(super) late: Vec<Input>,
     /// Turn → the input it was queued with, of turns that have not started.
@@ -123,6 +125,7 @@ impl World {
             engine,
             journal: vec![Entry { envelope, fold: None }],
             outstanding: Vec::new(),
+            helpers: Vec::new(),
             late: Vec::new(),
             said: Vec::new(),
             queued: Vec::new(),
@@ -222,6 +225,12 @@ impl World {
                     digest: other.then(|| "another one".into()),
                     origin: someone(),
                 })))?;
+            }
+            Step::Title { same } => {
+                let now = self.engine.snapshot().title;
+                let title = Some(if *same { now } else { format!("mine {}", self.next()) });
+                let origin = someone();
+                self.feed(Input::Update(Box::new(Update { title, origin, ..Update::default() })))?;
             }
             Step::Think(thinking) => {
                 let (thinking, origin) = (*thinking, someone());
@@ -358,7 +367,15 @@ impl World {
                     }
                     self.past_turns.push(turn_id);
                 }
-                (Event::SessionEnded { .. }, _) => self.queued.clear(),
+                (Event::SessionEnded { .. }, _) => {
+                    self.queued.clear();
+                    // Dropped, and perhaps it had just answered.
+                    let calm = calm();
+                    while let Some(token) = self.helpers.pop() {
+                        let input = self.helper_done(token, &calm);
+                        self.late.push(input);
+                    }
+                }
                 _ => {}
             }
         }
@@ -369,6 +386,11 @@ impl World {
             matches!(out, Outstanding::Context | Outstanding::Model { .. } | Outstanding::Timer { .. })
         };
         let next = match effect {
+            Effect::AskHelper { token, .. } => {
+                law!(self.helpers.is_empty(), "one helper at a time is asked");
+                self.helpers.push(*token);
+                return Ok(());
+            }
             Effect::GatherContext => Outstanding::Context,
             Effect::CallModel { token, .. } => Outstanding::Model { token: *token, answer: None },
             Effect::Sleep { token, .. } => Outstanding::Timer { token: *token },
@@ -416,11 +438,19 @@ impl World {
 
     /// Something outstanding comes home, or says something on its way.
     fn come(&mut self, pick: usize, chance: &Chance) -> Result<(), String> {
-        if self.outstanding.is_empty() {
+        let all = self.outstanding.len() + self.helpers.len();
+        if all == 0 {
             return Ok(());
         }
         self.clock += i64::from(chance.wait_ms);
-        let at = pick % self.outstanding.len();
+        let at = pick % all;
+        if at >= self.outstanding.len() {
+            let token = self.helpers.swap_remove(at - self.outstanding.len());
+            let input = self.helper_done(token, chance);
+            self.late.push(input.clone());
+            self.feed(input)?;
+            return Ok(());
+        }
         match self.outstanding.swap_remove(at) {
             Outstanding::Context => {
                 self.late.push(context());
@@ -482,6 +512,21 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn helper_done(&mut self, token: Seq, chance: &Chance) -> Input {
+        let reply = given::answer(chance, || self.next()).reply;
+        let (outcome, began) = match chance.model {
+            ModelStep::Fail(Failure { kind, retry_after_ms, .. }) => {
+                let usage = retry_after_ms.map(|_| Box::new(reply.usage));
+                (
+                    Err(ModelFault { usage, ..ModelFault::new(kind, "it failed") }),
+                    chance.wait_ms.is_multiple_of(2),
+                )
+            }
+            ModelStep::Finish | ModelStep::Stream(_) | ModelStep::Silence => (Ok(reply), true),
+        };
+        Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms: 3 }
     }
 
     /// Commands that are meant come to their end.
@@ -590,7 +635,7 @@ impl World {
                 && !self.engine.is_aborting()
             {
                 self.feed(Input::Choose { request_id, choice: Choice::Continue, origin: None })?;
-            } else if self.outstanding.is_empty() {
+            } else if self.outstanding.is_empty() && self.helpers.is_empty() {
                 break;
             } else {
                 self.come(0, &calm)?;
@@ -598,6 +643,7 @@ impl World {
         }
         law!(self.watch.turn.is_none(), "every turn ends once everything has come home");
         law!(self.queued.is_empty() && self.watch.queue.is_empty(), "every queued turn starts");
+        law!(self.watch.helper.is_none(), "every helper comes to its end");
         let open = self
             .watch
             .items

@@ -13,7 +13,7 @@ use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
 use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
-use super::super::text::Text;
+use super::super::text::{Text, read_json};
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -251,7 +251,8 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let event: Event<'_> = serde_json::from_str(data)
+        let mut mended = String::new();
+        let event: Event<'_> = read_json(data, &mut mended)
             .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
         match &*event.kind {
             "content_block_delta" => {
@@ -312,14 +313,19 @@ impl Decode for Decoder {
         self.is_done
     }
 
+    fn may_be_cut(&self) -> bool {
+        self.stop_reason.is_none() && self.answer.has_calls()
+    }
+
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let probe: Event<'_> = serde_json::from_str(body).map_err(|error| unreadable(&error))?;
+        let mut mended = (String::new(), String::new());
+        let probe: Event<'_> = read_json(body, &mut mended.0).map_err(|error| unreadable(&error))?;
         match &*probe.kind {
             "error" => return Err(in_stream(probe.error)),
             "message" => {}
             other => return Err(garbage(format_args!("expected a message, got type {other:?}"))),
         }
-        let message: Message<'_> = serde_json::from_str(body)
+        let message: Message<'_> = read_json(body, &mut mended.1)
             .map_err(|error| garbage(format_args!("the message is not as it should be ({error})")))?;
         self.begin(&message);
         for block in &message.content {

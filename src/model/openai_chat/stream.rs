@@ -12,7 +12,7 @@ use super::super::api::Decode;
 use super::super::assembly::{Assembly, CallIds};
 use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
-use super::super::text::Text;
+use super::super::text::{Text, read_json};
 use super::calls::{Calls, Fragment};
 
 /// A chunk of a stream, or a whole answer: they differ only in `delta` and `message`.
@@ -246,7 +246,8 @@ impl Decode for Decoder {
             self.is_done = true;
             return Ok(());
         }
-        let chunk = serde_json::from_str(data)
+        let mut mended = String::new();
+        let chunk = read_json(data, &mut mended)
             .map_err(|error| garbage(format_args!("a chunk is not the JSON it should be ({error})")))?;
         self.chunk(chunk, out)
     }
@@ -263,8 +264,13 @@ impl Decode for Decoder {
         self.is_done || self.finish_reason.is_some()
     }
 
+    fn may_be_cut(&self) -> bool {
+        self.finish_reason.is_none() && (self.answer.has_calls() || !self.calls.is_idle())
+    }
+
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let chunk: Chunk<'_> = serde_json::from_str(body).map_err(|error| unreadable(&error))?;
+        let mut mended = String::new();
+        let chunk: Chunk<'_> = read_json(body, &mut mended).map_err(|error| unreadable(&error))?;
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
             return Err(garbage("the body holds no choices"));
         }
@@ -297,7 +303,9 @@ fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, ModelFault> {
     if !json.starts_with('"') {
         return Ok(Cow::Borrowed(json));
     }
+    let mut mended = String::new();
     serde_json::from_str::<Text<'_>>(json)
         .map(Text::into_inner)
+        .or_else(|_| read_json::<String>(json, &mut mended).map(Cow::Owned))
         .map_err(|error| garbage(format_args!("arguments of a call are not a text ({error})")))
 }

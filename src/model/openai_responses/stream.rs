@@ -11,7 +11,7 @@ use super::super::assembly::{Assembly, CallIds};
 use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::signature::Sealed;
-use super::super::text::Text;
+use super::super::text::{Text, read_json};
 use super::items::{Items, Step, Whole};
 
 #[derive(Deserialize)]
@@ -242,7 +242,8 @@ impl Decode for Decoder {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(data)
+        let mut mended = String::new();
+        let event: Event<'_> = read_json(data, &mut mended)
             .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
         let index = event.output_index.unwrap_or(0);
         let step = match &*event.kind {
@@ -316,8 +317,14 @@ impl Decode for Decoder {
         self.is_done
     }
 
+    fn may_be_cut(&self) -> bool {
+        // Its end comes with the whole answer.
+        false
+    }
+
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
-        let response: Response<'_> = serde_json::from_str(body).map_err(|error| unreadable(&error))?;
+        let mut mended = String::new();
+        let response: Response<'_> = read_json(body, &mut mended).map_err(|error| unreadable(&error))?;
         if response.error.is_none() && &*response.object != "response" && response.output.is_none() {
             return Err(garbage("the body holds no response"));
         }

@@ -1,0 +1,92 @@
+//! Kinds of events: their names on the wire, which rows are folded away, and which must not be lost.
+
+use super::event::Event;
+
+impl Event {
+    /// The `type` on the wire, the `kind` column, the heading in the reference.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Event::SessionCreated(_) => "session.created",
+            Event::SessionUpdated { .. } => "session.updated",
+            Event::SessionStatus { .. } => "session.status",
+            Event::SessionContext { .. } => "session.context",
+            Event::SessionAttached { .. } => "session.attached",
+            Event::SessionDetached { .. } => "session.detached",
+            Event::ConfigReloaded { .. } => "config.reloaded",
+            Event::SessionEnded { .. } => "session.ended",
+            Event::WorkspaceTrustRequired { .. } => "workspace.trust_required",
+            Event::TurnQueued { .. } => "turn.queued",
+            Event::TurnStarted { .. } => "turn.started",
+            Event::TurnPhase { .. } => "turn.phase",
+            Event::TurnParked {} => "turn.parked",
+            Event::TurnResumed { .. } => "turn.resumed",
+            Event::TurnSteered { .. } => "turn.steered",
+            Event::TurnAborting { .. } => "turn.aborting",
+            Event::TurnCompleted { .. } => "turn.completed",
+            Event::MessageStarted { .. } => "message.started",
+            Event::MessageBlockStarted { .. } => "message.block_started",
+            Event::MessageTextDelta { .. } => "message.text_delta",
+            Event::MessageThinkingDelta { .. } => "message.thinking_delta",
+            Event::MessageToolInputDelta { .. } => "message.tool_input_delta",
+            Event::MessageBlockCompleted { .. } => "message.block_completed",
+            Event::MessageCompleted { .. } => "message.completed",
+            Event::MessageTombstone { .. } => "message.tombstone",
+            Event::HistoryRepaired { .. } => "history.repaired",
+            Event::UsageBooked { .. } => "usage",
+            Event::HelperStarted { .. } => "helper.started",
+            Event::HelperCompleted { .. } => "helper.completed",
+            Event::ToolRequested { .. } => "tool.requested",
+            Event::ToolStatus { .. } => "tool.status",
+            Event::ToolStarted { .. } => "tool.started",
+            Event::ToolBlocked { .. } => "tool.blocked",
+            Event::ToolProgress { .. } => "tool.progress",
+            Event::ToolCompleted { .. } => "tool.completed",
+            Event::ToolBackground { .. } => "tool.background",
+            Event::FileChanged { .. } => "file.changed",
+            Event::PermissionRequested { .. } => "permission.requested",
+            Event::PermissionResolved { .. } => "permission.resolved",
+            Event::PermissionExpired { .. } => "permission.expired",
+            Event::PermissionRuleAdded { .. } => "permission.rule_added",
+            Event::PermissionRuleRemoved { .. } => "permission.rule_removed",
+            Event::QuestionRequested { .. } => "question.requested",
+            Event::QuestionResolved { .. } => "question.resolved",
+            Event::Retry { .. } => "retry",
+            Event::Heartbeat { .. } => "heartbeat",
+            Event::StreamIdle { .. } => "stream.idle",
+            Event::ModelSwitched { .. } => "model.switched",
+            Event::MediaWithheld { .. } => "media.withheld",
+            Event::Notice { .. } => "notice",
+            Event::Error { .. } => "error",
+        }
+    }
+
+    /// Whether the row is removed once the event that holds the whole is written (R9).
+    #[must_use]
+    pub const fn is_foldable(&self) -> bool {
+        matches!(
+            self,
+            Event::MessageTextDelta { .. }
+                | Event::MessageThinkingDelta { .. }
+                | Event::MessageToolInputDelta { .. }
+                | Event::ToolProgress { .. }
+        )
+    }
+
+    /// Whether losing the row to a power cut loses a fact (S1): such rows are synced to disk.
+    #[must_use]
+    pub const fn is_fact(&self) -> bool {
+        !(self.is_foldable()
+            || matches!(
+                self,
+                Event::TurnPhase { .. }
+                    | Event::SessionAttached { .. }
+                    | Event::SessionDetached { .. }
+                    | Event::Heartbeat { .. }
+                    | Event::StreamIdle { .. }
+                    | Event::MessageStarted { .. }
+                    | Event::MessageBlockStarted { .. }
+                    | Event::MessageBlockCompleted { .. }
+            ))
+    }
+}

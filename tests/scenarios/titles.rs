@@ -1,0 +1,245 @@
+//! The quick model names a session (Q40): in the background, under the session's own costs, and only where
+//! nobody else named it and somebody set such a model up.
+
+use serde_json::{Value, json};
+
+use super::agentctl::ctl;
+use crate::support::client::Session;
+use crate::support::daemon::{ALL_APIS, House};
+use crate::support::log::Log;
+use crate::support::model_server::{Gate, Request, Step};
+
+const QUICK: &str = "quick = \"scripted/small\"\n[retry]\nbase_ms = 1\nmax_ms = 5\n\
+                     [model.\"scripted/small\"]\nprice = { input = 1.0, output = 5.0 }\n\
+                     [model.\"scripted/model\"]\nprice = { input = 2.0, output = 10.0 }\n";
+
+fn is_quick(request: &Request) -> bool {
+    request.body["model"] == "small"
+}
+
+/// The main model answers "Done.", the quick one as told.
+fn small_says(house: &House, step: impl Fn() -> Step + Send + 'static) {
+    house.models.otherwise(
+        move |request| {
+            if is_quick(request) { step() } else { Step::text("Done.").usage(200, 20) }
+        },
+    );
+}
+
+fn quick_requests(house: &House) -> Vec<Request> {
+    house.models.requests().into_iter().filter(is_quick).collect()
+}
+
+async fn start(house: &House, more: Value) -> (Session, Log) {
+    let session = house.client("alice").await.create_with(house, more).await;
+    let seen = session.follow().await;
+    (session, seen)
+}
+
+/// The next end of a helper.
+async fn helper_ends(seen: &mut Log) -> Value {
+    seen.wait_for("helper.completed").await
+}
+
+async fn title(session: &Session) -> String {
+    session.view().await["title"].as_str().expect("a title").to_owned()
+}
+
+#[tokio::test]
+async fn after_the_first_turn_a_session_gets_a_title_and_pays_for_it() {
+    for api in ALL_APIS {
+        let mut house = House::plan().speaking(api).config(QUICK).start().await;
+        small_says(&house, || Step::text("\"Mend the\u{1b}[31m test.\"\nor so").usage(100, 10));
+        let (session, mut seen) = start(&house, json!({})).await;
+        session.submit("please mend the test that fails since yesterday").await;
+        let result = seen.turn_ends("success").await;
+        assert_eq!(result["usage_by_model"].as_object().expect("models").len(), 1, "it is not the turn's");
+        assert_eq!(helper_ends(&mut seen).await["fault"], Value::Null);
+        let titled = seen.seen_of("session.updated").pop().expect("a title");
+        assert_eq!((&titled["title"], &titled["titled_by"]), (&json!("Mend the test"), &json!("model")));
+        assert_eq!(title(&session).await, "Mend the test");
+        assert!(ctl(&house, &["ps"]).await.fine().contains("Mend the test"));
+
+        let asked = &quick_requests(&house)[0].body;
+        let whole = asked.to_string();
+        assert!(whole.contains("fails since yesterday") && whole.contains("Done."), "{whole}");
+        let tools = asked["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        assert!(!tools && asked.get("temperature").is_none() && asked.get("thinking").is_none(), "{whole}");
+
+        // One call of the session's: 100 and 10 tokens at 1 and 5, beside 200 and 20 at 2 and 10.
+        let view = session.view().await;
+        assert_eq!(view["cost_usd_micros"], 100 + 50 + 400 + 200, "{view}");
+        let small = &view["models"]["scripted/small"];
+        assert_eq!((&small["calls"], &small["lost_attempts"]), (&json!(1), &json!(0)), "{view}");
+        assert_eq!(small["cost_usd_micros"], 150);
+
+        // It lasts, and is not asked for again.
+        house.stop().await;
+        house.launch().await;
+        let session = house.client("alice").await.join(&session);
+        assert_eq!(title(&session).await, "Mend the test");
+        assert_eq!(session.view().await["cost_usd_micros"], view["cost_usd_micros"]);
+        let after = view["last_seq"].as_u64().expect("a number");
+        let mut seen = session.follow_after(after).await;
+        session.submit("and now?").await;
+        seen.turn_ends("success").await;
+        assert_eq!(quick_requests(&house).len(), 1);
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn a_helper_gives_up_at_once_where_a_turn_would_wait() {
+    let faults = [
+        (529, "overloaded_error"),
+        (429, "rate_limit_error"),
+        (401, "authentication_error"),
+        (500, "api_error"),
+    ];
+    for (status, kind) in faults {
+        let house = House::plan().config(QUICK).start().await;
+        // The main model is as busy, once.
+        house.models.push(Step::error(529, "overloaded_error", "busy"));
+        small_says(&house, move || Step::error(status, kind, "not now"));
+        let (session, mut seen) = start(&house, json!({})).await;
+        session.submit("say done").await;
+        seen.turn_ends("success").await;
+        assert_eq!(seen.seen_of("retry").len(), 1, "the turn waited");
+        let ended = helper_ends(&mut seen).await;
+        assert!(ended["fault"].is_string(), "{ended}");
+        assert_eq!(quick_requests(&house).len(), 1, "{status}: exactly one request");
+        assert_eq!((seen.seen_of("retry").len(), seen.seen_of("error").len()), (1, 0), "quietly");
+        assert_eq!(title(&session).await, "say done");
+        assert!(
+            session.view().await["models"].get("scripted/small").is_none(),
+            "refused, so nothing is booked"
+        );
+        // Not more than three times in all, whatever comes.
+        for n in 2..=4 {
+            session.submit("again").await;
+            seen.turn_ends("success").await;
+            if n <= 3 {
+                helper_ends(&mut seen).await;
+            }
+        }
+        assert_eq!(quick_requests(&house).len(), 3, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_used() {
+    let house = House::plan().config(QUICK).start().await;
+    house.models.otherwise(|request| match (is_quick(request), request.body.to_string().contains("other")) {
+        (false, _) => Step::text("Done."),
+        (true, false) => Step::text("half a title").break_off("overloaded_error", "busy"),
+        (true, true) => Step::text("…\n\"\"").usage(7, 3),
+    });
+    let (session, mut seen) = start(&house, json!({})).await;
+    session.submit("one").await;
+    assert_eq!(helper_ends(&mut seen).await["fault"], "overloaded");
+    let booked = seen.seen_of("usage").pop().expect("a booking");
+    assert_eq!(
+        (&booked["reason"], &booked["purpose"], &booked["estimated"], &booked["model"]),
+        (&json!("lost_attempt"), &json!("title"), &json!(true), &json!("scripted/small"))
+    );
+    assert_eq!(session.view().await["models"]["scripted/small"]["lost_attempts"], 1);
+
+    let (other, mut seen) = start(&house, json!({})).await;
+    other.submit("the other").await;
+    assert_eq!(helper_ends(&mut seen).await["fault"], "unusable");
+    assert_eq!(title(&other).await, "the other");
+    assert_eq!(other.view().await["models"]["scripted/small"]["cost_usd_micros"], 7 + 15);
+}
+
+#[tokio::test]
+async fn a_title_that_somebody_gave_stays_whoever_comes_first() {
+    let house = House::plan().config(QUICK).start().await;
+    // Given at the beginning: nobody is asked.
+    small_says(&house, || Step::text("The model's"));
+    let (named, mut seen) = start(&house, json!({"title": "Mine"})).await;
+    named.submit("one").await;
+    seen.turn_ends("success").await;
+    // Given while the model thinks, also if it is the one that stands there.
+    for given in ["Ours", "the words"] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        small_says(&house, move || Step::text("The model's").hold(&held));
+        let asked = quick_requests(&house).len();
+        let (session, mut seen) = start(&house, json!({})).await;
+        session.submit("the words").await;
+        seen.turn_ends("success").await;
+        gate.reached().await;
+        session.call("update", json!({"title": given})).await;
+        // The next turn and its end do not wait for it either.
+        session.submit("go on").await;
+        seen.turn_ends("success").await;
+        gate.open();
+        helper_ends(&mut seen).await;
+        assert_eq!(title(&session).await, given);
+        session.submit("go on").await;
+        seen.turn_ends("success").await;
+        assert_eq!(quick_requests(&house).len(), asked + 1);
+    }
+    assert_eq!(title(&named).await, "Mine");
+    let named_id = &named.id;
+    assert!(named.events().await.iter().all(|event| event["type"] != "helper.started"), "{named_id}");
+}
+
+#[tokio::test]
+async fn without_the_pointer_or_without_money_nobody_is_asked() {
+    let spent = format!("{QUICK}[session.budgets]\nsession_model_calls = 1\n");
+    let unpriced = "quick = \"scripted/small\"\n[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }\n\
+                    [session.budgets]\nsession_usd = 5.0\n";
+    for config in ["[retry]\nbase_ms = 1\n", spent.as_str(), unpriced] {
+        let house = House::plan().config(config).start().await;
+        small_says(&house, || Step::text("A title"));
+        let (session, mut seen) = start(&house, json!({})).await;
+        session.submit("say done").await;
+        seen.turn_ends("success").await;
+        // Whatever a turn's end leads to is in its transaction.
+        let events = session.events().await;
+        assert!(events.iter().all(|event| event["type"] != "helper.started"), "{config}");
+        assert_eq!(title(&session).await, "say done");
+    }
+}
+
+#[tokio::test]
+async fn nothing_waits_for_a_title() {
+    let mut house = House::plan().config(QUICK).start().await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    let slow = Gate::new();
+    let held_too = slow.clone();
+    house.models.otherwise(move |request| match is_quick(request) {
+        true => Step::text("A title").hold(&held),
+        false if request.body.to_string().contains("slowly") => Step::text("Done.").hold(&held_too),
+        false => Step::text("Done."),
+    });
+    let (session, mut seen) = start(&house, json!({})).await;
+    session.submit("one").await;
+    seen.turn_ends("success").await;
+    gate.reached().await;
+    // An abort of the next turn ends that turn, and not the helper.
+    session.submit("slowly").await;
+    slow.reached().await;
+    session.call("abort", json!({})).await;
+    seen.turn_ends("aborted").await;
+    assert!(seen.seen_of("helper.completed").is_empty());
+    // A kill ends it, and it is booked with what it may have cost.
+    let (other, mut others) = start(&house, json!({})).await;
+    other.submit("two").await;
+    others.turn_ends("success").await;
+    other.call("kill", json!({})).await;
+    assert_eq!(helper_ends(&mut others).await["fault"], "stopped");
+    others.wait_for("session.ended").await;
+    assert_eq!(others.seen_of("usage").len(), 1);
+    // A stop in good order does not wait, and the next daemon does not ask again by itself.
+    house.stop().await;
+    house.launch().await;
+    let session = house.client("alice").await.join(&session);
+    let ends: Vec<Value> =
+        session.events().await.into_iter().filter(|event| event["type"] == "helper.completed").collect();
+    assert_eq!((ends.len(), &ends[0]["fault"]), (1, &json!("stopped")), "{ends:?}");
+    assert_eq!(session.view().await["models"]["scripted/small"]["lost_attempts"], 1);
+    assert_eq!(quick_requests(&house).len(), 2);
+}
