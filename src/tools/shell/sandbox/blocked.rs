@@ -91,7 +91,9 @@ pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Gr
         if found.is_none() && says(line, FILES) {
             let named = path(line);
             let led = || lines.iter().skip(at + 1).take(TRACED).any(|line| says(line, TRACES));
-            if !choice.network && named.is_none() && led() {
+            // Python says what kind of error it is, and nothing else.
+            let says_no_more = named.as_ref().is_none_or(|named| named.ends_with("Error"));
+            if !choice.network && says_no_more && led() {
                 return Some(Blocked { by: Barrier::Network, what: None });
             }
             if named.as_ref().is_none_or(|named| !ground.explains(Path::new(named))) {
