@@ -38,20 +38,39 @@ impl Pool {
         self.quantile_of(&all, share)
     }
 
-    /// How much larger this pool's quantile is than the other's. The interval comes from drawing whole
-    /// cycles: deltas of one window are no independent measurements.
+    /// How much larger this pool's quantile is than the other's, all windows taken together: a few stalls of
+    /// the machine make it.
     pub fn over(&self, other: &Self, share: f64) -> Ratio {
-        let cycles = self.0.len().min(other.0.len());
+        self.drawn(other, |cycles| self.quantile_of(cycles, share) / other.quantile_of(cycles, share))
+    }
+
+    /// How much larger this pool's quantile of a window is than the other's of the same cycle: the median of
+    /// all cycles. Every cycle is a run of its own beside its own reference.
+    pub fn typically_over(&self, other: &Self, share: f64) -> Ratio {
+        let of = |cycle: usize| self.quantile_of(&[cycle], share) / other.quantile_of(&[cycle], share);
+        let ratios: Vec<f64> = (0..self.cycles(other)).map(of).collect();
+        self.drawn(other, |cycles| {
+            let mut drawn: Vec<f64> = cycles.iter().map(|cycle| ratios[*cycle]).collect();
+            drawn.sort_by(f64::total_cmp);
+            drawn.get(drawn.len() / 2).copied().unwrap_or(f64::NAN)
+        })
+    }
+
+    fn cycles(&self, other: &Self) -> usize {
+        self.0.len().min(other.0.len())
+    }
+
+    /// A value of all cycles. The interval comes from drawing whole cycles: deltas of one window are no
+    /// independent measurements.
+    fn drawn(&self, other: &Self, value: impl Fn(&[usize]) -> f64) -> Ratio {
+        let cycles = self.cycles(other);
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let mut ratios: Vec<f64> = (0..DRAWS)
-            .map(|_| {
-                let drawn: Vec<usize> = (0..cycles).map(|_| random.below(cycles)).collect();
-                self.quantile_of(&drawn, share) / other.quantile_of(&drawn, share)
-            })
+            .map(|_| value(&(0..cycles).map(|_| random.below(cycles)).collect::<Vec<_>>()))
             .collect();
         ratios.sort_by(f64::total_cmp);
         let at = |share: f64| ratios[(((DRAWS - 1) as f64) * share).round() as usize];
-        Ratio { value: self.quantile(share) / other.quantile(share), least: at(0.025), most: at(0.975) }
+        Ratio { value: value(&(0..cycles).collect::<Vec<_>>()), least: at(0.025), most: at(0.975) }
     }
 
     fn quantile_of(&self, cycles: &[usize], share: f64) -> f64 {

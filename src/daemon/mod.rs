@@ -9,6 +9,7 @@ mod notify;
 mod orphans;
 mod places;
 mod reload;
+mod retention;
 mod shutdown;
 mod telemetry;
 mod wiring;
@@ -252,6 +253,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let copying = tokio::spawn(copying);
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
+    let removing = tokio::spawn(retention::run(registry.clone()));
     let (herald, heralded) = watch::channel(ways);
     let calling = tokio::spawn(herald::run(registry.clone(), heralded));
 
@@ -287,6 +289,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     warm.abort();
     copying.abort();
     tidying.abort();
+    removing.abort();
     calling.abort();
     // What was not loaded yet is still there at the next start.
     recovery.abort();

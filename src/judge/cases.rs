@@ -53,7 +53,11 @@ fn failures(text: &str) -> Vec<String> {
 
 #[test]
 fn the_shared_cases_hold() {
-    let wrong = failures(include_str!("../../tests/cases/bash-permissions.jsonl"));
+    let mut wrong = failures(include_str!("../../tests/cases/bash-permissions.jsonl"));
+    // Further ones: a file of the same form.
+    if let Ok(path) = std::env::var("AGENTD_BASH_CASES") {
+        wrong.extend(failures(&std::fs::read_to_string(path).expect("a file")));
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -237,4 +241,44 @@ fn of_many_rules_each_is_looked_for() {
         let shown: String = command.chars().take(60).collect();
         assert_eq!(got.verdict, expected, "{shown}: {}", got.reason);
     }
+}
+
+#[test]
+fn a_line_that_is_far_too_long_is_looked_through_and_never_allowed() {
+    let long = |unit: &str, tail: &str| format!("{}{tail}", unit.repeat(1_500_000 / unit.len()));
+    let grants = ["ls:*".to_owned(), "git:*".to_owned(), "echo:*".to_owned()];
+    let denies = ["git push:*".to_owned()];
+    for (line, expected) in [
+        (long("ls;", "git push"), VerdictKind::Deny),
+        (long("(", "git push"), VerdictKind::Deny),
+        (format!("echo \"{}\"; git push", "a".repeat(1_500_000)), VerdictKind::Deny),
+        (format!("sh -c '{}git push'", "ls;".repeat(500_000)), VerdictKind::Deny),
+        (long("ls;", "tee .git/config"), VerdictKind::Deny),
+        (long("ls;", "ls"), VerdictKind::Ask),
+        (long("a ", ""), VerdictKind::Ask),
+    ] {
+        let tail = &line[line.len() - 20..];
+        assert_eq!(verdict(&grants, &denies, &line, true).verdict, expected, "…{tail}");
+        // Where everything runs, too: what is protected may not have been found.
+        let rules = Rules::parse(&["Bash"], &[], &[]).expect("rules");
+        let policy = Policy {
+            mode: Mode::Bypass,
+            rules: &rules,
+            grants: &[],
+            workspace: Path::new("/w/proj"),
+            additional: &[],
+            home: Path::new("/home/u"),
+            safe_mode: false,
+            safe_commands: true,
+        };
+        let got = judge(&policy, "Bash", &Subject::command(line.clone())).verdict;
+        assert_ne!(got, VerdictKind::Allow, "…{tail}");
+    }
+}
+
+#[test]
+fn a_pattern_longer_than_any_name_may_be_any_program() {
+    let denies = (0..2_000).map(|n| format!("git b{n}:*")).collect::<Vec<_>>();
+    let got = verdict(&["git:*".into()], &denies, &format!("{} x", "[a-z]".repeat(10_000)), false);
+    assert_eq!(got.verdict, VerdictKind::Ask);
 }

@@ -4,6 +4,10 @@
 //! quiet moment, some 10 ms, and no process of the machine can start another meanwhile. Who begins there
 //! waits for nothing. `std::process` cannot start a child so; what it does between fork and exec is done
 //! here, and no more.
+//!
+//! Until it is the program the child uses our memory, and the thread that started it stands still, as with
+//! vfork(2): to copy the memory of a daemon, and to have all its threads take their pages back one by one,
+//! costs more than all the rest.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{self, PipeReader, Read as _};
@@ -108,8 +112,9 @@ pub(super) fn taken(pid: i32, options: libc::c_int) -> io::Result<Option<ExitSta
 /// What `prepare` or the kernel say of its start.
 ///
 /// # Safety
-/// `prepare` runs in a copy of a process with many threads: it may make async-signal-safe calls alone,
-/// signal-safety(7), allocate nothing and take no lock.
+/// `prepare` runs in another process with our memory, beside our threads, or in a copy of that: it may make
+/// async-signal-safe calls alone, signal-safety(7), allocate nothing, take no lock, and change nothing that
+/// others use.
 #[expect(unsafe_code, reason = "the caller answers for what runs in the child")]
 pub unsafe fn spawn_inside(
     command: &Command,
@@ -155,19 +160,18 @@ pub unsafe fn spawn_inside(
         how.flags |= CLONE_INTO_CGROUP;
         how.cgroup = u64::try_from(cgroup.as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput)?;
     }
-    // SAFETY: the arguments are those of the kernel's structure, whose size is told, and `end` lives until
-    // the call returns. Without CLONE_VM the child has memory and a stack of its own, as after fork(2).
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const how, size_of::<CloneArgs>()) };
-    if pid == 0 {
-        // SAFETY: this is the child, which has one thread. All that is used was made before, nothing is
-        // allocated or freed, every call is async-signal-safe, and it never goes back from here. The C
-        // library does not know that this is another process, which matters to none of these calls.
-        unsafe {
-            let error = become_it(&program, &argv, &envp, folder.as_deref(), streams, prepare);
-            let _ = libc::write(failure.as_raw_fd(), (&raw const error).cast(), size_of_val(&error));
-            libc::_exit(1);
-        }
-    }
+    let mut errand = Errand {
+        program: &program,
+        argv: &argv,
+        envp: &envp,
+        folder: folder.as_deref(),
+        streams,
+        failure: failure.as_raw_fd(),
+        prepare,
+    };
+    // SAFETY: the arguments are those of the kernel's structure, whose size is told; `end` lives until the
+    // call returns, and the errand until the child has become the program or is gone.
+    let pid = unsafe { start(&mut how, &mut errand) };
     let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) else { return Ok(None) };
     // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
     let end = unsafe { OwnedFd::from_raw_fd(end) };
@@ -199,21 +203,95 @@ fn told(mut failed: PipeReader) -> io::Result<()> {
     }
 }
 
+/// All that the child needs; made before it.
+struct Errand<'a> {
+    program: &'a CStr,
+    argv: &'a [*const libc::c_char],
+    envp: &'a [*const libc::c_char],
+    folder: Option<&'a CStr>,
+    streams: [RawFd; 3],
+    failure: RawFd,
+    prepare: &'a mut dyn FnMut() -> io::Result<()>,
+}
+
+/// Bytes of the child's stack: its calls are few and shallow.
+#[cfg(target_arch = "x86_64")]
+const STACK: usize = 128 << 10;
+
+/// Starts the child; gives its number, or a negative one. Returns when it is another program or gone.
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "a child that uses our memory needs a stack of its own, which no library gives it"
+)]
+unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
+    // Aligned as calls want it: u128 has 16 bytes.
+    let mut stack: Vec<u128> = Vec::with_capacity(STACK / size_of::<u128>());
+    how.flags |= CLONE_VM | CLONE_VFORK;
+    how.stack = stack.as_mut_ptr() as u64;
+    how.stack_size = STACK as u64;
+    let mut result: i64 = libc::SYS_clone3;
+    // SAFETY: in this thread it is one system call, which returns when the child has let go of our memory
+    // (CLONE_VFORK). The child comes back from it with zero on the new stack, calls `run`, which never
+    // returns, and so never sees this frame. Registers that a system call changes are named.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r13",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") result,
+            in("rdi") ptr::from_mut(how),
+            in("rsi") size_of::<CloneArgs>(),
+            in("r12") run as extern "C" fn(*mut Errand<'static>) -> !,
+            in("r13") ptr::from_mut(errand),
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    drop(stack);
+    result
+}
+
+/// As above, by a copy of this process.
+#[cfg(not(target_arch = "x86_64"))]
+#[expect(unsafe_code, reason = "no library has this call")]
+unsafe fn start(how: &mut CloneArgs, errand: &mut Errand<'_>) -> i64 {
+    // SAFETY: without CLONE_VM the child has memory and a stack of its own, as after fork(2).
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_mut(how), size_of::<CloneArgs>()) };
+    if pid == 0 {
+        run(ptr::from_mut(errand).cast());
+    }
+    pid
+}
+
+/// The child's whole life here.
+extern "C" fn run(errand: *mut Errand<'static>) -> ! {
+    #[expect(unsafe_code, reason = "what a child does before it is another program")]
+    // SAFETY: this is the child, which has one thread; the errand lives as long as it does, and the thread
+    // that lent it stands still. All that is used was made before, nothing is allocated or freed, every call
+    // is async-signal-safe, and it never goes back from here.
+    unsafe {
+        let errand = &mut *errand;
+        let error = become_it(errand);
+        let _ = libc::write(errand.failure, (&raw const error).cast(), size_of_val(&error));
+        libc::_exit(1);
+    }
+}
+
 /// In the child: makes it the program. Comes back with the number of the error if that fails.
 #[expect(unsafe_code, reason = "the library's wrappers allocate")]
-unsafe fn become_it(
-    program: &CStr,
-    argv: &[*const libc::c_char],
-    envp: &[*const libc::c_char],
-    folder: Option<&CStr>,
-    streams: [RawFd; 3],
-    prepare: &mut dyn FnMut() -> io::Result<()>,
-) -> i32 {
+unsafe fn become_it(errand: &mut Errand<'_>) -> i32 {
+    let Errand { program, argv, envp, folder, streams, prepare, .. } = errand;
     let last = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
     // SAFETY: descriptors are open, texts end with NUL and lists with a null pointer; all of them live in
     // the caller's frame. The signal set is made before it is used.
     unsafe {
-        for (number, from) in (0..).zip(streams) {
+        for (number, from) in (0..).zip(*streams) {
             if libc::dup2(from, number) == -1 {
                 return last();
             }
@@ -240,7 +318,11 @@ fn text(words: &OsStr) -> io::Result<CString> {
     CString::new(words.as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL within"))
 }
 
+#[cfg(target_arch = "x86_64")]
+const CLONE_VM: u64 = 0x100;
 const CLONE_PIDFD: u64 = 0x1000;
+#[cfg(target_arch = "x86_64")]
+const CLONE_VFORK: u64 = 0x4000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 

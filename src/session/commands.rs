@@ -13,7 +13,7 @@ use super::handle::{
     Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
 };
 use super::handle::{Asked, Changes};
-use super::jobs::Surroundings;
+use super::jobs::{self, Surroundings};
 use super::law::Law;
 use super::registry::check_money;
 use crate::crash;
@@ -279,12 +279,14 @@ impl Actor {
         let around = Surroundings { mode, ..self.around() };
         let law = Law::now(&self.house, &around).await;
         let setup = self.house.setup();
-        let passes = |pending: engine::Pending| {
-            let verdict = law.verdict(&setup.settings, &around, &pending.call.tool, &pending.prepared);
-            let reason = format!("mode {}: {}", mode.name(), verdict.reason);
-            (verdict.verdict == VerdictKind::Allow).then_some((pending.request_id, reason))
-        };
-        self.engine.pending().into_iter().filter(|it| it.outside.is_none()).filter_map(passes).collect()
+        let mut covered = Vec::new();
+        for pending in self.engine.pending().into_iter().filter(|it| it.outside.is_none()) {
+            let verdict = jobs::verdict(&law, &setup, &around, &pending.call.tool, &pending.prepared).await;
+            if verdict.verdict == VerdictKind::Allow {
+                covered.push((pending.request_id, format!("mode {}: {}", mode.name(), verdict.reason)));
+            }
+        }
+        covered
     }
 
     async fn change_rule(
@@ -389,8 +391,8 @@ impl Actor {
                 }
                 continue;
             }
-            let settings = &self.house.setup().settings;
-            let verdict = law.verdict(settings, &around, &pending.call.tool, &pending.prepared);
+            let setup = self.house.setup();
+            let verdict = jobs::verdict(&law, &setup, &around, &pending.call.tool, &pending.prepared).await;
             if verdict.verdict == VerdictKind::Allow {
                 let (request_id, by) = (pending.request_id, SettledBy::Rule);
                 let rule = verdict.rule.unwrap_or(verdict.reason);

@@ -56,6 +56,8 @@ pub struct Settings {
     pub unattended_usd_is_default: bool,
     /// How long a session that nobody uses stays in memory.
     pub idle_unload: Duration,
+    /// How long sessions that have ended are kept; without it, until somebody deletes them.
+    pub keep_ended: Option<Duration>,
     /// Sessions in memory; beyond that, those that were not used for longest leave at once. Sessions
     /// that are used, or whose turn is open, stay in any case.
     pub loaded_sessions: usize,

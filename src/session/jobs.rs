@@ -20,7 +20,7 @@ use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Running, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, Scene, Unreadable};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
@@ -425,6 +425,7 @@ impl Jobs {
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream { token, batches });
         self.start(async move {
+            let _present = Presence::new();
             crash::point("C3");
             let started = house.clock.now();
             if setup.models.model(&request.model).vision != Some(false) {
@@ -607,7 +608,7 @@ async fn tell_rest(
 const LONG: usize = 4 << 10;
 
 /// What the rules say of a call. A long line is judged on a thread that others do not wait for.
-async fn verdict(
+pub(super) async fn verdict(
     law: &Law,
     setup: &Arc<Setup>,
     around: &Surroundings,

@@ -473,6 +473,25 @@ impl Store {
         self.noted(read.await)
     }
 
+    /// Sessions that ended before then, those first that ended first; at most so many.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn ended_before(&self, before: Timestamp, limit: u32) -> Result<Vec<SessionId>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select session_id from session where state = 'ended' and updated_at_ms < ? \
+                 order by updated_at_ms limit ?",
+            )
+            .bind(before.0)
+            .bind(limit)
+            .fetch_all(&self.readers)
+            .await?;
+            rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
+        };
+        self.noted(read.await)
+    }
+
     /// A page of pending permission requests, oldest first, after the request id `after`.
     ///
     /// # Errors

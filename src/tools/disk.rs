@@ -43,26 +43,8 @@ impl Identity {
     }
 }
 
-/// From so many bytes on a thread is worth its start.
-pub(super) const LARGE: usize = 1 << 20;
-
 pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
-}
-
-/// The digest of bytes, and what `work` gives. Of many bytes it is made while that works, on a thread of
-/// its own.
-pub(super) fn sha256_beside<T>(bytes: &[u8], work: impl FnOnce() -> T) -> (String, T) {
-    if bytes.len() < LARGE {
-        let done = work();
-        return (sha256(bytes), done);
-    }
-    std::thread::scope(|scope| {
-        let hashing = scope.spawn(|| sha256(bytes));
-        let done = work();
-        // It has nothing to fail by; if it did all the same, it is made here.
-        (hashing.join().unwrap_or_else(|_| sha256(bytes)), done)
-    })
 }
 
 pub(super) fn hex(digest: &[u8]) -> String {

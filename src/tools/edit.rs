@@ -1,6 +1,8 @@
 //! Edit (T3): exact replacement of text, behind a chain of checks. Each check has its own code;
 //! they come in a fixed order, so that the first thing to fix is named first.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -40,7 +42,7 @@ pub(super) const DESCRIPTION: &str = "Replaces text in a file. old_string must b
 pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let plan = plan(context, input, &path).map(|(change, _)| change);
+    let plan = plan(context, input, &path, None).map(|(change, _)| change);
     guard::prepare(context, path, "Edit", plan)
 }
 
@@ -53,7 +55,7 @@ pub(super) fn run(
 ) -> Result<ToolOutcome, Refusal> {
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let (change, replaced) = plan(context, input, &path)?;
+    let (change, replaced) = plan(context, input, &path, Some(prepared))?;
     toolbox::same_change(prepared, &change)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -72,7 +74,12 @@ fn wanted(input: &Input) -> Wanted<'_> {
 }
 
 /// Checks 2 to 9, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), Refusal> {
+fn plan(
+    context: &Context,
+    input: &Input,
+    path: &Held,
+    planned: Option<&Prepared>,
+) -> Result<(Change, usize), Refusal> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     if input.old_string.is_empty() {
@@ -102,16 +109,16 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize)
     let (charset, original) = guard::decode(context, path, &held)?;
     // 7 and 8
     let (new, replaced) = wanted(input).apply(&shown, &path.path, &original)?;
-    // 9
-    guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
-
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = Change::within(context, path.clone(), before, (&*original, new), charset, "new_string")?;
+    let texts = (&*original, new);
+    let change = Change::within(context, path.clone(), before, texts, charset, "new_string", planned)?;
+    // 9: here, since the digest is made meanwhile.
+    guard::require_known(context, &path.path, &held, Needs::AnyPart)?;
     Ok((Change { known_whole, ..change }, replaced))
 }
 
 fn create(context: &Context, input: &Input, path: &Held, before: Option<Content>) -> Change {
     let old = before.as_ref().map(|_| "");
     let after = input.new_string.clone().into_bytes();
-    Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, after)
+    Change::new(context, path.clone(), before, (old, &input.new_string), Charset::UTF8, Arc::new(after))
 }

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::diff::{self, Diff};
+use super::digest::{Bytes, Digest};
 use super::disk;
 use super::held::{Content, Held};
 use super::notebook;
@@ -42,7 +44,7 @@ pub(super) fn require_known(
         }
         return not_read(format!("{shown} was not read yet; read it before changing it"));
     };
-    if record.sha256 != found.sha256 {
+    if record.sha256 != found.digest.hex() {
         return Err(disk::changed_content(path));
     }
     if needs == Needs::Whole && !record.whole && context.settings.edit_requires_read {
@@ -125,9 +127,8 @@ pub(super) struct Change {
     pub(super) path: Held,
     /// What is replaced; `None` for a new file.
     pub(super) before: Option<Content>,
-    pub(super) after: Vec<u8>,
-    /// The digest of `after`.
-    pub(super) sha256: String,
+    pub(super) after: Bytes,
+    pub(super) digest: Digest,
     pub(super) charset: Charset,
     pub(super) endings: Endings,
     pub(super) diff: Diff,
@@ -145,19 +146,17 @@ impl Change {
         before: Option<Content>,
         (old, new): (Option<&str>, &str),
         charset: Charset,
-        after: Vec<u8>,
+        after: Bytes,
     ) -> Self {
-        let shown = context.show(&path.path);
-        let (sha256, diff) = disk::sha256_beside(&after, || {
-            let old = old.map(|old| Shown::new(old).text);
-            diff::unified(&shown, old.as_deref(), Some(&Shown::new(new).text))
-        });
+        let digest = Digest::of(&after);
+        let diff = difference(context, &path, old, new);
         let endings = Endings::of(new);
-        Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None }
+        Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None }
     }
 
     /// A change inside a file: `old` and `new` are its texts in their original line endings, `what` names
-    /// the argument that may hold a character too many. Nothing is copied that need not be.
+    /// the argument that may hold a character too many. Nothing is copied that need not be. `planned` is the
+    /// same call as it was judged: the same change of the same content gives the same again.
     pub(super) fn within(
         context: &Context,
         path: Held,
@@ -165,21 +164,27 @@ impl Change {
         (old, new): (&str, String),
         charset: Charset,
         what: &str,
+        planned: Option<&Prepared>,
     ) -> Result<Self, Refusal> {
-        let shown = context.show(&path.path);
-        let diff =
-            |new: &str| diff::unified(&shown, Some(&Shown::new(old).text), Some(&Shown::new(new).text));
         let endings = Endings::of(&new);
-        let (after, (sha256, diff)) = if charset == Charset::UTF8 {
-            let made = disk::sha256_beside(new.as_bytes(), || diff(&new));
-            (new.into_bytes(), made)
+        let new = Arc::new(new);
+        let after: Bytes = if charset == Charset::UTF8 {
+            new.clone()
         } else {
-            let after = encode(context, &path, charset, &new, what)?;
-            let made = disk::sha256_beside(&after, || diff(&new));
-            (after, made)
+            Arc::new(encode(context, &path, charset, &new, what)?)
         };
+        // Beside the diff, if there is nobody who knows it.
+        let made = planned.is_none().then(|| Digest::of(&after));
+        let diff = difference(context, &path, Some(old), &new);
+        let known = || {
+            let Some(PlannedChange::One(edit)) = &planned?.change else { return None };
+            let is_same = edit.sha256_before.as_deref() == Some(before.digest.hex())
+                && planned?.diff.as_ref() == Some(&diff.text);
+            is_same.then(|| Digest::known(edit.sha256_after.clone()))
+        };
+        let digest = made.or_else(known).unwrap_or_else(|| Digest::of(&after));
         let before = Some(before);
-        Ok(Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None })
+        Ok(Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None })
     }
 
     pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
@@ -195,8 +200,8 @@ impl Change {
             read_only: false,
             sandbox: None,
             change: Some(PlannedChange::One(PlannedEdit {
-                sha256_before: self.before.as_ref().map(|before| before.sha256.clone()),
-                sha256_after: self.sha256.clone(),
+                sha256_before: self.before.as_ref().map(|before| before.digest.hex().to_owned()),
+                sha256_after: self.digest.hex().to_owned(),
                 added: self.diff.added,
                 removed: self.diff.removed,
                 whole: self.known_whole,
@@ -208,10 +213,10 @@ impl Change {
     pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
         let path = &self.path.path;
         let stamp = match &self.mode_of {
-            Some(like) => self.path.create_like(call_id, like, &self.after),
-            None => self.path.replace(call_id, self.before.as_ref(), &self.after),
+            Some(like) => self.path.create_like(call_id, like, (*self.after).as_ref()),
+            None => self.path.replace(call_id, self.before.as_ref(), (*self.after).as_ref()),
         }?;
-        let sha256 = self.sha256;
+        let sha256 = self.digest.hex().to_owned();
         let output = format!(
             "{done} (+{} −{} lines; {}, {}).",
             self.diff.added,
@@ -224,7 +229,7 @@ impl Change {
             "encoding": self.charset.name(),
             "line_endings": self.endings.name(),
             "created": self.before.is_none(),
-            "sha256_before": self.before.as_ref().map(|before| &before.sha256),
+            "sha256_before": self.before.as_ref().map(|before| before.digest.hex()),
             "sha256_after": sha256,
             "added": self.diff.added,
             "removed": self.diff.removed,
@@ -244,7 +249,7 @@ impl Change {
             diff: self.diff.text,
             added: self.diff.added,
             removed: self.diff.removed,
-            sha256_before: self.before.map(|before| before.sha256),
+            sha256_before: self.before.map(|before| before.digest.hex().to_owned()),
             sha256_after: Some(sha256),
         };
         Ok(ToolOutcome {
@@ -254,6 +259,12 @@ impl Change {
             ..ToolOutcome::completed(output)
         })
     }
+}
+
+/// The diff that people are shown.
+fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
+    let old = old.map(|old| Shown::new(old).text);
+    diff::unified(&context.show(&path.path), old.as_deref(), Some(&Shown::new(new).text))
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.

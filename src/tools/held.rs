@@ -18,8 +18,8 @@ use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, UnlinkatFlags};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
+use super::digest::{self, Bytes, Digest};
 use super::disk::{self, Identity, Stamp};
 use super::refusal::Refusal;
 use crate::crash;
@@ -79,10 +79,31 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) bytes: Arc<Vec<u8>>,
-    pub(super) sha256: String,
+    pub(super) digest: Digest,
     /// Permission bits.
     mode: u32,
     owner: (u32, u32),
+}
+
+/// What differs between a file and the same one after it was written to, as exactly as the file system's
+/// clock ticks: a few milliseconds, on newer kernels (6.13) every time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    identity: Identity,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Version {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            identity: Identity::of(meta),
+            size: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
 }
 
 impl std::ops::Deref for Held {
@@ -156,65 +177,24 @@ impl Held {
         if meta.len() > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
-        let (bytes, sha256) = self.read(file, &meta)?;
+        let bytes = Arc::new(self.read(file, &meta)?);
+        let shared: Bytes = bytes.clone();
         Ok(Some(Content {
-            bytes: Arc::new(bytes),
-            sha256,
+            bytes,
+            digest: Digest::of(&shared),
             mode: meta.mode() & 0o7777,
             owner: (meta.uid(), meta.gid()),
         }))
     }
 
-    /// The bytes and their SHA-256. Of a large file the digest is made while it is read.
-    fn read(&self, mut file: File, meta: &Metadata) -> Result<(Vec<u8>, String), Refusal> {
+    fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, Refusal> {
         let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
-        let io = |e: io::Error| Refusal::io(&self.path, &e);
-        let mut digest = Sha256::new();
         let mut bytes = Vec::with_capacity(expected + 1);
-        if expected >= disk::LARGE {
-            bytes.resize(expected, 0);
-            let (pieces, arrived) = std::sync::mpsc::channel::<&[u8]>();
-            let (source, room) = (&mut file, bytes.as_mut_slice());
-            let (read, made) = std::thread::scope(move |scope| {
-                let hashing = scope.spawn(move || {
-                    let mut digest = Sha256::new();
-                    arrived.iter().for_each(|piece| digest.update(piece));
-                    digest
-                });
-                let mut read = 0;
-                let mut ended = Ok(());
-                for chunk in room.chunks_mut(CHUNK) {
-                    let n = match read_full(source, chunk) {
-                        Ok(n) => n,
-                        Err(error) => {
-                            ended = Err(error);
-                            break;
-                        }
-                    };
-                    let is_full = n == chunk.len();
-                    let chunk: &[u8] = chunk;
-                    // Heard to the end by a thread that does nothing else.
-                    let _ = pieces.send(&chunk[..n]);
-                    read += n;
-                    if !is_full {
-                        break;
-                    }
-                }
-                drop(pieces);
-                (ended.map(|()| read), hashing.join())
-            });
-            bytes.truncate(read.map_err(io)?);
-            digest = made.map_err(|_| io(io::Error::other("its digest could not be made")))?;
-        }
-        // What has come to it meanwhile, or all of a small one.
-        let begun = bytes.len();
-        let rest = (LARGEST_EDIT + 1).saturating_sub(begun as u64);
-        file.take(rest).read_to_end(&mut bytes).map_err(io)?;
+        file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| Refusal::io(&self.path, &e))?;
         if bytes.len() as u64 > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
-        digest.update(&bytes[begun..]);
-        Ok((bytes, disk::hex(&digest.finalize())))
+        Ok(bytes)
     }
 
     fn too_large(&self, size: u64) -> Refusal {
@@ -275,7 +255,15 @@ impl Held {
         }
         temp.write_all(bytes).map_err(io)?;
         crash::point("C16.written");
-        temp.sync_all().map_err(io)?;
+        let seen = match before {
+            Some(before) if before.bytes.len() >= digest::LARGE => {
+                Some(self.look_while_syncing(&temp, before)?)
+            }
+            _ => {
+                temp.sync_all().map_err(io)?;
+                None
+            }
+        };
         let stamp = Stamp::of(&temp.metadata().map_err(io)?);
 
         crash::point("C16.synced");
@@ -304,7 +292,10 @@ impl Held {
                 }
             }
             Some(before) => {
-                self.require_unchanged(before)?;
+                match seen {
+                    Some(seen) => self.require_untouched(seen)?,
+                    None => _ = self.require_unchanged(before)?,
+                }
                 nix::fcntl::renameat(&folder, temp_name.as_str(), &folder, name.as_os_str())
                     .map_err(errno)?;
             }
@@ -359,8 +350,28 @@ impl Held {
         Ok(())
     }
 
-    /// The object must be the one that was judged, with the content that was looked at.
-    fn require_unchanged(&self, before: &Content) -> Result<(), Refusal> {
+    /// Compares what is there while the new content goes to the disk: of a large file either takes its time.
+    fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, Refusal> {
+        std::thread::scope(|scope| {
+            let syncing = scope.spawn(|| temp.sync_all());
+            let seen = self.require_unchanged(before);
+            let synced = syncing.join().unwrap_or_else(|_| temp.sync_all());
+            synced.map_err(|e| Refusal::io(&self.path, &e))?;
+            seen
+        })
+    }
+
+    /// What was compared a moment ago must not have been written to since then.
+    fn require_untouched(&self, seen: Version) -> Result<(), Refusal> {
+        match self.open_now()? {
+            Some((_, meta)) if Version::of(&meta) == seen => Ok(()),
+            _ => Err(disk::changed_content(&self.path)),
+        }
+    }
+
+    /// The object must be the one that was judged, with the content that was looked at. Gives its version as
+    /// it was before it was compared.
+    fn require_unchanged(&self, before: &Content) -> Result<Version, Refusal> {
         let found = self.require_found()?;
         let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
         let is_same_object = Identity::of(&meta) == Identity::of(&found.meta);
@@ -370,7 +381,7 @@ impl Held {
             return Err(disk::changed_content(&self.path));
         }
         // An editor that saved the same content put another object there; what was judged is gone.
-        if is_same_object { Ok(()) } else { Err(disk::changed_underway(&self.path)) }
+        if is_same_object { Ok(Version::of(&meta)) } else { Err(disk::changed_underway(&self.path)) }
     }
 
     /// Something stands where nothing was: a link leads elsewhere, a file was made by somebody.

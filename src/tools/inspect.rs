@@ -87,7 +87,7 @@ fn look(context: &Context, file: &PlannedFile) -> Found {
         Ok((found, held)) => (found.as_ref(), held.found.as_ref().map(|found| &found.meta)),
         Err(refusal) => return Found::Neither(format!("{shown} could not be read: {}", refusal.text)),
     };
-    let now = found.map(|content| content.sha256.as_str());
+    let now = found.map(|content| content.digest.hex());
     let planned_before = file.sha256_before.as_deref();
     // What an earlier call of the same message wrote is what this one began with: then the plan, made
     // before both, does not say what this one would have come to.
@@ -107,7 +107,7 @@ fn look(context: &Context, file: &PlannedFile) -> Found {
                 path: path.to_path_buf(),
                 mtime_ns: stamp.mtime_ns,
                 size: stamp.size,
-                sha256: content.sha256.clone(),
+                sha256: content.digest.hex().to_owned(),
                 whole: file.whole,
             }))
         }

@@ -6,7 +6,9 @@
 //!   opened or replaced without races; `disk`: how the kernel is asked. `text`: encodings and line endings.
 //! - `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`, `ls`: one tool each; `guard`,
 //!   `exact`, `diff`, `near`, `walk` are shared by some of them.
+//! - `digest`: the SHA-256 of a content, made beside the work on it.
 //! - `search`: the engine of Grep.
+//! - `crowd`: who waits for a model meanwhile, so that a flood holds itself back.
 //! - `inspect`: what became of a change that a crash interrupted.
 //! - `media`: PDFs and pictures in Read; `given`: what a person hands over; `shell`: Bash; `web`: WebFetch; `convert`: documents and pictures of others, in a
 //!   process of their own.
@@ -15,7 +17,9 @@ mod aliases;
 mod care;
 mod context;
 mod convert;
+mod crowd;
 mod diff;
+mod digest;
 mod disk;
 mod edit;
 mod exact;
@@ -55,6 +59,7 @@ mod tests;
 pub use care::Access;
 pub use context::{Blobs, Command, Scene, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
+pub use crowd::Presence;
 pub use given::{Gift, Source, Taken};
 pub use held::Held;
 pub use jail::Jail;

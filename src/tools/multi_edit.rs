@@ -1,6 +1,8 @@
 //! MultiEdit (T4): several exact replacements in one file, each in what the one before left. All are
 //! made or none.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -145,6 +147,6 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize)
     let after = guard::encode(context, path, charset, &text, "a new_string")?;
     let known_whole = creates || context.record(&path.path).is_some_and(|record| record.whole);
     let old = before.is_some().then_some(original.as_str());
-    let change = Change::new(context, path.clone(), before, (old, &text), charset, after);
+    let change = Change::new(context, path.clone(), before, (old, &text), charset, Arc::new(after));
     Ok((Change { known_whole, ..change }, replaced))
 }

@@ -3,6 +3,8 @@
 //! An existing file keeps its encoding and, if it has CRLF (or CR) throughout and the new
 //! content has none, its line endings: the model never saw them and should not flip them by accident.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -58,7 +60,14 @@ pub(super) fn run(
 fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, Refusal> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
-        return Ok(Change::new(context, path.clone(), None, (None, &input.content), Charset::UTF8, after));
+        return Ok(Change::new(
+            context,
+            path.clone(),
+            None,
+            (None, &input.content),
+            Charset::UTF8,
+            Arc::new(after),
+        ));
     };
     if !before.bytes.is_empty() {
         refuse_binary(&path.path, &before.bytes)?;
@@ -78,5 +87,5 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, Refusal
         _ => (Charset::UTF8, content.clone().into_bytes()),
     };
     let old = old.unwrap_or_else(|| String::from_utf8_lossy(&before.bytes).into_owned());
-    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, after))
+    Ok(Change::new(context, path.clone(), Some(before), (Some(&old), &content), charset, Arc::new(after)))
 }

@@ -23,6 +23,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
+    /// So many milliseconds earlier.
+    #[must_use]
+    pub fn before(self, ms: u64) -> Timestamp {
+        Timestamp(self.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+
     /// `YYYY-MM-DD` in UTC (days to civil date after Howard Hinnant's public algorithm).
     #[must_use]
     pub fn date(self) -> String {

@@ -17,7 +17,7 @@ async fn house_with_a_lost_command() -> (House, Session, Log, Value) {
     let mut house = House::plan().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create(&house).await;
     let mut seen = session.follow().await;
-    let lost = "echo begun | tee -a log.txt; sleep 1000";
+    let lost = "echo begun >> log.txt; echo begun; sleep 1000";
     house.models.push(Step::calls([bash(lost), bash("echo second >> log.txt")]));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
@@ -147,9 +147,10 @@ async fn in_the_background_nobody_is_asked_and_the_turn_ends_with_the_reason() {
     let mut house = House::plan().config(BASH_ALLOWED).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
     let mut seen = session.follow().await;
-    house
-        .models
-        .push(Step::calls([bash("echo begun | tee -a log.txt; sleep 1000"), bash("echo no >> log.txt")]));
+    house.models.push(Step::calls([
+        bash("echo begun >> log.txt; echo begun; sleep 1000"),
+        bash("echo no >> log.txt"),
+    ]));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
 

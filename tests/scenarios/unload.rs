@@ -161,3 +161,22 @@ async fn with_too_many_in_memory_those_that_are_not_used_leave() {
     assert_eq!(alice.call("daemon.status", json!({})).await["sessions"], 11);
     assert_eq!(late.view().await["state"], "idle");
 }
+
+#[tokio::test]
+async fn sessions_that_ended_go_after_their_time() {
+    let house = House::plan().config("[limits]\nkeep_ended = \"1ms\"").start().await;
+    let client = house.client("alice").await;
+    let (kept, ended) = (client.create(&house).await, client.create(&house).await);
+    ended.call("kill", json!({})).await;
+    let look = async {
+        while let Ok(view) = client.try_call("session.get", json!({"session_id": ended.id})).await {
+            assert_eq!(view["session"]["state"], "ended");
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    within("the end of a session's time", String::new, look).await;
+    let left = client.call("session.list", json!({})).await;
+    let ids: Vec<&Value> =
+        left["sessions"].as_array().unwrap().iter().map(|view| &view["session_id"]).collect();
+    assert_eq!(ids, [&kept.view().await["session_id"]]);
+}

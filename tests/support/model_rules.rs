@@ -8,7 +8,8 @@ use super::model_media;
 pub type Verdict = Result<(), String>;
 
 /// Rules of Anthropic Messages.
-pub fn check_anthropic(body: &Value) -> Verdict {
+/// `goes_on`: the answer before this was paused (`pause_turn`), so it may stand last.
+pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
     let fields = object(body, "the request")?;
     only(
         fields,
@@ -134,7 +135,7 @@ pub fn check_anthropic(body: &Value) -> Verdict {
         )?;
         owed = asked;
     }
-    rule(messages.len() % 2 == 1, "the last message must be the user's")?;
+    rule(goes_on || messages.len() % 2 == 1, "the last message must be the user's")?;
     rule(all_ids.is_empty() || fields.contains_key("tools"), "calls in the history need tools in the request")
 }
 

@@ -98,6 +98,8 @@ struct State {
     breaches: Mutex<Vec<String>>,
     /// Answers that a request of Responses may continue.
     kept: Mutex<Kept>,
+    /// The last answer was paused.
+    paused: Mutex<bool>,
     asked: watch::Sender<usize>,
     hangups: watch::Sender<usize>,
     connections: watch::Sender<usize>,
@@ -201,6 +203,7 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
             let calls = model_responses::calls_of(&step, number);
             state.kept.lock().expect("no panic").insert(model_responses::response_id(number), calls);
         }
+        *state.paused.lock().expect("no panic") = step.stop.as_deref() == Some("pause_turn");
         state.requests.lock().expect("no panic").push(request.clone());
         state.asked.send_modify(|count| *count += 1);
         if !answer(&mut socket, &request, &step, number, state).await? {
@@ -213,7 +216,7 @@ async fn serve(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
 /// The rule that a request breaks, if it breaks one; of a provider that keeps no conversation.
 pub fn breach(request: &Request) -> Option<String> {
     let verdict = if request.is_anthropic() {
-        check_anthropic(&request.body)
+        check_anthropic(&request.body, false)
     } else if request.is_responses() {
         model_responses::check(&request.body, &Kept::default()).map_err(|(_, text)| text)
     } else {
@@ -224,7 +227,7 @@ pub fn breach(request: &Request) -> Option<String> {
 
 fn choose(request: &Request, state: &State) -> Step {
     let verdict = if request.is_anthropic() {
-        check_anthropic(&request.body)
+        check_anthropic(&request.body, *state.paused.lock().expect("no panic"))
     } else if request.is_responses() {
         match model_responses::check(&request.body, &state.kept.lock().expect("no panic")) {
             // Told by every server that keeps no conversation for ever: no breach.

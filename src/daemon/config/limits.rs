@@ -35,6 +35,9 @@ pub struct Limits {
     pub idle_unload: Option<Span>,
     /// Sessions in memory; beyond that, those that were not used for longest leave at once.
     pub loaded_sessions: Option<NonZeroUsize>,
+    /// How long sessions that have ended are kept.
+    #[serde(deserialize_with = "some_time")]
+    pub keep_ended: Option<Span>,
 }
 
 /// A session that nobody uses is in memory for so long.
@@ -84,7 +87,7 @@ fn nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
     let given = Span::deserialize(deserializer)?;
     if given.0.is_zero() {
-        return Err(de::Error::custom("0 would unload without end: 1ms at least"));
+        return Err(de::Error::custom("0 is no time: 1ms at least"));
     }
     Ok(Some(given))
 }
@@ -102,7 +105,9 @@ mod tests {
         assert_eq!(kept(""), Ok((IDLE_UNLOAD, LOADED_SESSIONS)));
         let given = kept("idle_unload = \"30s\"\nloaded_sessions = 5");
         assert_eq!(given, Ok((Duration::from_secs(30), 5)));
-        for wrong in ["idle_unload = \"0s\"", "idle_unload = 30", "loaded_sessions = 0"] {
+        for wrong in
+            ["idle_unload = \"0s\"", "idle_unload = 30", "loaded_sessions = 0", "keep_ended = \"0d\""]
+        {
             kept(wrong).expect_err(wrong);
         }
     }

@@ -12,7 +12,7 @@ use super::wrappers::inside;
 const TEXTS: usize = 64 * 1024;
 /// How many words are looked at, over all, each as often as a command may begin before it. A line that
 /// needs more was made to need more.
-const WORK: usize = 50_000;
+const WORK: usize = 30_000;
 /// In how many places, over all, a program is perhaps run by one that nobody knows.
 const GUESSES: usize = 4_000;
 /// How deep texts may stand in texts, and wrappers behind wrappers.

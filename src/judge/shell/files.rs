@@ -64,10 +64,12 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
     Ok(())
 }
 
-/// Recursive removal of what must never go by accident (R17).
+/// Recursive removal of what must never go by accident (R17), and moving it away.
 pub(super) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
-    if name(&words[0].text) != "rm" {
-        return Ok(());
+    match name(&words[0].text) {
+        "rm" => {}
+        "mv" => return moving(words, cwds, folders),
+        _ => return Ok(()),
     }
     let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
     let recursive = words[..ends].iter().skip(1).any(|word| {
@@ -104,6 +106,23 @@ pub(super) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Res
                 && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
             if bare || above || git || wild {
                 return Err(format!("{text} must not be removed unasked"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `mv /the/workspace elsewhere`.
+fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+    let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
+    let named = words.iter().any(|word| word.text.starts_with("-t") || word.text.starts_with("--t"));
+    let moved = if named { operands.len() } else { operands.len().saturating_sub(1) };
+    for word in &operands[..moved] {
+        for cwd in cwds {
+            let path = places::resolve(&word.text, word.marks.has(Marks::HOME), cwd, folders);
+            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            if git || path == "/" || folders.lie_below(&path) {
+                return Err(format!("{} must not be moved unasked", word.text));
             }
         }
     }

@@ -37,7 +37,8 @@ pub(super) struct Program {
     /// also abbreviated and with `=`. `-word`: a long option with one dash. `word`: an operand.
     /// `word=`: the beginning of an operand. With a final `@`, only if its value lies outside the
     /// workspace; `@` alone: any operand outside. `*`: every argument; `**`: also none; `***`: the
-    /// same, but what follows code that the grant spells is the code's.
+    /// same, but what follows code that the grant spells is the code's. `!`: without any argument it does
+    /// what its input says.
     pub(super) ask: &'static str,
     /// Options whose value is the next word.
     pub(super) value: &'static str,
@@ -98,6 +99,8 @@ pub(super) struct Row {
     alone: bool,
     /// `***`: what follows code that the grant spells is the code's.
     code: bool,
+    /// `!`: alone it obeys its input.
+    obeys: bool,
     kind: Kind,
     also: Option<Also>,
 }
@@ -138,7 +141,8 @@ impl Row {
             Some(name) => (name, true),
             None => (*item, false),
         });
-        let operands = asks.iter().copied().filter(|item| !item.starts_with('-') && *item != "@");
+        let operands =
+            asks.iter().copied().filter(|item| !item.starts_with('-') && !matches!(*item, "@" | "!"));
         Self {
             names: program.names,
             options: options.filter(|(name, _)| name.len() > 2 && name.starts_with('-')).collect(),
@@ -151,12 +155,22 @@ impl Row {
             everything: asks.iter().any(|item| matches!(*item, "*" | "**" | "***")),
             alone: asks.iter().any(|item| matches!(*item, "**" | "***")),
             code: asks.contains(&"***"),
+            obeys: asks.contains(&"!"),
             fine: cut(program.fine),
             kind: program.kind,
             also: program.also,
             asks,
             values,
         }
+    }
+}
+
+impl Row {
+    /// Code that a grant spells takes whatever arguments it likes.
+    fn spells_code(&self, call: &Call<'_>) -> bool {
+        call.granted > 1
+            && self.code
+            && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'))
     }
 }
 
@@ -217,6 +231,12 @@ pub(super) fn rows(words: &[Word]) -> Rows {
 pub(super) fn stem(text: &str) -> &str {
     let name = text.rsplit('/').next().unwrap_or(text);
     let name = name.strip_suffix(".exe").unwrap_or(name);
+    // `x86_64-linux-gnu-gcc`
+    let name = if name.len() > "-linux-gnu-".len() && name.contains('-') {
+        name.split_once("-linux-gnu-").map_or(name, |(_, tool)| tool)
+    } else {
+        name
+    };
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
     // `7z`, `[`, `md5sum` keep their digits; only those in the table lose them.
@@ -271,7 +291,7 @@ impl Rows {
         if call.words.len() <= 1 {
             return self
                 .program
-                .filter(|row| row.alone)
+                .filter(|row| row.alone || row.obeys)
                 .map(|_| format!("{} runs what it reads", call.words.first().map_or("it", |w| &w.text)));
         }
         let one = |row: &'static Row| {
@@ -292,6 +312,9 @@ impl Rows {
 
     /// What the general rule says of options that the table does not know.
     fn suspicion(self, call: &Call<'_>) -> Option<String> {
+        if self.program.is_some_and(|row| row.spells_code(call)) {
+            return None;
+        }
         let fine: Vec<&str> = [self.program, self.verb]
             .into_iter()
             .flatten()
@@ -399,17 +422,17 @@ fn is_of_another(call: &Call<'_>, text: &str) -> bool {
     text == "-r" && call.words.first().is_some_and(|first| first.text == "pnpm")
 }
 
+/// `npm run publish`: what stands behind the verb is the name of a script of the project, and words for it.
+pub(super) fn names_a_script(words: &[Word]) -> bool {
+    let npm = |word: &Word| matches!(stem(&word.text), "npm" | "pnpm" | "yarn");
+    let run = |word: &Word| word.is_literal() && matches!(word.text.as_str(), "run" | "run-script" | "test");
+    words.first().is_some_and(npm) && words.get(1).is_some_and(run)
+}
+
 /// One row against the words of a call.
 fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let Row { values, fine, everything, .. } = row;
-    // Code that a grant spells takes whatever arguments it likes.
-    let spelled = call.granted > 1
-        && row.code
-        && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'));
-    if spelled {
-        return None;
-    }
-    if row.asks.is_empty() {
+    if row.spells_code(call) || row.asks.is_empty() {
         return None;
     }
     let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();
@@ -419,6 +442,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     // Whether the word before takes this one, as the table says. Many options take a value only
     // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
     let mut taken = false;
+    let scripts = names_a_script(words);
     for (here, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let next = words.get(here + 1).map(|word| word.text.as_str());
@@ -443,7 +467,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         }
         if ended || !text.starts_with('-') || text == "-" {
             let hit = || {
-                row.operands.contains(&text)
+                row.operands.contains(&text) && !scripts
                     || row.beginnings.iter().any(|begin| text.starts_with(begin))
                     || row.outside && (call.outside)(text)
             };

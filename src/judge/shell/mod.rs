@@ -2,6 +2,7 @@
 //! parser that must agree before anything is allowed.
 
 mod collect;
+mod condense;
 mod files;
 mod follow;
 mod hatch;

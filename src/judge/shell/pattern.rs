@@ -1,7 +1,7 @@
 //! Bash rules: what they grant, and where they are found.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
 use super::collect::{Collected, View};
 use super::lex::lex;
@@ -166,10 +166,16 @@ impl CommandPattern {
 const MOST_GUESSES: usize = 64;
 /// Commands and options in front of them that are looked at for all rules together, beyond those that
 /// begin with just the words of a rule.
-const LOOKS: usize = 150_000;
+const LOOKS: usize = 100_000;
 
 fn is_option(word: &str) -> bool {
     word.starts_with(['-', '+'])
+}
+
+/// A program in the home folder: all of its path but the beginning is spelled.
+fn is_at_home(word: &Word) -> bool {
+    let others = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
+    word.marks.has(Marks::HOME) && word.text.contains('/') && !others.iter().any(|mark| word.marks.has(*mark))
 }
 
 /// Where to look for a command.
@@ -187,12 +193,34 @@ enum Place<'w> {
     Maybe(&'w str),
 }
 
+/// A hash of short words, and not more: whoever makes them meet gains looks, and those are counted.
+#[derive(Debug, Default)]
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut eight = [0; 8];
+            eight[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(eight));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
 /// The commands of a line by their first words: with many rules, most ask for one that is not there.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// By the hash of a place: whoever looks compares.
-    at: HashMap<u64, Vec<View>>,
-    hasher: RandomState,
+    at: HashMap<u64, Vec<View>, BuildHasherDefault<Quick>>,
+    hasher: BuildHasherDefault<Quick>,
     /// The name is only known when it runs.
     unknown: Vec<View>,
     looks: Meter,
@@ -201,15 +229,17 @@ pub(super) struct Programs {
 impl Programs {
     pub(super) fn of(all: &Collected) -> Self {
         let mut found = Self {
-            at: HashMap::new(),
-            hasher: RandomState::new(),
+            at: HashMap::default(),
+            hasher: BuildHasherDefault::default(),
             unknown: Vec::new(),
             looks: Meter::new(LOOKS),
         };
         for view in &all.views {
             let words = all.words(*view);
             let Some(first) = words.first() else { continue };
-            if !first.is_literal() {
+            // `~/bin/git` is git as well.
+            let spelled = first.is_literal() || is_at_home(first);
+            if !spelled {
                 // One more than are looked at tells that there are more.
                 if found.unknown.len() <= MOST_GUESSES {
                     found.unknown.push(*view);
@@ -302,7 +332,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             }
         }
     }
-    (if program.is_literal() { found } else { found.min(Found::Perhaps) }, looked)
+    (if program.is_literal() || is_at_home(program) { found } else { found.min(Found::Perhaps) }, looked)
 }
 
 fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
@@ -337,12 +367,20 @@ fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Found {
     found
 }
 
+/// A longer word with signs for the shell may be any word.
+const LONGEST_NAME: usize = 255;
+
 /// Whether the shell may make `wanted` of a word.
 fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
     if word.is_literal() {
         return if program { name(&word.text) == name(wanted) } else { word.text == wanted };
     }
-    if word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::BRACE) || word.marks.has(Marks::TILDE) {
+    // Every rule asks: a pattern longer than any name is not compared.
+    if word.text.len() > LONGEST_NAME
+        || word.marks.has(Marks::EXPANDS)
+        || word.marks.has(Marks::BRACE)
+        || word.marks.has(Marks::TILDE)
+    {
         return true;
     }
     if word.marks.has(Marks::GLOB) {

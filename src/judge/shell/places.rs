@@ -10,7 +10,7 @@ use super::meter::Meter;
 use super::word::{Marks, Word};
 
 /// Steps that one judgement may take beyond what is linear in the line.
-const STEPS: usize = 1_000_000;
+const STEPS: usize = 700_000;
 
 /// The folders that a judgement knows, and what is left of its measure.
 #[derive(Debug)]

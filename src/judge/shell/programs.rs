@@ -29,7 +29,9 @@ const FILES: &[Program] = &[
     p("tree", "-o --output -R").value("-L -P -I -H -T").kind(Kind::Reads),
     p("mkdir|rmdir|touch|unlink|tee|truncate|shred|fallocate|mkfifo|mktemp|sponge|dos2unix|unix2dos", "").kind(Kind::Writes),
     p("rm", "--no-preserve-root").kind(Kind::Writes).also(special::remove),
-    p("mv|ln|link|chmod|chown|chgrp|chattr|setfacl|setfattr", "").kind(Kind::Writes),
+    p("mv|ln|link|chattr|setfacl|setfattr", "").kind(Kind::Writes),
+    // A file called `--reference=x` behind a glob decides what all others get.
+    p("chmod|chown|chgrp", "--reference").kind(Kind::Writes),
     p("cp", "").kind(Kind::Copies),
     // `--strip-program` runs a program.
     p("install", "--strip-program").kind(Kind::Copies),
@@ -41,7 +43,7 @@ const FILES: &[Program] = &[
 
 /// Text tools.
 const TEXT: &[Program] = &[
-    p("cat|tac|head|tail|wc|nl|cut|paste|tr|rev|fold|fmt|expand|unexpand|comm|join|od|hexdump|hd|strings|cmp|diff|column|colrm|numfmt|factor|seq|echo|look|tsort|pr|ul|zcat|bzcat|xzcat|zgrep|egrep|fgrep|grep", "")
+    p("cat|tac|head|tail|wc|nl|cut|paste|tr|rev|fold|fmt|expand|unexpand|comm|join|od|hexdump|hd|strings|cmp|diff|column|colrm|numfmt|factor|seq|echo|look|tsort|pr|ul|zcat|bzcat|xzcat|zstdcat|lzcat|zgrep|bzgrep|xzgrep|zegrep|zfgrep|rgrep|egrep|fgrep|grep", "")
         .kind(Kind::Reads),
     p("true|false|sleep|expr|yes|whoami|id|groups|uname|arch|nproc|tty|users|who|w|uptime|cal|date +|printenv|locale|getconf|free|vmstat|ps|pgrep|pidof|getent|lscpu|lsusb|lspci|test|[", "")
         .kind(Kind::Reads)
@@ -56,7 +58,9 @@ const TEXT: &[Program] = &[
     p("xxd", "").kind(Kind::Reads).also(special::xxd),
     p("shuf", "-o --output").value("-n -i --head-count --input-range").kind(Kind::Reads),
     // Some systems have `-o`.
-    p("base64|base32|basenc|uuencode|uudecode", "-o --output").value("-w -i --wrap").kind(Kind::Reads),
+    p("base64|base32|basenc|uuencode", "-o --output").value("-w -i --wrap").kind(Kind::Reads),
+    // They write, or run, what their input says.
+    p("uudecode|unshar|pax", "*").fine("--version --help"),
     p("iconv|recode", "-o --output").value("-f -t").kind(Kind::Reads),
     p("split", "--filter").kind(Kind::Writes),
     p("csplit", "").kind(Kind::Writes),
@@ -67,9 +71,9 @@ const TEXT: &[Program] = &[
     // Programs from files, and system(), pipes, output inside the program.
     p("awk|gawk|mawk|nawk|original-awk", "-f --file -i --include -l --load -E --exec -o --pretty-print -p --profile -d --dump-variables -D --debug -W --assign=").value("-v -F -e --source --assign --field-separator").also(special::awk).kind(Kind::Reads),
     // They run what is typed or read, and `!cmd`.
-    p("ed|red|ex|vi|vim|nvim|view|gvim|vimdiff|emacs|emacsclient|nano|pico|micro|joe|mcedit|mc|kak|hx|helix|code|subl|dc|m4|vipe|ranger|lf|nnn", "**").fine("--version --help -h -V"),
+    p("ed|red|ex|vi|vim|vim.basic|vim.tiny|rvim|rview|vimtutor|editor|sensible-editor|nvim|view|gvim|vimdiff|emacs|emacsclient|nano|pico|micro|joe|mcedit|mc|kak|hx|helix|code|subl|dc|m4|vipe|ranger|lf|nnn", "**").fine("--version --help -h -V"),
     // `+cmd`, `-o` log file, key files; both can start editors and shells.
-    p("less|more|most|pg", "-k --lesskey-file --lesskey-src --lesskey-content -o -O --log-file --LOG-FILE -T --tag-file -P -t --tag").kind(Kind::Reads).also(special::plus),
+    p("less|more|most|pg|pager|sensible-pager|zless|bzless|lzless|xzless|zstdless|zmore|bzmore|xzmore", "-k --lesskey-file --lesskey-src --lesskey-content -o -O --log-file --LOG-FILE -T --tag-file -P -t --tag").kind(Kind::Reads).also(special::plus),
     p("bat|batcat", "--pager --config-file --generate-config-file --map-syntax --source --target cache --diff --paging").value("-l --language -r --line-range -H --highlight-line --theme --style").kind(Kind::Reads),
     p("man|info|apropos|whatis|mandb", "-P --pager -H --html -C --config-file -M --manpath -l --local-file -o --output --subnodes -d --directory -f --file -X --gxditview -Z --ditroff -T --troff-device -t --troff -p --preprocessor --init-file").kind(Kind::Reads),
     p("jq|gojq|jaq", "-f --from-file -L --library-path").value("--arg --argjson --indent --slurpfile --rawfile").kind(Kind::Reads),
@@ -85,7 +89,10 @@ const TEXT: &[Program] = &[
     p("pandoc", "-o --output -F --filter -L --lua-filter --pdf-engine --pdf-engine-opt --data-dir -d --defaults --template --extract-media -H --include-in-header -B -A --include-before-body --include-after-body --syntax-definition --log --csl --reference-doc --highlight-style --print-highlight-style -t --to -w --write -f --from").fine("").kind(Kind::Reads).also(special::pandoc),
     p("dot|neato|fdp|sfdp|circo|twopi|osage", "-o -O -l -c").value("-T -K -G -N -E").kind(Kind::Reads),
     p("convert|magick|mogrify|identify|composite|montage", "-write -script -define -process *").fine("-version --version"),
-    p("ffmpeg|ffprobe", "-filter_script -filter_complex_script -f -protocol_whitelist -report -progress -dump_attachment -init_hw_device"),
+    p("ffmpeg|ffprobe", "@ -filter_script -filter_complex_script -f -protocol_whitelist -report -progress -dump_attachment -init_hw_device"),
+    // PostScript is a language that opens files.
+    p("gs|ghostscript", "*").fine("--version --help -v -h"),
+    p("groff|nroff|troff|pic|eqn|tbl|soelim", "-U -P -L -l -X -F -M -m -I -x"),
     p("exiftool", "-if -config -o -execute -@ -stay_open -ImageDescription -w -W -out -tagOut -p").kind(Kind::Writes),
     p("latex|pdflatex|xelatex|lualatex|luatex|tex|pdftex", "--shell-escape -shell-escape --enable-write18 -enable-write18 --shell-restricted --output-directory@ -output-directory@ --fmt -fmt --lua --luaconfonly --interaction"),
     p("latexmk", "-r -e -pdflatex -latex -xelatex -lualatex -usepretex -new-viewer -pv -pvc -outdir@ -auxdir@ -cd -shell-escape -C"),
@@ -119,7 +126,7 @@ const ARCHIVES: &[Program] = &[
     p("7z|7za|7zr|p7zip", "-sdel -si -o@ -w -sfx -y").also(special::seven),
     p("rar|unrar", "-ilog -df -dr -dw -sfx -ep3 -z").kind(Kind::Tool),
     p("gzip|gunzip|bzip2|bunzip2|xz|unxz|lzma|unlzma|lz4|brotli|compress|uncompress|pigz", "-o@ --output@ -S --files --files0").kind(Kind::Writes),
-    p("zstd|unzstd|zstdcat", "-o@ --output-dir-flat@ --output-dir-mirror@ --filelist --rm -D --patch-from").kind(Kind::Writes),
+    p("zstd|unzstd", "-o@ --output-dir-flat@ --output-dir-mirror@ --filelist --rm -D --patch-from").kind(Kind::Writes),
     p("cpio", "--rsh-command -F --file -O -o --create -p --pass-through -D@ --directory@ -I -E -A --no-absolute-filenames"),
     p("ar|ranlib", "--plugin --output -M").kind(Kind::Writes),
     p("jar", "-C@ -f@ -m").kind(Kind::Writes),
@@ -158,6 +165,8 @@ const GIT: &[Program] = &[
     p("git grep", "-O --open-files-in-pager --textconv --ext-grep").value("-e -A -B -C -m -f --max-depth").kind(Kind::Reads),
     p("git format-patch", "-o@ --output-directory@ --ext-diff --textconv --output --signature-file"),
     p("git clone", "-c --config -u --upload-pack --template --separate-git-dir --reference --reference-if-able --bundle-uri").value("-b --branch -o --origin --depth -j --jobs --filter --shallow-since").also(special::clone),
+    p("git send-email|git imap-send|git request-pull", "*").fine("--dry-run --help"),
+    p("git svn|git p4", "--authors-prog --config-dir --template -A --authors-file --git-dir").kind(Kind::Tool),
     p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S").value("--depth -j --refmap --negotiation-tip"),
     p("git push|git send-pack", "--receive-pack --exec --signed -o --push-option"),
     p("git archive", "-o --output --exec --remote --add-file --prefix@").value("--format"),
@@ -189,7 +198,7 @@ const GIT: &[Program] = &[
     p("svn|svnadmin|svnlook", "--config-option --config-dir --editor-cmd --diff-cmd --diff3-cmd --merge-cmd --password --targets -F --file --with-revprop --accept @"),
     p("cvs|bzr|fossil|darcs", "-d -e -z --rsh --Development -C --config --chdir --ui --extcmd *").fine("status diff log --version"),
     p("tig|lazygit|gitui|gitk|gitg", "**").fine("--version --help"),
-    p("gh|glab|hub", "alias extension auth secret ssh-key gpg-key codespace config browse gist api -w --web -F --body-file --field --raw-field --input --editor -e --hostname").fine("--output").value("-R --repo -t --title -b --body -l --label -q --jq --json -L --limit -s --state"),
+    p("gh|glab|hub", "delete alias extension auth secret ssh-key gpg-key codespace config browse gist api -w --web -F --body-file --field --raw-field --input --editor -e --hostname").fine("--output").value("-R --repo -t --title -b --body -l --label -q --jq --json -L --limit -s --state"),
     p("gh api", "-X --method -f --raw-field -F --field --input -H --header -p").value("-q --jq -t --template"),
     p("gh run|gh release", "-D@ --dir@ -O --output upload create -A --archive -n --notes-file").kind(Kind::Tool),
     p("repo", "init forall --repo-url -u"),
@@ -209,6 +218,7 @@ const BUILD: &[Program] = &[
     p("mvn|mvnw", "-f@ --file@ -s --settings -gs --global-settings -t --toolchains -gt --global-toolchains -l --log-file deploy deploy:deploy deploy:deploy-file install:install-file -emp -ep --encrypt-password -b --builder -llr").also(special::java_properties).value("-pl -P -T -rf -D").fine("-ntp -am -amd"),
     p("sbt|mill|lein|boot|ammonite|amm", "-D --sbt-jar --sbt-dir --sbt-boot --java-home -J -mem --script --addons -e --with-config update-in -i --import --predef"),
     p("xcodebuild|swift|swiftc", "-project@ -workspace@ -derivedDataPath@ -xcconfig -exportArchive -C --package-path@ --scratch-path@ --build-path@ -Xswiftc -Xcc -Xlinker -Xcxx run -toolchain -o@ -load-plugin-executable -load-plugin-library -plugin-path --toolset --sdk --swift-sdk -tools-directory -frontend --disable-sandbox plugin"),
+    p("autoconf|automake|autoreconf|aclocal|autoheader|bison|flex", "-I -B -S -o@ --output@ --include --prepend-include --skeleton --skel -l --language"),
     p("gcc|g++|cc|c++|clang|clang++|tcc|gfortran|ld|lld|gold|mold|as|nasm|yasm|cpp", "-wrapper -B -specs --specs -fplugin -fpass-plugin -fuse-ld -Xclang -Xlinker -Xassembler -Xpreprocessor -load --config -o@ -T --sysroot@ -plugin --plugin -fprofile-use --ld-path -ccc-gcc-name -run -dynamic-linker --dynamic-linker -run --gcc-toolchain -fmodule-mapper -fbuild-session-file -no-canonical-prefixes -c@ -iplugindir -dumpdir").fine("-c").also(special::compiler),
     p("objdump|nm|readelf|size|addr2line|c++filt|objcopy|strip|gprof|gcov", "--plugin -o@ --dsym --debuginfod --dwarf-output").kind(Kind::Tool),
     // It runs the program it looks at.
@@ -225,7 +235,7 @@ const BUILD: &[Program] = &[
 
 /// Rust.
 const RUST: &[Program] = &[
-    p("cargo", "--config --manifest-path@ -C@ --target-dir@ --out-dir@ --artifact-dir@ --lockfile-path@ -Z install uninstall login logout owner yank publish --keep-temps --unstable-options").value("-p --package --features -F --bin --example --test --bench -j --jobs --target --profile --message-format --color --exclude --manifest-path --target-dir --config -C -Z").fine("--all-features --no-default-features").also(special::cargo),
+    p("cargo", "--config --manifest-path@ -C@ --target-dir@ --out-dir@ --artifact-dir@ --lockfile-path@ -Z install uninstall login logout owner yank publish --keep-temps --unstable-options --open").value("-p --package --features -F --bin --example --test --bench -j --jobs --target --profile --message-format --color --exclude --manifest-path --target-dir --config -C -Z").fine("--all-features --no-default-features").also(special::cargo),
     p("cargo clippy|cargo fix", "--fix --broken-code --allow-dirty --allow-staged"),
     p("cargo install", "--path@ --git --root --registry --index --config"),
     p("cargo add", "--path@ --git --registry"),
@@ -246,14 +256,14 @@ const RUST: &[Program] = &[
 const SCRIPTS: &[Program] = &[
     p("python|pypy|ipython|bpython|jython|micropython", "***").fine("--version -V -VV --help -h"),
     p("node|nodejs|deno|ts-node|tsx|ts-node-esm|qjs|d8|zx|bunx|coffee|babel-node", "***").fine("--version -v --help -h"),
-    p("perl|ruby|irb|pry|php|lua|luajit|Rscript|R|julia|ghci|runghc|runhaskell|tclsh|wish|osascript|pwsh|powershell|groovy|groovysh|scala|kotlin|kotlinc|java|jshell|elixir|iex|erl|escript|swipl|racket|guile|sbcl|clisp|ocaml|crystal|nim|raku|rakudo|octave|matlab|sage|maxima|gp|gnuplot|gawk-script|janet|fennel|bb|clojure|clj|nu|xonsh|elvish|rlwrap|awk-script|jrunscript|cscript|wscript", "***").fine("--version -version -v -V --help -h -help"),
+    p("lli|wasmtime|wasmer|perl|ruby|irb|pry|php|lua|luajit|Rscript|R|julia|ghci|runghc|runhaskell|tclsh|wish|osascript|pwsh|powershell|groovy|groovysh|scala|kotlin|kotlinc|java|jshell|elixir|iex|erl|escript|swipl|racket|guile|sbcl|clisp|ocaml|crystal|nim|raku|rakudo|octave|matlab|sage|maxima|gp|gnuplot|gawk-script|janet|fennel|bb|clojure|clj|nu|xonsh|elvish|rlwrap|awk-script|jrunscript|cscript|wscript", "***").fine("--version -version -v -V --help -h -help"),
     p("sh|bash|dash|zsh|ksh|mksh|fish|ash|csh|tcsh|rbash", "***").fine("--version --help"),
     p("deno fmt|deno lint|deno check|deno test|deno info|deno doc", "-c --config --import-map --allow-run --allow-all -A --allow-ffi --allow-env --allow-write --allow-net --preload --rules-plugin --fix --unstable-kv --cert --location"),
 ];
 
 /// Node and its tools.
 const NODE: &[Program] = &[
-    p("npm|pnpm|yarn|bun|cnpm", "--prefix@ -C@ --dir@ --cwd@ --userconfig --globalconfig --script-shell --node-options --scripts-prepend-node-path -g --global --location publish login logout adduser token config set unpublish deprecate owner access hook profile edit explore init create link unlink exec x dlx -c --call --shell --git --viewer --editor --browser --cache@ --modules-folder@ --global-folder --rcfile -r --preload -e --eval -p --print --registry --pnpmfile --global-pnpmfile --config --store-dir@ --virtual-store-dir@ --hook-require --use-yarnrc --cafile --cert --key --yolo --tsconfig-override repl upgrade")
+    p("npm|pnpm|yarn|bun|cnpm", "--prefix@ -C@ --dir@ --cwd@ --userconfig --globalconfig --script-shell --node-options --scripts-prepend-node-path node -g --global --location publish login logout adduser token config set unpublish deprecate owner access hook profile edit explore init create link unlink exec x dlx -c --call --shell --git --viewer --editor --browser --cache@ --modules-folder@ --global-folder --rcfile -r --preload -e --eval -p --print --registry --pnpmfile --global-pnpmfile --config --store-dir@ --virtual-store-dir@ --hook-require --use-yarnrc --cafile --cert --key --yolo --tsconfig-override repl upgrade")
         .value("-w --workspace --filter -F --loglevel")
         .fine("--config.node --global-style --cert-check --init --git-tag-version --create-lockfile")
         .also(special::npm),
@@ -271,10 +281,12 @@ const PYTHON: &[Program] = &[
     p("pip install|pip download|pip wheel|uv pip|pip uninstall", "--python --log -i --index-url --extra-index-url -f --find-links -t --target --prefix --root --config-settings -C --global-option --install-option --build-option -e@ --editable@ -r@ --requirement@ -c@ --constraint@ --cert --client-cert --proxy --trusted-host --src@ --report --user --break-system-packages @").kind(Kind::Tool),
     p("uv|poetry|pipenv|pdm|hatch|rye|flit|conda|mamba|micromamba|pixi|setuptools|twine|build", "--directory@ --project@ -C@ -P@ --config-file --config-setting -p@ --python tool self config publish upload shell run --index --default-index --index-url --extra-index-url -i --find-links -f --install-dir --target -n --name --prefix@ install remove create update activate init --build-backend --env-file --with-editable --repository -r --source cache --root@ --manifest-path@ global auth --tool-bin-dir plugin source python --skip-existing --sdist").fine("install").value("--extra --group --with --without"),
     p("uv sync|uv lock|uv add|uv remove|uv tree|uv venv|uv export|uv build|poetry install|poetry update|poetry add|poetry lock|poetry show|poetry check|poetry remove|pipenv install|pipenv sync|pdm install|hatch build", "").kind(Kind::Tool),
-    p("pytest|py.test", "-c --config-file --rootdir@ -p --confcutdir --override-ini --basetemp --junitxml@ --junit-xml@ --pdbcls --log-file@ --cov-config --result-log --pastebin --debug --pyargs --import-mode-file --report-log@ --html@ --rsyncdir --tx --dist-command --ds --dc --python-path --pythonpath --resultlog --trace-config --cov-report-file @").value("-k -m -n -o --maxfail --tb --durations --cov --cov-report -W --color --timeout -r").fine("--cov --color --co --collect-only --cov-report --durations --disable-warnings --pdb --debugger").also(special::pytest),
-    p("tox|nox|invoke|fab|behave|robot|locust|coverage|unittest|nosetests|nose2|green|hypothesis|mutmut|cosmic-ray", "-c --conf --config --config-file --workdir@ -x --override --rcfile -f --noxfile --extra-python -r --search-root --collection --plugin -P --pythonpath --listener --prerunmodifier --prerebotmodifier -d@ --outputdir@ -o --output --library --resource --variablefile -V run --source --include --data-file@ -s -t --runner --tc-file --logging-config --env-dir --locustfile --headless --web-host combine erase --stage -D -i --junit-directory@ --runner-class --posargs --discover --develop --installpkg --root@ --hashseed-file --result-json@").value("-e -k -j").fine("-e"),
+    p("pytest|py.test", "-c --config-file --rootdir@ -p --confcutdir --override-ini --basetemp --junitxml@ --junit-xml@ --pdbcls --log-file@ --cov-config --result-log --pastebin --debug --pyargs --import-mode-file --report-log@ --html@ --pdb --trace --rsyncdir --tx --dist-command --ds --dc --python-path --pythonpath --resultlog --trace-config --cov-report-file @").value("-k -m -n -o --maxfail --tb --durations --cov --cov-report -W --color --timeout -r").fine("--cov --color --co --collect-only --cov-report --durations --disable-warnings --debugger --trace-config=no").also(special::pytest),
+    p("tox|nox|invoke|fab|behave|robot|locust|coverage|unittest|nosetests|nose2|green|hypothesis|mutmut|cosmic-ray", "-c --conf --config --config-file --workdir@ -x --override --rcfile -f --noxfile --extra-python -r --search-root --collection --plugin -P --pythonpath --listener --prerunmodifier --prerebotmodifier -d@ --outputdir@ -o --output --library --resource --variablefile -V run --source --include --data-file@ -s@ -t@ --start-directory@ --top-level-directory@ --runner --tc-file --logging-config --env-dir --locustfile --headless --web-host combine erase --stage -D -i --junit-directory@ --runner-class --posargs --discover --develop --installpkg --root@ --hashseed-file --result-json@").value("-e -k -j").fine("-e"),
     p("black|ruff|mypy|flake8|pylint|isort|autopep8|yapf|autoflake|pyupgrade|pyright|pyre|pycodestyle|pydocstyle|vulture|djlint|sqlfluff|bandit|interrogate|pytype|basedpyright|refurb|blue|docformatter|ty", "--config --config-file --settings-path --settings-file --sp --settings -c --rcfile --init-hook --load-plugins --plugins --append-config --require-plugins --isolated-plugins --python-executable --custom-typeshed-dir --install-types --output-file -o --tee --fix --fix-only --unsafe-fixes --in-place -i --style --add-noqa --html-report --xml-report --txt-report --any-exprs-report --linecount-report --cobertura-xml-report --junit-xml --shadow-file --cache-dir@ --venv-path -v@ --venvpath --pythonpath --typeshedpath -p@ --project@ --code --import-graph --ignore-revs-file --enable-plugin --target-file --typeshed --bundled --aggressive-config --watch-file --extend-config --verbose-config --stdin-filename@ --workers-init --global-config --disable-plugin").also(special::response).value("-l --line-length -t --target-version --select --ignore --max-line-length --extend-ignore --exclude -j").fine("--check --diff --quiet -q --fix-imports -v --verbose").kind(Kind::Tool),
     p("django-admin|manage.py|flask|uvicorn|gunicorn|celery|alembic|jupyter|ipython|streamlit|airflow|scrapy|ansible-galaxy|ansible-lint|mkvirtualenv|virtualenv|pyenv|uvx", "shell dbshell runscript runserver --settings --pythonpath -c --config --app -A --factory --app-dir@ --env-file --log-config -e --preload -k --worker-class --paste --chdir@ install uninstall --template -x --execute --to --exec --pre-exec notebook lab console run nbconvert -p --python --extra-search-dir --app-data --creator --init-script fetch crawl parse runspider --spider"),
+    p("prove", "-e --exec -I -M -P --source --formatter --harness --rc -A -a --archive -w -l --state --rules @").fine("--color --nocolor"),
+    p("perldoc", "-d -o -M -n -w -D -T"),
     p("gem|bundle|bundler|rspec|rubocop|rails|rake-cli|brakeman|standardrb|jekyll-cli|cucumber-ruby|puma|guard|sorbet|srb|solargraph|steep", "install uninstall update push yank owner signin signout cert -r --require -I -O --options --default-path@ -o --out -c --config -a -A --autocorrect --auto-correct --autocorrect-all --fix -x console c runner r dbconsole db server s new generate g config --path --gemfile --standalone plugin init open add --config-file --format -f --format-options --plugin --force-exclusion-file --cache-root@ --drb -P --source -s --bindir -n -i --install-dir --with-opt --clear-sources --key --env-file viz gem exec pristine --binstubs --trust-policy -C@ --output -w --write").value("-e --example -t --tag").fine("").kind(Kind::Tool),
     p("bundle install|bundle update|bundle check|bundle list|bundle show|bundle outdated", "--gemfile@ --path@ --standalone --binstubs --trust-policy"),
     p("composer|phpunit|phpstan|psalm|pest|php-cs-fixer|phpcs|phpcbf|artisan|drush|wp|rector|infection|deptrac|behat|codecept", "-d@ --working-dir@ global config exec run-script self-update require create-project init -c --configuration --config --bootstrap --prepend --printer --extension --include-path --log-junit@ --coverage-html@ --coverage-clover@ --testdox-html@ --testdox-text@ --log-teamcity --generate-configuration --migrate-configuration -a --autoload-file --rules --rule-tester --plugin --report-file --report --standard --runtime-set --config-set --config-delete --config-path fix process tinker db serve eval eval-file shell --exec --require --path --ssh --http --memory-limit-file --generate-baseline --error-format --initial-tests-php-options --test-framework-options --phpunit --ignore-platform-config -i --root --init --alter"),
@@ -293,7 +305,7 @@ const GO: &[Program] = &[
 /// Other languages.
 const OTHER_CODE: &[Program] = &[
     p("javac|scalac|groovyc|ecj", "-processor -processorpath --processor-path -J -d@ -s@ -h@ -Xplugin -cp@ -classpath@ -Xbootclasspath -toolsjar -bootclasspath --system --upgrade-module-path -Xscript -plugin").also(special::compiler),
-    p("dotnet|msbuild|nuget|mono|fsi|csi|csc", "run exec tool new publish nuget push fsi script -s --settings --test-adapter-path --logger -l --collect --diag@ -o@ --output@ --artifacts-path@ -p --property /p /property --additionalprobingpath --additional-deps --depsfile --runtimeconfig --roll-forward-to --runsettings -r@ --results-directory@ workload sdk --source --configfile --configuration-file dev-certs user-secrets watch --project@ build-server --analyzer -analyzer --interactive").also(special::dotnet).value("-c --configuration -f --framework -v --verbosity --filter").fine("--configuration"),
+    p("dotnet|msbuild|nuget|mono|fsi|csi|csc", "run exec tool new publish nuget push fsi script -s --settings --test-adapter-path --logger -l --collect --diag@ -o@ --output@ --artifacts-path@ -p --property /p /property --additionalprobingpath --additional-deps --depsfile --runtimeconfig --roll-forward-to --runsettings -r@ --results-directory@ workload sdk --source --configfile --configuration-file dev-certs user-secrets watch --project@ build-server @ --analyzer -analyzer --interactive").also(special::dotnet).value("-c --configuration -f --framework -v --verbosity --filter").fine("--configuration"),
     p("zig|odin|v|vlang|nimble|crystal-build|shards|dub|rdmd|dmd|ldc2|gnatmake|fpc|cobc", "run build-exe build-lib build-obj cc c++ ar --build-file --build-runner --global-cache-dir@ --zig-lib-dir --prefix@ -p@ --test-cmd --test-cmd-bin --test-runner -femit-bin -of@ --compiler --eval -e --config install init publish --single --root@ translate-c --libc --sysroot -extra-linker-flags -exec -out -file -custom-attribute --nim --cc -prod-linker --linker -L"),
     p("stack|cabal|ghc|hlint|ormolu|fourmolu|haddock", "exec run runghc runhaskell script eval repl ghci ghc -e -pgmF -pgmP -pgmL -pgmc -pgma -pgml -F -fplugin -package-db -package-env --with-ghc -w --with-gcc --stack-yaml --project-file --ghc-options --setup-info-yaml --docker --nix --work-dir@ --stack-root --config-file --store-dir install upload sdist new init hoogle -o@ --refactor --refactor-options --refactor-path -h --hint --report --mode --inplace -i -pgm -hide-all --exec --builddir@ --prog-path --with-compiler").fine(""),
     p("dune|opam|ocamlfind|ocamlopt|ocamlc|esy|rebar|mix|hex|gleam|rescript", "exec utop --root@ --workspace --config-file --prefix@ --build-dir@ install uninstall switch pin init remove reinstall -pp -ppx -ppopt -pp-opt -plugin -o@ run cmd eval -e --eval local archive.install escript.install shell -r --require hex.publish publish --no-mix-exs release --toolchain -use-runtime -cc promote ocaml-merlin top upgrade"),
@@ -307,10 +319,10 @@ const OTHER_CODE: &[Program] = &[
 /// Databases.
 const DATA: &[Program] = &[
     p("sqlite|sqlite3|litecli|duckdb|sqldiff", "-init -cmd -vfs -archive -A -zip -append -deserialize -unsigned -loadext --liteclirc -ascii-file -ui").value("-separator -nullvalue -newline -mmap -maxsize").kind(Kind::Writes).also(special::sqlite),
-    p("psql|pgcli|usql", "-f --file -o --output -L --log-file -v --set --variable --pgclirc -d@ --jobs-file --filter -D -P --pset").value("-h -p -U -c --command --dbname --host --port --username -T").fine("--command --variable").also(special::psql),
+    p("psql|pgcli|usql", "! -f --file -o --output -L --log-file -v --set --variable --pgclirc -d@ --jobs-file --filter -D -P --pset").value("-h -p -U -c --command --dbname --host --port --username -T").fine("--command --variable").also(special::psql_client),
     p("pg_dump|pg_dumpall|pg_restore|createdb|dropdb|vacuumdb|pgbench|cockroach", "-f --file -o --output -L --log-file -v --set --variable --pgclirc -d@ --jobs-file --filter -D -P --pset").value("-h -p -U -c --command --dbname --host --port --username -t -n -N -T").fine("--command --variable").also(special::psql),
-    p("mysql|mariadb|mycli|mysqldump|mysqladmin|mysqlimport|mysqlsh|mysqlslap", "--pager --tee --init-command --init-command-add --defaults-file --defaults-extra-file --defaults-group-suffix --login-path --plugin-dir --default-auth --local-infile --load-data-local-dir --socket -S --ssl-key --ssl-cert -r --result-file -T --tab --logger --myclirc --auto-vertical-file --py --js --pyc -f --file --server-public-key-path -p@ --system-command").value("-h -P -u -D --execute").fine("--execute --pager=cat").also(special::mysql),
-    p("redis-cli|valkey-cli|keydb-cli", "--eval -x -X --pipe --rdb --functions-rdb -s --cacert --cert --key --ldb --ldb-sync-mode --hotkeys-file eval EVAL evalsha EVALSHA config CONFIG module MODULE debug DEBUG slaveof SLAVEOF replicaof REPLICAOF script SCRIPT function FUNCTION migrate MIGRATE save SAVE bgsave BGSAVE shutdown SHUTDOWN acl ACL fcall FCALL").value("-h -p -n -a --user -u").also(special::redis),
+    p("mysql|mariadb|mycli|mysqldump|mysqladmin|mysqlimport|mysqlsh|mysqlslap", "! --pager --tee --init-command --init-command-add --defaults-file --defaults-extra-file --defaults-group-suffix --login-path --plugin-dir --default-auth --local-infile --load-data-local-dir --socket -S --ssl-key --ssl-cert -r --result-file -T --tab --logger --myclirc --auto-vertical-file --py --js --pyc -f --file --server-public-key-path -p@ --system-command").value("-h -P -u -D --execute").fine("--execute --pager=cat").also(special::mysql),
+    p("redis-cli|valkey-cli|keydb-cli", "! --eval -x -X --pipe --rdb --functions-rdb -s --cacert --cert --key --ldb --ldb-sync-mode --hotkeys-file eval EVAL evalsha EVALSHA config CONFIG module MODULE debug DEBUG slaveof SLAVEOF replicaof REPLICAOF script SCRIPT function FUNCTION migrate MIGRATE save SAVE bgsave BGSAVE shutdown SHUTDOWN acl ACL fcall FCALL").value("-h -p -n -a --user -u").also(special::redis),
     p("mongo|mongosh|mongodump|mongorestore|mongoexport|mongoimport|cqlsh|influx|clickhouse|clickhouse-client|snowsql|bq|trino|spark-shell|spark-submit|spark-sql|pyspark|hive|beeline|hdfs|hadoop", "**").fine("--version --help"),
     p("bcp|sqlcmd|osql|isql|sqlplus", "**").fine("--version -?"),
 ];
@@ -328,14 +340,14 @@ const CLOUD: &[Program] = &[
         .fine("-o --output -c --container --output-watch-events"),
     p("kubectl apply|kubectl create|kubectl delete|kubectl rollout|kubectl scale|kubectl label|kubectl annotate|kubectl patch|kubectl set|kubectl expose|kubectl edit|kubectl config|kubectl auth|kubectl port-forward|kubectl replace", "--kubeconfig --server --token --raw -k@ --kustomize@ -f@ --filename@ --patch-file@ --edit --from-file --from-env-file --template --exec-command set-context set-cluster set-credentials use-context unset delete-context").kind(Kind::Tool),
     p("helm|helmfile", "--post-renderer --post-renderer-args plugin --kubeconfig --kube-apiserver --kube-token --registry-config --repository-config --repository-cache -f --values --set-file install upgrade uninstall rollback push registry repo --key-file --cert-file --ca-file --output-dir@ -d@ --destination@ --helm-binary --file --environment --args --keyring --plugins"),
-    p("aws|gcloud|az|doctl|heroku|flyctl|fly|linode-cli|oci|ibmcloud|hcloud|scw|s3|cf|eb|sam|copilot", "--cli-input-json --cli-input-yaml --endpoint-url --profile configure --ca-bundle --config --flags-file --impersonate-service-account --credential-file-override --configuration login logout auth cp mv sync put-object s3api ssh ssm scp rsync deploy create delete update run invoke start-session execute-command --template-file --parameter-overrides --body --zip-file --payload --user-data secretsmanager get-secret-value sts iam extension plugins alias component components").fine("--output --format").also(special::local_files),
+    p("aws|gcloud|az|doctl|heroku|flyctl|fly|linode-cli|oci|ibmcloud|hcloud|scw|s3|cf|eb|sam|copilot", "--cli-input-json --cli-input-yaml --endpoint-url --profile configure --ca-bundle --config --flags-file --impersonate-service-account --credential-file-override --configuration login logout auth cp mv sync rm rb put-object s3api ssh ssm scp rsync deploy create delete update run invoke start-session execute-command --template-file --parameter-overrides --body --zip-file --payload --user-data secretsmanager get-secret-value sts iam extension plugins alias component components").fine("--output --format").also(special::local_files),
     p("ansible-vault|ansible-inventory|ansible-doc|salt|salt-call|puppet|chef|chef-client|knife|cfengine|inspec|molecule", "**").fine("--version --help"),
     p("vault|pass|bw|gopass|keyring|secret-tool|security|op|lpass|1password", "**").fine("--version status"),
 ];
 
 /// The system.
 const SYSTEM: &[Program] = &[
-    p("apt|apt-get|aptitude|apt-key|apt-mark|apt-add-repository|add-apt-repository|yum|dnf|microdnf|zypper|apk|pacman|yay|paru|emerge|xbps-install|opkg|brew|port|snap|flatpak|nix-env|nix-channel|nix-build|nixos-rebuild|home-manager|guix|choco|winget|scoop|asdf|mise|sdk|nvm|fnm|volta|rbenv|nodenv|goenv|tfenv", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h config-dump").also(special::packages),
+    p("cpan|apt|apt-get|aptitude|apt-key|apt-mark|apt-add-repository|add-apt-repository|yum|dnf|microdnf|zypper|apk|pacman|yay|paru|emerge|xbps-install|opkg|brew|port|snap|flatpak|nix-env|nix-channel|nix-build|nixos-rebuild|home-manager|guix|choco|winget|scoop|asdf|mise|sdk|nvm|fnm|volta|rbenv|nodenv|goenv|tfenv", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h config-dump").also(special::packages),
     p("apt-cache|dpkg-query", "-c --config-file -o --option --admindir").kind(Kind::Reads),
     p("dpkg|dpkg-deb|rpm|rpmbuild|alien|makepkg|debuild", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture"),
     p("date", "-s --set").value("-d --date -f -r").kind(Kind::Reads).also(special::date),

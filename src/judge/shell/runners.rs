@@ -11,6 +11,8 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("doas", "-u -C", 0),
     ("env", "-u -C -S --unset --chdir", 0),
     ("nice", "-n --adjustment", 0),
+    ("choom", "-n -p --adjust --pid", 0),
+    ("ld.so", "--library-path --preload --audit --argv0", 0),
     ("ionice", "-c -n -p --class --classdata", 0),
     ("timeout", "-s -k --signal --kill-after", 1),
     ("time", "-f -o --format --output", 0),
@@ -93,6 +95,12 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "a
 /// Runners of which only the name is known.
 const OTHERS: &[&str] = &[
     "parallel",
+    "msgexec",
+    "msgfilter",
+    "corepack",
+    "envconsul",
+    "consul-template",
+    "rtcwake",
     "sem",
     "watch",
     "ssh",
@@ -327,6 +335,8 @@ const VERBS: &[(&str, &[&str])] = &[
     ("hatch", &["run"]),
     ("rye", &["run"]),
     ("pipx", &["run"]),
+    ("foreman", &["run"]),
+    ("honcho", &["run"]),
     ("conda", &["run"]),
     ("mamba", &["run"]),
     ("bundle", &["exec"]),
@@ -420,6 +430,6 @@ pub(super) fn runner(name: &str) -> Runner {
             found.verbs = plain.verbs;
         }
     }
-    found.other |= ["s6-", "qemu-"].iter().any(|begin| name.starts_with(begin));
+    found.other |= ["s6-", "qemu-", "ld-linux", "ld-musl"].iter().any(|begin| name.starts_with(begin));
     found
 }

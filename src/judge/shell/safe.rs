@@ -54,6 +54,10 @@ const PROGRAMS: &[(&str, Shows)] = &[
     ("sha1sum", Shows::Content),
     ("sha256sum", Shows::Content),
     ("cksum", Shows::Content),
+    ("od", Shows::Content),
+    ("fold", Shows::Content),
+    // Of its commands only those pass that neither read other files nor write.
+    ("sed", Shows::Content),
     ("grep", Shows::Content),
     ("echo", Shows::Names),
     ("printf", Shows::Names),
@@ -105,9 +109,10 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         return false;
     }
     let (shows, from) = if name == "git" {
-        let verb = words.get(1).map_or("", |word| word.text.as_str());
+        let at = if words.get(1).is_some_and(|word| word.text == "--no-pager") { 2 } else { 1 };
+        let verb = words.get(at).map_or("", |word| word.text.as_str());
         let lists = GIT_LISTS.iter().any(|(own, options)| {
-            *own == verb && words[2..].iter().all(|word| options.contains(&word.text.as_str()))
+            *own == verb && words[at + 1..].iter().all(|word| options.contains(&word.text.as_str()))
         });
         if lists {
             return false;
@@ -115,7 +120,7 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         if !GIT.contains(&verb) {
             return true;
         }
-        (Shows::Content, 2)
+        (Shows::Content, at + 1)
     } else {
         match PROGRAMS.iter().find(|(own, _)| *own == name) {
             Some((_, shows)) => (*shows, 1),

@@ -1,7 +1,7 @@
 //! What must not pass unseen: characters that nobody sees, and commands that answer for a person.
 
 use super::pattern::name;
-use super::word::Word;
+use super::word::{Marks, Word};
 
 /// Whether a command answers the daemon's questions, or changes what it allows (R12).
 pub(super) fn approves(words: &[Word]) -> bool {
@@ -41,6 +41,11 @@ pub(super) fn approves(words: &[Word]) -> bool {
     let program = name(&words[0].text);
     if !["agentctl", "agentd"].iter().any(|own| program.eq_ignore_ascii_case(own)) {
         return false;
+    }
+    // A word that becomes several may become the verb.
+    let chooses = |word: &&Word| word.marks.has(Marks::BRACE) || word.marks.has(Marks::GLOB);
+    if words.iter().skip(1).take(2).any(|word| chooses(&word)) {
+        return true;
     }
     let mut after_option = false;
     let mut verb = None;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::collect::{Collected, View, collect};
+use super::condense::condense;
 use super::files;
 use super::follow::{MOST_FOLDERS, Where, changes_folder, folder, follow};
 use super::hatch::{Call, Kind, TOO_MUCH, may_become_an_option, rows, stem};
@@ -89,6 +90,8 @@ impl<'g, R> Grants<'g, R> {
 /// A command line that was read, with the folders it is about.
 pub(in crate::judge) struct Reading<'a> {
     text: &'a str,
+    /// What was read: the text, or the pieces of one that is far too long.
+    read: Cow<'a, str>,
     folders: &'a Folders,
     all: Collected,
     /// The folders in which each command of each text may run.
@@ -105,7 +108,8 @@ pub(in crate::judge) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     pub(in crate::judge) fn new(text: &'a str, folders: &'a Folders) -> Self {
-        let all = collect(text);
+        let read = condense(text);
+        let all = collect(&read);
         let start = Arc::new(Where::at(vec![folders.start.clone()], folders));
         let cwds = all.scripts().iter().map(|script| follow(script, &start, folders)).collect();
         let last = |command: &Simple| command.words.iter().rposition(|word| may_matter(&word.text));
@@ -113,13 +117,18 @@ impl<'a> Reading<'a> {
         let matters =
             all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
         let (forbidden, second, programs) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { text, folders, all, cwds, matters, forbidden, second, programs }
+        Self { text, read, folders, all, cwds, matters, forbidden, second, programs }
     }
 
     /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
     /// is there: nothing allows it.
     pub(in crate::judge) fn is_too_much(&self) -> Option<&'static str> {
-        self.folders.meter.is_spent().then_some(TOO_MUCH)
+        (self.folders.meter.is_spent() || self.is_in_pieces()).then_some(TOO_MUCH)
+    }
+
+    /// Whether only pieces of the line were read.
+    fn is_in_pieces(&self) -> bool {
+        matches!(self.read, Cow::Owned(_))
     }
 
     /// Whether the line has so many words that no rule for a command may allow it.
@@ -332,7 +341,7 @@ impl<'a> Reading<'a> {
             Ok((rule, reason)) => (true, rule, reason),
             Err(reason) => (false, None, reason),
         };
-        let text = if command.derived { None } else { self.text.get(command.start..command.end) };
+        let text = if command.derived { None } else { self.read.get(command.start..command.end) };
         let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
         let command = text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed);
         Outcome { command, words, allowed, rule, reason }
@@ -392,7 +401,10 @@ impl<'a> Reading<'a> {
         let by_hatch = matches!(plain, "find" | "fd" | "fdfind" | "git");
         let script_of_shell =
             found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
-        if found.runs && !by_hatch && !script_of_shell && inner.len() > 1 {
+        // Alone most of them start a shell, or do what their input says.
+        let says =
+            matches!(plain, "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26");
+        if found.runs && !by_hatch && !script_of_shell && (inner.len() > 1 || !says) {
             return Err(format!("{plain} runs the command it is given"));
         }
         let mut refused = None;
@@ -499,7 +511,9 @@ impl<'a> Reading<'a> {
             return Err(reason);
         }
         if rows.has_hatches()
-            && let Some(word) = words.iter().skip(spelled.max(1)).find(|word| may_become_an_option(word))
+            && let Some(word) = words.iter().skip(spelled.max(1)).find(|word| {
+                may_become_an_option(word) && !(name(&words[0].text) == "rm" && has_ending(word))
+            })
         {
             return Err(format!("{} may become an option of {}", word.text, words[0].text));
         }
@@ -508,6 +522,12 @@ impl<'a> Reading<'a> {
         }
         files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)
     }
+}
+
+/// `*.o`: no option of `rm` has a dot in it.
+fn has_ending(word: &Word) -> bool {
+    !word.marks.has(Marks::BRACE)
+        && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
 }
 
 impl CommandPattern {

@@ -1,6 +1,6 @@
 //! Programs that run the command they are given.
 
-use super::hatch::{is_understood, own_verb};
+use super::hatch::{is_understood, names_a_script, own_verb};
 use super::runners::{Runner, runner};
 use super::through::{Through, through};
 use super::word::Word;
@@ -153,7 +153,10 @@ fn known(words: &[Word], name: &str, runner: Runner) -> Inside {
             found.runs = true;
             found.open = name == "parallel";
             let mut from = 1;
-            while words.get(from).is_some_and(|word| word.text.starts_with('-') && name != "eval") {
+            while words
+                .get(from)
+                .is_some_and(|word| word.text == "--" || word.text.starts_with('-') && name != "eval")
+            {
                 from += 1;
             }
             if name == "ssh" {
@@ -205,6 +208,7 @@ fn known(words: &[Word], name: &str, runner: Runner) -> Inside {
         }
     }
     if !runner.verbs.is_empty()
+        && !names_a_script(words)
         && let Some(at) = own_verb(words)
     {
         // `docker compose exec`: the verb may be the second one.

@@ -65,6 +65,7 @@ impl Place {
             unattended_usd_is_default: true,
             idle_unload,
             loaded_sessions,
+            keep_ended: None,
         };
         let models = Models::new(model::Settings::default()).unwrap();
         let tools = Toolbox::new(tools::Settings::new(home));

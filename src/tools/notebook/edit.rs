@@ -136,7 +136,8 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change,
             .with(json!({ "cell_number": at })));
     }
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = guard::Change::within(context, path.clone(), before, (&*text, new), charset, "new_source")?;
+    let change =
+        guard::Change::within(context, path.clone(), before, (&*text, new), charset, "new_source", None)?;
     Ok((guard::Change { known_whole, ..change }, at))
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -191,12 +192,14 @@ impl Step {
 
     fn planned(&self) -> PlannedFile {
         let (before, after, whole) = match self {
-            Step::Write(change) => (change.before.as_ref(), Some(change.sha256.clone()), change.known_whole),
+            Step::Write(change) => {
+                (change.before.as_ref(), Some(change.digest.hex().to_owned()), change.known_whole)
+            }
             Step::Remove { before, .. } => (Some(before), None, false),
         };
         PlannedFile {
             path: self.path().path.clone(),
-            sha256_before: before.map(|before| before.sha256.clone()),
+            sha256_before: before.map(|before| before.digest.hex().to_owned()),
             sha256_after: after,
             added: self.diff().added,
             removed: self.diff().removed,
@@ -262,7 +265,7 @@ fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Re
                 let changed = update(context, path.clone(), &hunks)?;
                 require_free(context, &to)?;
                 // Put down in full before the old one goes: a crash between the two loses nothing.
-                let new = changed.charset.decode(&changed.after).unwrap_or_default();
+                let new = changed.charset.decode((*changed.after).as_ref()).unwrap_or_default();
                 let moved = Change::new(context, to, None, (None, &new), changed.charset, changed.after);
                 let moved =
                     Change { known_whole: changed.known_whole, mode_of: changed.before.clone(), ..moved };
@@ -294,7 +297,7 @@ fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, Refusal> {
     let content: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     let after = content.clone().into_bytes();
     let old = before.as_ref().map(|_| "");
-    let change = Change::new(context, path, before, (old, &content), Charset::UTF8, after);
+    let change = Change::new(context, path, before, (old, &content), Charset::UTF8, Arc::new(after));
     Ok(Step::Write(Box::new(change)))
 }
 
@@ -339,7 +342,7 @@ fn update(context: &Context, path: Held, hunks: &[Hunk<'_>]) -> Result<Change, R
     guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
     let new = view.replace_each(edits.iter().map(|(range, text)| (range.clone(), text.as_str())));
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    let change = Change::within(context, path, before, (&*original, new), charset, "the patch")?;
+    let change = Change::within(context, path, before, (&*original, new), charset, "the patch", None)?;
     Ok(Change { known_whole, ..change })
 }
 
@@ -543,14 +546,14 @@ fn one(context: &Context, call_id: CallId, step: Step) -> Result<ToolOutcome, Re
             path.remove(&before)?;
             let path = path.resolved.path;
             let detail = json!({
-                "path": path, "removed_file": true, "sha256_before": before.sha256,
+                "path": path, "removed_file": true, "sha256_before": before.digest.hex(),
                 "added": diff.added, "removed": diff.removed,
             });
             let change = FileChange {
                 diff: diff.text,
                 added: diff.added,
                 removed: diff.removed,
-                sha256_before: Some(before.sha256),
+                sha256_before: Some(before.digest.hex().to_owned()),
                 sha256_after: None,
                 path: path.clone(),
             };

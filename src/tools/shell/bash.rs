@@ -27,6 +27,7 @@ use super::tree::{Ended, Tree};
 use crate::crash;
 use crate::proc;
 use crate::tools::context::{Context, Settings};
+use crate::tools::crowd::Presence;
 use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
@@ -45,11 +46,12 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 /// Between TERM and KILL, when a call is stopped and when it left children behind.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
-/// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each,
-/// some 30 MB a second: its writer waits meanwhile, and others have the processor (S13).
+/// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
+/// anybody waits for a model, some 10 MB a second: its writer waits meanwhile, and others have the processor
+/// and the disk (S13).
 const UNHURRIED_BYTES: u64 = 4 << 20;
 const BURST_BYTES: u64 = 64 << 10;
-const REST: Duration = Duration::from_millis(2);
+const REST: Duration = Duration::from_millis(6);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -453,7 +455,7 @@ impl Output {
         if self.burst >= BURST_BYTES {
             self.burst = 0;
             let is_flood = self.bytes.iter().sum::<u64>() > UNHURRIED_BYTES;
-            self.rests_until = is_flood.then(|| Instant::now() + REST);
+            self.rests_until = (is_flood && Presence::is_any()).then(|| Instant::now() + REST);
         }
         let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
         match (n, which) {

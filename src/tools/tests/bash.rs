@@ -171,6 +171,25 @@ async fn progress_is_valid_text_and_never_holds_up_the_command() {
     assert_eq!((&detail["truncated"], &detail["stdout_bytes"]), (&json!(true), &json!(400_003)));
 }
 
+/// A child that is being started uses the daemon's memory: nothing that it does to itself may be done to us.
+#[tokio::test]
+async fn what_a_command_is_held_by_does_not_hold_the_daemon() {
+    fn own() -> Vec<String> {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let names = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "SigIgn"];
+        let lines = status.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
+        let mut own: Vec<String> = lines.map(str::to_owned).collect();
+        own.push(fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().to_owned());
+        own.push(fs::read_link("/proc/self/cwd").unwrap().display().to_string());
+        own
+    }
+    let before = own();
+    let mut room = Room::new();
+    let outcome = room.run("Bash", bash("cat /proc/self/oom_score_adj; pwd; kill -l >&2; exit 3")).await;
+    assert_ne!(outcome.output.lines().next(), Some(before[before.len() - 2].as_str()), "its own score");
+    assert_eq!(own(), before);
+}
+
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_ended_with_its_tree() {
     let mut room = Room::new();

@@ -153,7 +153,6 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             | "--noglob-pathspecs"
             | "--icase-pathspecs"
             | "--no-replace-objects"
-            | "--bare"
             | "--no-lazy-fetch"
             | "-v"
             | "-h"
@@ -174,8 +173,19 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         );
     }
     any(call, "this kind of address runs a program", |text| {
+        // The name of a machine that begins with `-` is an option for ssh.
+        let machine =
+            text.split_once("://").map(|(_, rest)| rest.rsplit_once('@').map_or(rest, |(_, own)| own));
+        let option = text.split_once("@-").is_some_and(|(user, own)| {
+            own.contains(':') && user.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.'))
+        });
         let text = text.rsplit('=').next().unwrap_or(text);
-        text.contains("ext::") || text.contains("fd::") || text.starts_with('-') && text.contains("::")
+        option
+            || machine.is_some_and(|name| name.starts_with('-'))
+            || text.contains("://-")
+            || text.contains("ext::")
+            || text.contains("fd::")
+            || text.starts_with('-') && text.contains("::")
     })
     .or_else(|| {
         let outside = |text: &str| {
@@ -319,6 +329,10 @@ pub(in crate::judge::shell) fn cmake(call: &Call<'_>) -> Option<String> {
         return Some(reason);
     }
     for (at, text) in call.free() {
+        let target = text.strip_prefix("--target=").or_else(|| text.strip_prefix("-t")).unwrap_or(text);
+        if target.starts_with("install") && target != "installcheck" {
+            return hit(text, "this installs");
+        }
         let definition = text.strip_prefix("-D").map(|rest| {
             if rest.is_empty() { words.get(at + 1).map_or("", |word| word.text.as_str()) } else { rest }
         });
@@ -592,6 +606,18 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     {
         return hit(&call.words[at].text, "code named on the command line");
     }
+    // Code from a place that a word names is not a package by its name.
+    const PLACES: &[&str] =
+        &["git+", "git://", "http://", "https://", "github:", "gitlab:", "bitbucket:", "gist:"];
+    let installs = verb(call.words, None)
+        .is_some_and(|at| matches!(call.words[at].text.as_str(), "install" | "i" | "add" | "ci"));
+    if installs
+        && let Some(reason) = any(call, "code from elsewhere", |text| {
+            PLACES.iter().any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
+        })
+    {
+        return Some(reason);
+    }
     // `npm install ../x` runs what the folder says.
     any(call, "another project", |text| {
         let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
@@ -627,7 +653,8 @@ pub(in crate::judge::shell) fn go(call: &Call<'_>) -> Option<String> {
         // `go run ./cmd` is the project; `go run host/path@version` is not.
         if let Some((place, target)) = operands(words, "-exec -C -tags -ldflags -gcflags").get(1)
             && *place >= call.granted
-            && (target.text.contains('@')
+            && (at >= call.granted
+                || target.text.contains('@')
                 || (call.outside)(&target.text)
                 || !(target.text.starts_with('.') || target.text.ends_with(".go")))
         {

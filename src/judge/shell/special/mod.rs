@@ -258,6 +258,11 @@ pub(super) fn redis(call: &Call<'_>) -> Option<String> {
         "fcall_ro",
         "bgrewriteaof",
     ];
+    let told = !operands(call.words, "-h -p -n -a -u --user --pass -i -r").is_empty()
+        || call.words.iter().any(|word| matches!(word.text.as_str(), "--version" | "--help" | "-v"));
+    if !told {
+        return hit(&call.words[0].text, OBEYS);
+    }
     any(call, "this runs code or changes the server", |text| {
         CHANGES.contains(&text.to_ascii_lowercase().as_str())
     })
@@ -289,8 +294,27 @@ pub(super) fn sets_arp(call: &Call<'_>) -> Option<String> {
     any(call, "this changes the system", |text| matches!(text, "-s" | "-d" | "--set" | "--delete"))
 }
 
+/// Clients of databases that are told nothing to do read it: from a pipe, a file, a here-document.
+const OBEYS: &str = "without a command it does what its input says";
+
+/// Whether a cluster of short options, or a long one, gives a client its command (or asks only what it is).
+fn gives_command(text: &str, command: &[char], values: &[char], long: &[&str]) -> bool {
+    if text.starts_with("--") {
+        let name = text.split('=').next().unwrap_or(text);
+        return long.contains(&name);
+    }
+    let letters = text.strip_prefix('-').unwrap_or_default();
+    letters.chars().take_while(|letter| !values.contains(letter)).any(|letter| command.contains(&letter))
+}
+
 /// sqlite3: dot commands run and write; so do some functions.
 pub(super) fn sqlite(call: &Call<'_>) -> Option<String> {
+    let told = operands(call.words, "-separator -nullvalue -newline -mmap -maxsize -cmd -init -vfs").len()
+        > 1
+        || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
+    if !told {
+        return hit(&call.words[0].text, OBEYS);
+    }
     any(call, "this may run a program, load code or write a file", |text| {
         let lower = text.to_ascii_lowercase();
         lower.lines().any(|line| {
@@ -348,6 +372,15 @@ pub(super) fn psql(call: &Call<'_>) -> Option<String> {
     })
 }
 
+/// psql itself.
+pub(super) fn psql_client(call: &Call<'_>) -> Option<String> {
+    let values = ['h', 'p', 'U', 'd', 'T', 'v', 'F', 'P', 'o', 'L', 'f', 'R'];
+    let long = ["--command", "--list", "--version", "--help"];
+    let told =
+        call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
+    if told { psql(call) } else { hit(&call.words[0].text, OBEYS) }
+}
+
 fn is_tame_backslash(text: &str) -> bool {
     let text = text.trim();
     text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>'])
@@ -355,6 +388,13 @@ fn is_tame_backslash(text: &str) -> bool {
 }
 
 pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
+    let client = matches!(super::hatch::stem(&call.words[0].text), "mysql" | "mariadb" | "mycli" | "mysqlsh");
+    let values = ['h', 'P', 'u', 'p', 'D', 'S'];
+    let long = ["--execute", "--version", "--help"];
+    let told = call.words[1..].iter().any(|word| gives_command(&word.text, &['e', 'V', '?'], &values, &long));
+    if client && !told {
+        return hit(&call.words[0].text, OBEYS);
+    }
     any(call, "this may run a program or write a file", |text| {
         let lower = text.to_ascii_lowercase();
         [
@@ -421,6 +461,9 @@ pub(super) fn hostname(call: &Call<'_>) -> Option<String> {
 /// `kill -9 -1` ends everything.
 pub(super) fn kill(call: &Call<'_>) -> Option<String> {
     let words = call.words;
+    if let Some(reason) = any(call, "this may end the daemon", |text| text.contains("agentd")) {
+        return Some(reason);
+    }
     call.free().find_map(|(at, text)| {
         let signal = at == 1 && text.starts_with('-');
         let everything = text.starts_with('-')

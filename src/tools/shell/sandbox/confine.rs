@@ -20,8 +20,8 @@ use super::layout::Layout;
 use super::level::{Choice, Level};
 use super::place::Placed;
 use super::probe::Available;
-use super::rules;
 use super::temp;
+use super::{kept, rules};
 use crate::proc;
 use crate::tools::shell::cell::Cell;
 use crate::tools::shell::limits::Rlimit;
@@ -49,7 +49,7 @@ pub(in crate::tools::shell) struct Confined {
 /// What is enforced after the fork.
 #[derive(Debug, Default)]
 struct Held {
-    rules: Option<OwnedFd>,
+    rules: Option<Arc<OwnedFd>>,
     filter: Option<BpfProgram>,
     /// Where bubblewrap reads the filter.
     filter_fd: Option<OwnedFd>,
@@ -84,7 +84,7 @@ impl Confined {
                 let (layout, _) = layout.ok_or_else(needed)?;
                 confined.variables = variables(&layout.temp, choice);
                 confined.held = Arc::new(Held {
-                    rules: Some(rules::of(&layout, choice.network)?),
+                    rules: Some(kept::rules(&layout, choice.network)?),
                     filter: Some(filter()?),
                     ..Held::default()
                 });
@@ -101,8 +101,11 @@ impl Confined {
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 wrapper.extend(bubble::FIRST.iter().map(OsString::from));
                 confined.wrapper = wrapper;
-                confined.held =
-                    Arc::new(Held { rules: rules::of_scope(abi)?, filter_fd: Some(fd), ..Held::default() });
+                confined.held = Arc::new(Held {
+                    rules: rules::of_scope(abi)?.map(Arc::new),
+                    filter_fd: Some(fd),
+                    ..Held::default()
+                });
             }
         }
         Ok(confined)
@@ -136,14 +139,12 @@ impl Confined {
         cell: Option<&Cell>,
         channel: RawFd,
     ) -> io::Result<proc::Child> {
-        if let Some(cell) = cell {
-            let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
-            #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
-            // SAFETY: `enforcing` says what it does there.
-            let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut enforce)? };
-            if let Some(child) = child {
-                return Ok(proc::Child::Inside(child));
-            }
+        let mut enforce = self.enforcing(limits.clone(), None, Some(channel));
+        #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
+        // SAFETY: `enforcing` says what it does there.
+        let child = unsafe { proc::spawn_inside(&command, cell.map(Cell::folder), &mut enforce)? };
+        if let Some(child) = child {
+            return Ok(proc::Child::Inside(child));
         }
         let entrance = cell.and_then(|cell| cell.entrance().ok());
         let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
@@ -169,8 +170,9 @@ impl Confined {
 
     /// What the child does before it becomes the command. Between fork and exec it makes only
     /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, prctl, capset,
-    /// landlock_restrict_self, seccomp); nothing is allocated and no lock is taken. The descriptors are
-    /// open in the child: they are copies of ours, which outlive its start.
+    /// landlock_restrict_self, seccomp); nothing is allocated, no lock is taken, and nothing is written but
+    /// its own variables: it may use our memory. All that the calls change is the child's alone. The
+    /// descriptors are open in the child: they are copies of ours, which outlive its start.
     fn enforcing(
         &self,
         limits: Vec<Rlimit>,

@@ -5,6 +5,7 @@
 //! - `probe`: what works on this machine, found out by trying it.
 //! - `layout`: what a call may write, what it may not, what it does not see.
 //! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
+//! - `kept`: rules of Landlock that are used again.
 //! - `confine`: all of it made before a fork, and enforced after it.
 //! - `place`: stand-ins for protected places that do not exist; `temp`: the folders of sessions.
 //! - `blocked`: whether a failure looks like the sandbox's doing.
@@ -13,6 +14,7 @@ mod blocked;
 mod bubble;
 mod confine;
 mod filter;
+mod kept;
 mod layout;
 mod level;
 mod place;

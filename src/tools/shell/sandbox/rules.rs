@@ -17,6 +17,7 @@ use landlock::{
 };
 use nix::libc;
 
+use super::kept::Look;
 use super::layout::Layout;
 
 /// The newest we know; what a kernel lacks of it is left out.
@@ -25,15 +26,17 @@ const NEWEST: ABI = ABI::V9;
 /// Devices that every program may use; `shm` is memory that processes share.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"];
 
-/// Rules that hold a layout. Reads the folders above what is hidden.
-pub(super) fn of(layout: &Layout, network: bool) -> io::Result<OwnedFd> {
+/// Rules that hold a layout, and what they rest on; without that, if something could not be looked at. Reads
+/// the folders above what is hidden.
+pub(super) fn of(layout: &Layout, network: bool) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
     if !network {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(io::Error::other)?;
     }
     let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
-    let mut rules = Rules { ruleset: Some(ruleset.create().map_err(io::Error::other)?) };
+    let ruleset = Some(ruleset.create().map_err(io::Error::other)?);
+    let mut rules = Rules { ruleset, looks: vec![Look::into(Path::new("/"))], is_sure: true };
     let hidden: Vec<&Path> = layout.hidden.iter().map(PathBuf::as_path).collect();
 
     rules.add(Path::new("/"), AccessFs::ReadDir.into())?;
@@ -45,9 +48,11 @@ pub(super) fn of(layout: &Layout, network: bool) -> io::Result<OwnedFd> {
     }
     for device in DEVICES {
         let device = Path::new("/dev").join(device);
+        rules.looks.push(Look::at(&device));
         rules.grant(&device, reading() | writing() | AccessFs::IoctlDev, &hidden)?;
     }
     for folder in layout.writable.iter().chain([&layout.temp]) {
+        rules.looks.push(Look::at(folder));
         rules.grant(folder, reading() | writing(), &hidden)?;
     }
     rules.finish()
@@ -77,6 +82,9 @@ fn writing() -> BitFlags<AccessFs> {
 struct Rules {
     /// `None` after a failure.
     ruleset: Option<RulesetCreated>,
+    looks: Vec<Look>,
+    /// Whatever was missing was not there.
+    is_sure: bool,
 }
 
 impl Rules {
@@ -91,9 +99,19 @@ impl Rules {
         if within.is_empty() {
             return self.add(path, access);
         }
-        let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
-        for entry in entries.flatten() {
-            self.grant(&entry.path(), access, &within)?;
+        self.looks.push(Look::into(path));
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.missed(&error);
+                return Ok(());
+            }
+        };
+        for entry in entries {
+            match entry {
+                Ok(entry) => self.grant(&entry.path(), access, &within)?,
+                Err(error) => self.missed(&error),
+            }
         }
         Ok(())
     }
@@ -104,7 +122,13 @@ impl Rules {
             .read(true)
             .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
             .open(path);
-        let Ok(object) = opened else { return Ok(()) };
+        let object = match opened {
+            Ok(object) => object,
+            Err(error) => {
+                self.missed(&error);
+                return Ok(());
+            }
+        };
         let kind = object.metadata()?.file_type();
         if kind.is_symlink() {
             return Ok(());
@@ -115,8 +139,15 @@ impl Rules {
         Ok(())
     }
 
-    fn finish(self) -> io::Result<OwnedFd> {
+    /// What cannot be opened gets no rights. Only what is not there, or is for others alone, will be so the next
+    /// time.
+    fn missed(&mut self, error: &io::Error) {
+        self.is_sure &= matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
+    }
+
+    fn finish(self) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
         let fd: Option<OwnedFd> = self.ruleset.and_then(Into::into);
-        fd.ok_or_else(|| io::Error::other("this kernel has no Landlock"))
+        let fd = fd.ok_or_else(|| io::Error::other("this kernel has no Landlock"))?;
+        Ok((fd, self.is_sure.then_some(self.looks)))
     }
 }

@@ -1,0 +1,46 @@
+//! How long sessions stay that have ended (S15): journals grow, and what is never removed fills the disk.
+
+use std::time::Duration;
+
+use crate::session::Registry;
+use crate::types::origin::Origin;
+
+/// How often is looked, at most and at least.
+const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3_600));
+/// Until somebody sets a time, that is looked at.
+const UNSET: Duration = Duration::from_secs(60);
+/// Sessions that are removed at one look; the next comes at once.
+const MANY: u32 = 100;
+
+/// Removes sessions that ended longer ago than `[limits] keep_ended` says, if it says something: at the start,
+/// and from then on. Runs until it is dropped.
+pub(super) async fn run(registry: Registry) {
+    loop {
+        let kept = registry.house().setup().settings.keep_ended;
+        let mut pause = UNSET;
+        if let Some(kept) = kept {
+            pause = kept.clamp(LOOK.0, LOOK.1);
+            match remove(&registry, kept).await {
+                Ok(0) => {}
+                Ok(count) => {
+                    tracing::info!(count, "sessions that had ended were removed, as keep_ended says");
+                    pause = LOOK.0;
+                }
+                Err(why) => tracing::warn!(why, "sessions that have ended stay for now"),
+            }
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
+    let house = registry.house();
+    let before = house.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
+    let old = house.store.ended_before(before, MANY).await.map_err(|error| error.to_string())?;
+    for id in &old {
+        let origin =
+            Origin { client: "agentd".into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() };
+        registry.delete(*id, None, origin).await.map_err(|error| error.to_string())?;
+    }
+    Ok(old.len())
+}

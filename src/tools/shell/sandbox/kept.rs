@@ -1,0 +1,206 @@
+//! Rulesets of Landlock that are used again: to make one takes hundreds of rules, each with the object that
+//! it speaks of, and from call to call there is rarely anything new.
+//!
+//! A ruleset is a thing of the kernel that a process takes on; it may be taken on any number of times. It
+//! gives rights on objects, so it says the same as a new one as long as the layout is the same, the folders
+//! whose entries were given rights one by one hold the same entries, and what was given rights as a whole is
+//! still there. All of that is looked at before it is used again. A folder that changed in the last moments
+//! may have changed again without showing it: what rests on such a look is used once.
+//!
+//! What is mounted over an entry later has no rights until something else changes; a new one would give it
+//! some. That errs on the safe side.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use nix::sys::time::TimeSpec;
+
+use super::layout::Layout;
+use super::rules;
+
+/// So many at most, those used last: each session has a folder of its own for temporary files.
+const MOST: usize = 16;
+/// Coarser than any file system's clock in use (FAT: two seconds).
+const SETTLED: Duration = Duration::from_secs(3);
+
+static KEPT: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
+
+struct Kept {
+    layout: Layout,
+    network: bool,
+    looks: Vec<Look>,
+    rules: Arc<OwnedFd>,
+}
+
+/// What a ruleset rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    path: PathBuf,
+    /// Which object it is; nothing if there was none.
+    object: Option<(u64, u64)>,
+    /// When a folder whose entries were read was changed, in seconds and nanoseconds.
+    changed: Option<[(i64, i64); 2]>,
+}
+
+impl Look {
+    /// At an object that is given rights with all below it.
+    pub(super) fn at(path: &Path) -> Self {
+        let object = std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+        Self { path: path.to_owned(), object, changed: None }
+    }
+
+    /// At a folder whose entries are given rights one by one. To be made before they are read.
+    pub(super) fn into(path: &Path) -> Self {
+        let meta = std::fs::symlink_metadata(path).ok();
+        let object = meta.as_ref().map(|meta| (meta.dev(), meta.ino()));
+        Self { path: path.to_owned(), object, changed: meta.as_ref().map(times) }
+    }
+
+    fn again(&self) -> Self {
+        if self.changed.is_some() { Self::into(&self.path) } else { Self::at(&self.path) }
+    }
+
+    /// Whether a later change will show.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let Some(before) =
+            now.checked_sub(SETTLED).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok())
+        else {
+            return false;
+        };
+        let newest = self.changed.and_then(|times| times.into_iter().max());
+        newest.is_none_or(|(seconds, _)| u64::try_from(seconds).is_ok_and(|at| at < before.as_secs()))
+    }
+}
+
+fn times(meta: &Metadata) -> [(i64, i64); 2] {
+    [(meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec())]
+}
+
+/// Rules that hold a layout: those of an earlier call if they say the same.
+pub(super) fn rules(layout: &Layout, network: bool) -> io::Result<Arc<OwnedFd>> {
+    rules_at(layout, network, now(&layout.temp)?)
+}
+
+/// What the clock of the file systems says: the time at which a folder of our own is changed.
+fn now(own: &Path) -> io::Result<SystemTime> {
+    let folder = File::open(own)?;
+    nix::sys::stat::futimens(&folder, &TimeSpec::UTIME_NOW, &TimeSpec::UTIME_NOW)?;
+    folder.metadata()?.modified()
+}
+
+fn rules_at(layout: &Layout, network: bool, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
+    let is_of = |kept: &Arc<Kept>| kept.network == network && kept.layout == *layout;
+    let known = list().iter().find(|kept| is_of(kept)).cloned();
+    if let Some(known) = known
+        && known.looks.iter().all(|look| look.again() == *look)
+    {
+        return Ok(Arc::clone(&known.rules));
+    }
+    let (made, looks) = rules::of(layout, network)?;
+    let made = Arc::new(made);
+    let mut list = list();
+    list.retain(|kept| !is_of(kept));
+    if let Some(looks) = looks.filter(|looks| looks.iter().all(|look| look.is_settled(now))) {
+        list.truncate(MOST - 1);
+        let kept = Kept { layout: layout.clone(), network, looks, rules: Arc::clone(&made) };
+        list.insert(0, Arc::new(kept));
+    }
+    Ok(made)
+}
+
+/// Nobody holds it while waiting for something.
+fn list() -> std::sync::MutexGuard<'static, Vec<Arc<Kept>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_look_sees_what_changes_rights_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ws, listed) = (dir.path().join("ws"), dir.path().join("listed"));
+        for folder in [&ws, &listed] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(listed.join("one"), "").unwrap();
+        let (at, into) = (Look::at(&ws), Look::into(&listed));
+        fs::write(ws.join("new"), "").unwrap();
+        fs::write(listed.join("one"), "other content").unwrap();
+        assert_eq!((at.again(), into.again()), (at.clone(), into.clone()));
+
+        // The same name, but another object.
+        fs::rename(&ws, dir.path().join("old")).unwrap();
+        assert_ne!(at.again(), at, "gone");
+        fs::create_dir(&ws).unwrap();
+        assert_ne!(at.again(), at, "another");
+        // The clock of the file system may stand still for a few milliseconds: see `is_settled`.
+        let old = fs::File::open(&listed).unwrap();
+        old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let into = Look::into(&listed);
+        fs::rename(listed.join("one"), listed.join("two")).unwrap();
+        assert_ne!(into.again(), into);
+    }
+
+    #[test]
+    fn rules_are_used_again_until_something_changes() {
+        // Not where other tests make folders all the time: that is a change beside what is hidden here.
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["home/.ssh", "home/ws", "temp"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let layout = Layout {
+            writable: vec![root.join("home/ws")],
+            hidden: vec![root.join("home/.ssh")],
+            temp: root.join("temp"),
+            home: root.join("home"),
+            ..Layout::default()
+        };
+        let now = fs::metadata(root.join("temp")).unwrap().modified().unwrap();
+        let later = now + Duration::from_secs(60);
+        let made = |layout: &Layout, network, at| match rules_at(layout, network, at) {
+            Ok(rules) => Some(rules),
+            Err(error) => {
+                eprintln!("SKIPPED: no Landlock here: {error}");
+                None
+            }
+        };
+        let Some(fresh) = made(&layout, false, now) else { return };
+        let first = made(&layout, false, later).unwrap();
+        assert!(!Arc::ptr_eq(&fresh, &first), "what has just changed is looked at again");
+        let is_first = |rules: Option<Arc<OwnedFd>>| Arc::ptr_eq(&rules.unwrap(), &first);
+        fs::write(root.join("home/ws/file"), "of no matter").unwrap();
+        assert!(is_first(made(&layout, false, later)));
+        assert!(!is_first(made(&layout, true, later)), "with the network");
+        let bare = Layout { hidden: Vec::new(), ..layout.clone() };
+        assert!(!is_first(made(&bare, false, later)), "nothing hidden");
+        assert!(is_first(made(&layout, false, later)));
+        // Another name beside what is hidden; another folder in the workspace's place.
+        fs::write(root.join("home/new"), "").unwrap();
+        let second = made(&layout, false, later).unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        fs::rename(root.join("temp"), root.join("gone")).unwrap();
+        fs::create_dir(root.join("temp")).unwrap();
+        assert!(!Arc::ptr_eq(&second, &made(&layout, false, later).unwrap()));
+    }
+
+    #[test]
+    fn what_has_just_changed_is_not_settled() {
+        let dir = tempfile::tempdir().unwrap();
+        let look = Look::into(dir.path());
+        let changed = fs::metadata(dir.path()).unwrap().modified().unwrap();
+        assert!(!look.is_settled(changed + Duration::from_secs(1)));
+        assert!(look.is_settled(changed + Duration::from_secs(10)));
+        assert!(!look.is_settled(SystemTime::UNIX_EPOCH));
+        assert!(Look::at(dir.path()).is_settled(changed), "only which object it is counts");
+        assert!(now(dir.path()).unwrap() >= changed);
+    }
+}
