@@ -304,7 +304,8 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "session.diff",
-        summary: "All the changes of files that the session made: of each file from before the first to after the last.",
+        summary: "All the changes of files that the session's file tools made: of each file from before the first to \
+                  after the last. What commands (Bash) changed is not in it.",
         unbuilt: &[],
         errors: &[Code::NotFound],
         mutates: false,
@@ -341,6 +342,17 @@ pub static METHODS: &[Method] = &[
         waits: false,
         params: schema::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
+    },
+    Method {
+        name: "tool.list",
+        summary: "The tools that sessions offer their models, by name: what each does, the JSON Schema of its input, \
+                  whether it changes nothing, and whether its calls run beside each other.",
+        unbuilt: &[],
+        errors: &[],
+        mutates: false,
+        waits: false,
+        params: schema::<p::ToolListParams>,
+        reply: schema::<p::ToolListReply>,
     },
     Method {
         name: "model.list",

@@ -16,10 +16,12 @@ use crate::types::usage::Budgets;
 mod input;
 mod model;
 mod permission;
+mod tool;
 
 pub use input::*;
 pub use model::*;
 pub use permission::*;
+pub use tool::*;
 
 /// A method without parameters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

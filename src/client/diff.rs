@@ -26,7 +26,9 @@ pub(super) async fn diff(
         return Ok(out.json(&files)?);
     }
     if files.is_empty() {
-        return Ok(out.note("the session changed no files, or they are as they were")?);
+        return Ok(out.note(
+            "its file tools changed no files, or they are as they were; what commands changed is not known",
+        )?);
     }
     for file in &files {
         out.line(&head(file))?;
@@ -41,6 +43,7 @@ pub(super) async fn diff(
             out.line(&Line::new(Tone::Dim, why))?;
         }
     }
+    out.note("what commands (Bash) changed is not in it")?;
     Ok(())
 }
 

@@ -164,7 +164,10 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
         .map(|(name, provider)| {
             let key = match (&provider.api_key_env, &provider.api_key_file, &provider.api_key_command) {
                 (Some(variable), _, _) => Key::Env(variable.clone()),
-                (None, Some(file), _) => Key::File(file.clone()),
+                (None, Some(file), _) => match provider.credential() {
+                    Some(name) => Key::Credential(name.to_owned()),
+                    None => Key::File(file.clone()),
+                },
                 (None, None, Some(command)) => Key::Command(command.clone()),
                 (None, None, None) => Key::None,
             };
@@ -348,7 +351,10 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
         hidden.retain(|path| path != folder);
         hidden.push(places.socket.clone());
     }
-    hidden.extend(config.providers.values().filter_map(|provider| provider.api_key_file.clone()));
+    let files = config.providers.values().filter(|provider| provider.credential().is_none());
+    hidden.extend(files.filter_map(|provider| provider.api_key_file.clone()));
+    // Where systemd puts them; there need be none.
+    hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|it| it.is_absolute()));
     let uid = nix::unistd::geteuid();
     tools::SandboxSettings {
         level: match given.level {

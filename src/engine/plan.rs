@@ -358,7 +358,10 @@ impl<'a> Draft<'a> {
         }
         let stands = |is: fn(&Stage) -> bool| self.state.calls().iter().any(|call| is(&call.stage));
         if stands(|stage| matches!(stage, Stage::Unknown { .. })) {
-            (SessionState::RequiresAction, Some(Requires::UnknownOutcome))
+            // Of an unattended session only one that pauses comes here: nobody is expected to answer soon.
+            let waits =
+                if self.state.spec.background { SessionState::Paused } else { SessionState::RequiresAction };
+            (waits, Some(Requires::UnknownOutcome))
         } else if stands(|stage| matches!(stage, Stage::Awaiting { expired: true, .. })) {
             (SessionState::Paused, Some(Requires::Permission))
         } else if stands(|stage| matches!(stage, Stage::Awaiting { .. })) {

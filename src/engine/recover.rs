@@ -12,6 +12,7 @@ use super::words;
 use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, Seq};
 use crate::types::message::Message;
+use crate::types::permission::OnTimeout;
 use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
 use crate::types::tool::{Inspection, Prepared, Subject, ToolOutcome};
@@ -48,12 +49,12 @@ impl Draft<'_> {
         self.give_up_fetches();
         self.settle_kills();
         let lost: Vec<Call> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
-        if !lost.is_empty() && self.state.spec.background {
-            self.give_up_unknown(&lost);
-            return;
-        }
-        for call in &lost {
-            self.ask_about(call, "");
+        match self.about_unknown() {
+            AboutUnknown::Fail if !lost.is_empty() => {
+                self.give_up_unknown(&lost);
+                return;
+            }
+            about => lost.iter().for_each(|call| self.treat_unknown(call, "", about)),
         }
         if !self.goes_on_by_itself() {
             return;
@@ -250,18 +251,39 @@ impl Draft<'_> {
                 self.complete(call_id, outcome, 0);
             }
             Inspection::Conflict(_) if self.is_aborting() => {}
-            Inspection::Conflict(_) if self.state.spec.background => {
-                self.give_up_unknown(&[call]);
-                return;
-            }
-            Inspection::Conflict(why) => self.ask_about(&call, &format!(": {why}")),
+            Inspection::Conflict(why) => match self.about_unknown() {
+                AboutUnknown::Fail => {
+                    self.give_up_unknown(&[call]);
+                    return;
+                }
+                about => self.treat_unknown(&call, &format!(": {why}"), about),
+            },
         }
         if !self.is_aborting() {
             self.advance_tools();
         }
     }
 
-    /// Nobody is there to ask: the turn ends, and the model is told with the next submit.
+    /// What becomes of a call of which nobody knows whether it took effect: an attended session asks, an
+    /// unattended one follows its policy (S7).
+    fn about_unknown(&self) -> AboutUnknown {
+        match self.engine.settings.unattended.on_timeout {
+            _ if !self.state.spec.background => AboutUnknown::Ask,
+            OnTimeout::Pause => AboutUnknown::Ask,
+            OnTimeout::Deny | OnTimeout::AllowReadOnly => AboutUnknown::Tell,
+            OnTimeout::Fail => AboutUnknown::Fail,
+        }
+    }
+
+    fn treat_unknown(&mut self, call: &Call, why: &str, about: AboutUnknown) {
+        let Stage::Running { said, .. } = &call.stage else { return };
+        match about {
+            AboutUnknown::Tell => self.complete(call.call.call_id, unknown(&said.text()), 0),
+            AboutUnknown::Ask | AboutUnknown::Fail => self.ask_about(call, why),
+        }
+    }
+
+    /// Nobody is to be asked, and the turn is not to go on: it ends, and the model is told with the next submit.
     fn give_up_unknown(&mut self, lost: &[Call]) {
         self.close_after_restart();
         let names: Vec<&str> = lost.iter().map(|call| call.call.tool.as_str()).collect();
@@ -291,6 +313,17 @@ impl Draft<'_> {
             }
         }
     }
+}
+
+/// What is done about a call whose outcome is unknown.
+#[derive(Clone, Copy)]
+enum AboutUnknown {
+    /// A person decides, and the turn waits.
+    Ask,
+    /// The model is told, and the turn goes on.
+    Tell,
+    /// The turn ends.
+    Fail,
 }
 
 /// A call that may have been running, and of which no file can tell.

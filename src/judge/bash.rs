@@ -37,6 +37,15 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
     if let Some(rule) = denied {
         return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
     }
+    if policy.mode == Mode::Plan
+        && let Some(command) = may_change(reading)
+    {
+        let reason = format!(
+            "plan mode runs only commands that read, until a plan is approved; not {}",
+            shown(&command)
+        );
+        return verdict(Deny, None, reason);
+    }
     if policy.safe_mode {
         return verdict(Ask, None, "safe mode asks before every call");
     }
@@ -103,6 +112,17 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
         };
     }
     judged
+}
+
+/// What of a text is not known to do nothing but read; whatever is granted, and also where the table of
+/// commands that read is switched off.
+fn may_change(reading: &Reading<'_>) -> Option<String> {
+    let parts = reading.parts::<&Rule>(&[], true);
+    if let Some(part) = parts.iter().find(|part| !part.allowed) {
+        return Some(part.command.to_string());
+    }
+    let is_known = !parts.is_empty() && reading.beyond().is_none() && reading.is_confirmed();
+    (!is_known).then(|| "what cannot be read for certain".to_owned())
 }
 
 /// The start of a long text.

@@ -310,12 +310,26 @@ mod tests {
             (edit("/w/proj/.envrc", AutoExecuted), "Write", [Ask, Ask, Deny, Allow, Deny]),
             (edit("/w/proj/.git/config", Protected), "Edit", [Deny, Deny, Deny, Deny, Deny]),
             (bash("ls"), "Bash", [Ask, Ask, Deny, Allow, Ask]),
+            (bash("make"), "Bash", [Ask, Ask, Deny, Allow, Deny]),
+            (bash("ls > x"), "Bash", [Ask, Ask, Deny, Allow, Deny]),
             (Subject::Tool { name: "mcp__a__b".into() }, "mcp__a__b", [Ask, Ask, Deny, Allow, Ask]),
         ] {
             for (mode, expected) in [Default, AcceptEdits, DontAsk, Bypass, Plan].into_iter().zip(expected) {
                 check(mode, &[], tool, &subject, expected);
             }
         }
+    }
+
+    #[test]
+    fn plan_mode_runs_no_command_that_may_change_something_whatever_is_granted() {
+        for rules in [&["+Bash"][..], &["+Bash(make:*)"], &["+Bash(make x)"], &["?Bash(make:*)"]] {
+            let denied = check(Mode::Plan, rules, "Bash", &bash("make x"), Deny);
+            assert!(denied.reason.contains("plan mode") && denied.reason.contains("make x"), "{denied:?}");
+        }
+        for text in ["ls && touch x", "echo $(touch x)", "for f in *; do rm $f; done", "cat <<EOF > x\nEOF"] {
+            check(Mode::Plan, &["+Bash"], "Bash", &bash(text), Deny);
+        }
+        check(Mode::Plan, &["+Bash"], "Bash", &bash("git status && ls | wc -l"), Ask);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::types::model::{FaultKind, ModelFault};
 
 /// How long a key command may run.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// Where systemd puts the credentials of a service.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 /// No key is longer.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
@@ -28,8 +30,11 @@ pub enum Key {
     None,
     /// In this environment variable.
     Env(String),
-    /// In this file; space around it does not count.
+    /// In this file, which nobody else may read or write; space around it does not count.
     File(PathBuf),
+    /// In the file of this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service
+    /// (<https://systemd.io/CREDENTIALS/>). Who may read it is systemd's matter.
+    Credential(String),
     /// On the output of this command, run by `sh -c` for at most 10 s.
     Command(String),
 }
@@ -41,6 +46,7 @@ impl fmt::Debug for Key {
             Key::None => f.write_str("None"),
             Key::Env(name) => f.debug_tuple("Env").field(name).finish(),
             Key::File(path) => f.debug_tuple("File").field(path).finish(),
+            Key::Credential(name) => f.debug_tuple("Credential").field(name).finish(),
             Key::Command(_) => f.write_str("Command(***)"),
         }
     }
@@ -83,25 +89,10 @@ impl Key {
         let text = match self {
             Key::None => return Ok(None),
             Key::Env(name) => std::env::var(name).map_err(|_| missing(format!("{name} is not set")))?,
-            Key::File(path) => {
-                let file = tokio::fs::File::open(path).await;
-                let mut text = String::new();
-                match file {
-                    Ok(file) => {
-                        let mode = file.metadata().await.map_or(0, |meta| meta.permissions().mode());
-                        if mode & 0o077 != 0 {
-                            let mode = mode & 0o777;
-                            let path = path.display();
-                            tracing::warn!(
-                                "{path}: others may read this key (mode {mode:03o}); chmod 600 it"
-                            );
-                        }
-                        file.take(MAX_KEY_BYTES).read_to_string(&mut text).await
-                    }
-                    Err(error) => Err(error),
-                }
-                .map_err(|error| missing(format!("could not read {} ({error})", path.display())))?;
-                text
+            Key::File(path) => from_file(path, true).await.map_err(missing)?,
+            Key::Credential(name) => {
+                let folder = std::env::var_os(CREDENTIALS);
+                from_credentials(folder.map(PathBuf::from), name).await.map_err(missing)?
             }
             Key::Command(command) => {
                 run(command).await.map_err(|why| missing(format!("api_key_command {why}")))?
@@ -112,6 +103,32 @@ impl Key {
             text => Ok(Some(Secret(text.to_owned()))),
         }
     }
+}
+
+/// The text of a file. If it is `private`, one that others may read or write is refused, as ssh does.
+async fn from_file(path: &Path, private: bool) -> Result<String, String> {
+    let failed = |error| format!("could not read {} ({error})", path.display());
+    let file = tokio::fs::File::open(path).await.map_err(failed)?;
+    let mode = file.metadata().await.map_err(failed)?.permissions().mode() & 0o777;
+    if private && mode & 0o077 != 0 {
+        let path = path.display();
+        return Err(format!(
+            "{path} is open to others (mode {mode:04o}), so it is not used: chmod 600 {path}"
+        ));
+    }
+    let mut text = String::new();
+    file.take(MAX_KEY_BYTES).read_to_string(&mut text).await.map_err(failed)?;
+    Ok(text)
+}
+
+async fn from_credentials(folder: Option<PathBuf>, name: &str) -> Result<String, String> {
+    let folder = folder.ok_or_else(|| {
+        format!(
+            "{CREDENTIALS} is not set, so there is no credential {name}: systemd sets it for a unit with \
+             LoadCredential={name}:FILE"
+        )
+    })?;
+    from_file(&folder.join(name), false).await
 }
 
 /// Ends a command's whole process group when it is no longer waited for.
@@ -186,7 +203,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
         std::fs::write(&file, "  sk-file\n\n").unwrap();
+        let mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        for open in [0o644, 0o640, 0o604, 0o620, 0o601] {
+            mode(open);
+            let wanted = format!("chmod 600 {}", file.display());
+            check(Key::File(file.clone()), Err(&wanted)).await;
+        }
+        mode(0o600);
         check(Key::File(file.clone()), Ok("sk-file")).await;
+        mode(0o400);
+        check(Key::File(file.clone()), Ok("sk-file")).await;
+        mode(0o600);
         std::fs::write(&file, " \n").unwrap();
         check(Key::File(file), Err("it is empty")).await;
         check(Key::File(folder.path().join("absent")), Err("could not read")).await;
@@ -229,6 +256,19 @@ mod tests {
             }
         };
         tokio::time::timeout(COMMAND_LIMIT, gone).await.expect("the child was stopped");
+    }
+
+    #[tokio::test]
+    async fn a_credential_of_systemd_is_a_key() {
+        let folder = tempfile::tempdir().unwrap();
+        // With an access list for the service's user, systemd's files show bits of a group.
+        let file = folder.path().join("acme");
+        std::fs::write(&file, "sk-credential\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o440)).unwrap();
+        let place = || Some(folder.path().to_owned());
+        assert_eq!(from_credentials(place(), "acme").await.as_deref(), Ok("sk-credential\n"));
+        assert!(from_credentials(place(), "other").await.unwrap_err().contains("could not read"));
+        assert!(from_credentials(None, "acme").await.unwrap_err().contains("LoadCredential=acme:FILE"));
     }
 
     #[tokio::test]

@@ -22,6 +22,7 @@ mod permission;
 mod refusals;
 mod submit;
 mod subscribe;
+mod tool;
 mod update;
 mod veil;
 mod workspace;
@@ -64,6 +65,7 @@ pub fn methods(office: Office) -> Result<Methods, String> {
     params::serve(m, "session.blob", blob::blob)?;
     params::serve(m, "session.diff", diff::diff)?;
     params::serve(m, "permission.list", permission::list)?;
+    params::serve(m, "tool.list", tool::list)?;
     params::serve(m, "model.list", model::list)?;
     params::serve(m, "model.usage", model::usage)?;
     params::serve(m, "workspace.status", workspace::status)?;

@@ -18,7 +18,7 @@ use crate::types::tool::{Prepared, Subject};
 #[derive(Clone, Debug)]
 pub(super) struct Law {
     rules: Arc<Rules>,
-    /// A policy file cannot be believed: what it forbids is not known, so nothing passes unasked.
+    /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
     problem: Option<String>,
 }
 
@@ -41,10 +41,10 @@ impl Law {
         house: &House,
         settings: &Settings,
         workspace: &Path,
-        project: &Rules,
+        (project, damage): &(Rules, Option<String>),
         own: &SessionRules,
     ) -> Self {
-        let mut problem = None;
+        let mut problem = damage.clone();
         let mut more = Rules::default();
         for place in [Place::User, Place::Workspace(workspace)] {
             match house.policies.read(place) {

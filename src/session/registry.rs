@@ -31,7 +31,7 @@ use crate::types::model::{ModelRef, ModelView};
 use crate::types::permission::Mode;
 use crate::types::session::{PermissionRequest, SessionSpec, SessionState, SessionView};
 use crate::types::time::Timestamp;
-use crate::types::tool::ToolChoice;
+use crate::types::tool::{ToolCard, ToolChoice};
 use crate::types::usage::Budgets;
 
 /// Folders beside its own that a session may have.
@@ -482,6 +482,12 @@ impl Registry {
         let subscribers = clients.map(|loaded| u64::from(loaded.clients.load(Ordering::Relaxed))).sum();
         let sessions_loaded = self.loaded() as u64;
         Metrics { sessions_loaded, subscribers, database_writes, database_write_errors, ..house.counts.now() }
+    }
+
+    /// The tools that sessions offer their models.
+    #[must_use]
+    pub fn tools(&self) -> Arc<[ToolCard]> {
+        self.inner.house.setup().tools.cards()
     }
 
     /// Models to choose from, with what is known of them.

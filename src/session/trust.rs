@@ -44,8 +44,8 @@ pub(super) async fn look(house: &House, cwd: &Path) -> Result<(Ground, bool), St
     Ok((ground, trusted))
 }
 
-/// The project's own rules as far as they count now.
-pub(super) async fn rules(house: &House, cwd: &Path) -> Rules {
+/// The project's own rules as far as they count now, and why nothing may pass unasked there, if so.
+pub(super) async fn rules(house: &House, cwd: &Path) -> (Rules, Option<String>) {
     let (ground, trusted) = match look(house, cwd).await {
         Ok(found) => found,
         Err(error) => {
@@ -56,7 +56,11 @@ pub(super) async fn rules(house: &House, cwd: &Path) -> Rules {
         }
     };
     let project = ground.project;
-    Rules { allow: if trusted { project.allow } else { Vec::new() }, ask: project.ask, deny: project.deny }
+    let allow = if trusted { project.allow } else { Vec::new() };
+    let problem = project.problem.filter(|_| project.is_closed).map(|problem| {
+        format!("the project's .agentd/config.toml is not understood, so every call asks: {problem}")
+    });
+    (Rules { allow, ask: project.ask, deny: project.deny }, problem)
 }
 
 /// What waits for trust in a folder; `None` if nothing does.

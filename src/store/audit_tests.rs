@@ -122,7 +122,7 @@ async fn whatever_is_done_to_a_row_is_found() {
     check("update audit set verdict = 'deny' where id = 3", "row 3: it was changed").await;
     check("update audit set rule = 'x' where id = 3", "row 3: it was changed").await;
     check("update audit set at_ms = 4 where id = 3", "row 3: it was changed").await;
-    check("update audit set sandbox = 'none' where id = 6", "row 6: it was changed").await;
+    check("update audit set sandbox = 'off' where id = 6", "row 6: it was changed").await;
     check("update audit set kind = 'strange' where id = 2", "row 2: it was changed").await;
     check("delete from audit where id = 1", "rows 1 to 1 are missing").await;
     check("delete from audit where id in (3, 4)", "rows 3 to 4 are missing").await;

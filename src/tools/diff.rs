@@ -2,8 +2,9 @@
 
 use similar::{ChangeTag, TextDiff};
 
-/// A diff longer than this is cut at a line, with a note.
-const LONGEST: usize = 48 << 10;
+/// A diff longer than this is cut at a line, with a note. What is too long for an event is cut on the wire,
+/// and whole in a blob.
+const LONGEST: usize = 1 << 20;
 
 /// Texts of which the changed part is longer than this are not compared line by line.
 const LARGEST: usize = 1 << 20;
@@ -162,9 +163,11 @@ mod tests {
 
     #[test]
     fn long_diffs_are_cut_with_a_note_and_huge_ones_only_counted() {
-        let long = unified("x", None, Some(&"a line that repeats\n".repeat(5_000)));
+        let long = unified("x", None, Some(&"0123456789\n".repeat(95_000)));
         assert!(long.text.len() < LONGEST + 100 && long.text.ends_with("more lines of this diff]\n"));
-        assert_eq!(long.added, 5_000);
+        assert_eq!(long.added, 95_000);
+        let whole = unified("x", None, Some(&"a line that repeats\n".repeat(5_000)));
+        assert_eq!(whole.text.lines().count(), 5_003, "past the size of an event, and whole");
         let huge = unified("x", Some("y\n"), Some(&"0123456789\n".repeat(200_000)));
         assert!(huge.text.contains("too large") && huge.text.len() < 200);
         assert_eq!((huge.added, huge.removed), (200_000, 1));

@@ -28,6 +28,7 @@ impl Charset {
         match (self.encoding == UTF_8, self.bom) {
             (true, 0) => "UTF-8".into(),
             (true, _) => "UTF-8 with BOM".into(),
+            (false, 0) if !self.is_ascii_compatible() => format!("{} without BOM", self.encoding.name()),
             (false, _) => self.encoding.name().into(),
         }
     }
@@ -40,7 +41,8 @@ impl Charset {
     /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character.
     pub(super) fn encode(self, text: &str) -> Option<Vec<u8>> {
         let utf16 = |bom: [u8; 2], bytes: fn(u16) -> [u8; 2]| {
-            bom.into_iter().chain(text.encode_utf16().flat_map(bytes)).collect()
+            let mark = bom.into_iter().take(self.bom);
+            mark.chain(text.encode_utf16().flat_map(bytes)).collect()
         };
         if self.encoding == UTF_16LE {
             return Some(utf16([0xFF, 0xFE], u16::to_le_bytes));
@@ -108,9 +110,43 @@ pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     if !utf32 && (head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF")) {
         return None;
     }
+    if bare_utf16(head).is_some() {
+        return None;
+    }
     let head = &head[..head.len().min(SNIFF)];
     let control = head.iter().filter(|b| **b < 9 || (14..32).contains(*b) && **b != 0x1B).count();
     (utf32 || head.contains(&0) || control * 10 > head.len()).then_some("binary data")
+}
+
+/// So many characters a text in UTF-16 without a byte order mark must have to be recognised.
+const BARE_UTF16: usize = 4;
+
+/// UTF-16 without a byte order mark: every second byte of most characters is zero, and all of them are
+/// characters that a text has. Numbers of two bytes hardly ever look like that.
+fn bare_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let sample = &bytes[..bytes.len().min(SNIFF)];
+    memchr::memchr(0, sample)?;
+    let units = sample.len() / 2;
+    if units < BARE_UTF16 || bytes.len() <= SNIFF && !bytes.len().is_multiple_of(2) {
+        return None;
+    }
+    [(UTF_16LE, u16::from_le_bytes as fn([u8; 2]) -> u16), (UTF_16BE, u16::from_be_bytes)]
+        .into_iter()
+        .find_map(|(encoding, unit)| {
+            let (pairs, _) = sample.as_chunks::<2>();
+            let narrow = pairs.iter().filter(|pair| unit(**pair) < 0x100).count();
+            let is_text = |found: Result<char, std::char::DecodeUtf16Error>| match found {
+                Ok(c) => {
+                    !c.is_control() && c != '\u{fffe}' && c != '\u{ffff}' || matches!(c, '\t' | '\n' | '\r')
+                }
+                Err(_) => false,
+            };
+            // Half a character may stand at the end of a sample.
+            let last = pairs.last().is_some_and(|pair| unit(*pair) & 0xFC00 == 0xD800);
+            let whole = &pairs[..units - usize::from(last && bytes.len() > SNIFF)];
+            let all = || char::decode_utf16(whole.iter().map(|pair| unit(*pair))).all(is_text);
+            (narrow * 10 >= units * 7 && all()).then_some(encoding)
+        })
 }
 
 /// The encoding of a text: by its mark, else UTF-8 if it is valid, else by its letters. `whole`
@@ -121,6 +157,9 @@ pub(super) fn detect(bytes: &[u8], whole: bool) -> Charset {
         [0xFF, 0xFE, ..] => return Charset { encoding: UTF_16LE, bom: 2 },
         [0xFE, 0xFF, ..] => return Charset { encoding: UTF_16BE, bom: 2 },
         _ => {}
+    }
+    if let Some(encoding) = bare_utf16(bytes) {
+        return Charset { encoding, bom: 0 };
     }
     match std::str::from_utf8(bytes) {
         Ok(_) => return Charset::UTF8,
@@ -136,7 +175,10 @@ pub(super) fn detect(bytes: &[u8], whole: bool) -> Charset {
 /// Plain UTF-8 is looked through once for both.
 pub(super) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
     let has_mark = matches!(bytes, [0xEF, 0xBB, 0xBF, ..] | [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
-    if !has_mark && let Ok(text) = std::str::from_utf8(bytes) {
+    if !has_mark
+        && bare_utf16(bytes).is_none()
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
         return (Charset::UTF8, Some(Cow::Borrowed(text)));
     }
     let charset = detect(bytes, true);
@@ -294,6 +336,8 @@ mod tests {
             (b"\xFF\xFEa\0\n\0".to_vec(), "UTF-16LE", Some("a\n")),
             (b"\xFE\xFF\0a\0\n".to_vec(), "UTF-16BE", Some("a\n")),
             (b"\xFF\xFEa\0\n".to_vec(), "UTF-16LE", None),
+            (b"h\0i\0!\0\n\0".to_vec(), "UTF-16LE without BOM", Some("hi!\n")),
+            (b"\0h\0i\0!\0\r\0\n".to_vec(), "UTF-16BE without BOM", Some("hi!\r\n")),
             (b"\xFF\xFE\0\xD8a\0".to_vec(), "UTF-16LE", None),
             (gbk, "GBK", Some("第一行：你好，世界。这是一个测试文件。\n第二行\n")),
             (latin, "windows-1252", Some("café crème naïve façade\n")),
@@ -326,6 +370,13 @@ mod tests {
             (b"\x89PNG\r\n\x1a\n", Some("an image (PNG)")),
             (b"%PDF-1.7 text", Some("a PDF document")),
             (b"a\0b", Some("binary data")),
+            (b"h\0e\0l\0l\0\xe9\0\n\0", None),
+            (b"\0h\0e\0l\0l\0\n", None),
+            // Numbers of two bytes; an odd length; half a pair.
+            (b"\x01\0\x02\0A\0B\0C\0D\0", Some("binary data")),
+            (b"h\0e\0l\0l\0o", Some("binary data")),
+            (b"h\0e\0l\0l\0o\0\0\xd8", Some("binary data")),
+            (b"a\0\0\0b\0\0\0c\0\0\0", Some("binary data")),
             (b"\x01\x02\x03\x04abc", Some("binary data")),
             (b"\xFF\xFE\0\0a\0\0\0", Some("binary data")),
         ] {

@@ -58,8 +58,8 @@ impl AuditKind {
     }
 }
 
-/// The sandbox level of a row where none was in force or none is known.
-pub const NO_SANDBOX: &str = "unknown";
+/// The sandbox level of a row about what no sandbox holds: what runs in the daemon itself, or runs nothing.
+pub const NO_SANDBOX: &str = "none";
 
 /// One decision, before it has its place in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -103,7 +103,8 @@ pub struct AuditNote {
     /// The program it ran when it connected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exe: Option<String>,
-    /// How the tool call is confined, or `unknown`.
+    /// How the command is confined; `none` for what is no command: file tools, whose rules are their own, and
+    /// changes of rules, modes and trust. (`unknown` in rows of old versions.)
     pub sandbox: String,
 }
 

@@ -35,6 +35,14 @@ pub struct ToolChoice {
     pub deny: Vec<String>,
 }
 
+impl ToolCard {
+    /// Whether calls of this tool may run beside each other: see [`Prepared::runs_beside`].
+    #[must_use]
+    pub fn is_concurrency_safe(&self) -> bool {
+        self.read_only || self.name == "WebFetch"
+    }
+}
+
 impl ToolChoice {
     /// Whether all are offered.
     #[must_use]

@@ -79,7 +79,8 @@ pub fn survey(cwd: &Path) -> Ground {
         Ok(None) => {}
         Err(error) => {
             walk.note(error.to_string().as_bytes(), b"unreadable");
-            ground.parts.push(format!("{SETTINGS} (not used: {error})"));
+            ground.project = project::unreadable(error.to_string());
+            ground.parts.extend(ground.project.shown());
         }
     }
     for name in LATER {
@@ -372,11 +373,12 @@ mod tests {
         folder.write(&format!(".agentd/skills/{deep}/x"), "x");
         let ground = survey(&folder.path());
         let told = ground.parts.join("\n");
-        assert!(told.contains(".agentd/config.toml (not used: it is not a file)"), "{told}");
+        let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
+        assert!(told.contains(settings), "{told}");
         for name in [".mcprc", ".kode", ".agentd/skills"] {
             assert!(told.contains(&format!("{name} (not used yet, and too large")), "{name}: {told}");
         }
-        assert!(ground.project == Project::default() && !ground.has_git, "{told}");
+        assert!(ground.project.is_closed && !ground.has_git, "{told}");
     }
 
     #[test]
@@ -390,7 +392,8 @@ mod tests {
             let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
             symlink(target, path).expect("linked");
             let ground = survey(&folder.path());
-            assert_eq!(ground.project, Project::default(), "{link}");
+            let none = project::unreadable("a link is not followed".into());
+            assert_eq!(ground.project, none, "{link}");
         }
     }
 }

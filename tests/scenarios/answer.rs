@@ -142,28 +142,60 @@ async fn a_new_input_is_an_answer_too_and_the_model_hears_it() {
     house.models.assert_no_breach();
 }
 
-#[tokio::test]
-async fn in_the_background_nobody_is_asked_and_the_turn_ends_with_the_reason() {
-    let mut house = House::plan().config(BASH_ALLOWED).start().await;
+/// A background session with this policy, whose daemon died while it ran a command.
+async fn unattended_with_a_lost_command(on_timeout: &str) -> (House, Session, Log, Value) {
+    let config = format!("{BASH_ALLOWED}\n[permissions.unattended]\non_timeout = \"{on_timeout}\"\n");
+    let mut house = House::plan().config(&config).start().await;
     let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
     let mut seen = session.follow().await;
-    house.models.push(Step::calls([
-        bash("echo begun >> log.txt; echo begun; sleep 1000"),
-        bash("echo no >> log.txt"),
-    ]));
+    let lost = bash("echo begun >> log.txt; echo begun; sleep 1000");
+    house.models.push(Step::calls([lost, bash("echo after >> later.txt")]));
+    house.models.push(Step::text("I look first."));
     session.submit("go").await;
     let said = seen.wait_for("tool.progress").await;
-
     house.crash_and_restart().await;
     let session = house.client("alice").await.join(&session);
-    let mut seen = session.follow().await;
+    let seen = session.follow().await;
+    (house, session, seen, said)
+}
+
+#[tokio::test]
+async fn in_the_background_the_model_is_told_and_the_turn_goes_on() {
+    for policy in ["deny", "allow_read_only"] {
+        let (house, _session, mut seen, said) = unattended_with_a_lost_command(policy).await;
+        let lost = seen.wait_for_call("tool.completed", &said["call_id"]).await;
+        assert_eq!(lost["status"], "unknown", "{policy}");
+        seen.turn_ends("success").await;
+        assert!(seen.seen_of("question.requested").is_empty(), "{policy}");
+        let request = house.models.requests()[1].body.to_string();
+        assert!(request.contains("outcome is unknown"), "{policy}: {request}");
+        assert_eq!((house.read("log.txt"), house.read("later.txt")), ("begun\n".into(), "after\n".into()));
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn in_the_background_it_waits_paused_where_the_policy_says_so() {
+    let (house, session, mut seen, said) = unattended_with_a_lost_command("pause").await;
+    let asked = seen.wait_for("question.requested").await;
+    assert_eq!((&asked["kind"], &asked["call_id"]), (&json!("unknown_outcome"), &said["call_id"]));
+    seen.state_is("paused").await;
+    let view = session.view().await;
+    assert_eq!((&view["state"], &view["requires"]), (&json!("paused"), &json!("unknown_outcome")));
+    answer(&session, &asked, "continue").await;
+    seen.turn_ends("success").await;
+    assert_eq!(house.read("log.txt"), "begun\n", "never run again");
+}
+
+#[tokio::test]
+async fn in_the_background_the_turn_ends_with_the_reason_where_the_policy_is_to_fail() {
+    let (house, session, mut seen, said) = unattended_with_a_lost_command("fail").await;
     let lost = seen.wait_for_call("tool.completed", &said["call_id"]).await;
     assert_eq!(lost["status"], "unknown");
     let result = seen.turn_ends("error_during_execution").await;
     assert_eq!(result["errors"][0]["kind"], "unknown_outcome");
     seen.state_is("idle").await;
 
-    house.models.push(Step::text("I look first."));
     session.submit("what happened?").await;
     seen.turn_ends("success").await;
     let request = house.models.requests()[1].body.to_string();

@@ -167,3 +167,28 @@ async fn sessions_do_not_disturb_each_other() {
     }
     house.models.assert_no_breach();
 }
+
+#[tokio::test]
+async fn tools_are_listed_with_what_is_known_of_them() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let page = alice.call("tool.list", json!({"limit": 4})).await;
+    let rest = alice.call("tool.list", json!({"cursor": page["next_cursor"]})).await;
+    assert!(rest["next_cursor"].is_null());
+    let tools: Vec<&Value> =
+        [&page, &rest].iter().flat_map(|page| page["tools"].as_array().expect("tools")).collect();
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(names.is_sorted() && names.contains(&"Bash") && names.contains(&"ApplyPatch"), "{names:?}");
+    for (name, read_only, beside) in
+        [("Read", true, true), ("Edit", false, false), ("Bash", false, false), ("WebFetch", false, true)]
+    {
+        let tool = tools.iter().find(|tool| tool["name"] == name).expect("listed");
+        assert_eq!(
+            (&tool["read_only"], &tool["concurrency_safe"]),
+            (&json!(read_only), &json!(beside)),
+            "{name}"
+        );
+        assert_eq!(tool["input_schema"]["type"], "object", "{name}");
+        assert!(tool["description"].as_str().is_some_and(|text| text.len() > 20), "{name}");
+    }
+}

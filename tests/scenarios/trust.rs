@@ -138,6 +138,50 @@ async fn a_project_s_own_rules_allow_only_while_it_is_trusted_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_damaged_project_file_still_forbids_and_allows_nothing() {
+    let plan = House::plan().config("[permissions]\nallow = [\"Bash(touch mine)\"]");
+    let house = plan.start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.otherwise(|_| Step::text("Done."));
+    let status = async || {
+        let found = alice.call("workspace.status", json!({"cwd": house.workspace()})).await;
+        found["parts"][0].as_str().expect("a part").to_owned()
+    };
+    let trust = async || {
+        let cwd = house.workspace();
+        let found = alice.call("workspace.status", json!({"cwd": cwd})).await;
+        alice.call("workspace.trust", json!({"cwd": cwd, "digest": found["digest"]})).await;
+    };
+
+    // One key that nobody knows: what it allows is gone, even where it is trusted; what it forbids is not.
+    house.write(".agentd/config.toml", &format!("zork = 1\n{RULES}"));
+    assert!(status().await.contains("line 1: unknown field `zork`"), "{}", status().await);
+    trust().await;
+    house.models.push(Step::calls([bash("touch denied"), bash("touch allowed"), bash("touch mine")]));
+    session.submit("go").await;
+    let denied = seen.find("the denied call", |event| event["code"] == "denied_by_rule").await;
+    assert!(denied["output"].as_str().expect("words").contains("Bash(touch denied)"), "{denied}");
+    let asked = seen.wait_for("permission.requested").await;
+    assert_eq!(asked["input"]["command"], "touch allowed");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    assert!(house.workspace().join("mine").exists(), "what the user allows counts");
+
+    // No TOML at all: nobody knows what it was to forbid, so the user's own rules allow nothing here either.
+    house.write(".agentd/config.toml", "[permissions\ndeny = [\"Bash(touch mine)\"]\n");
+    assert!(status().await.contains("every call asks: line 1"), "{}", status().await);
+    trust().await;
+    house.models.push(Step::calls([bash("touch mine")]));
+    session.submit("again").await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert!(asked["reason"].as_str().expect("a reason").contains("line 1"), "{asked}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
 async fn trust_outlasts_a_crash_and_is_taken_back() {
     let mut house = House::start().await;
     house.write(".agentd/config.toml", RULES);

@@ -12,6 +12,8 @@ use crate::api::endpoint::{self, Env};
 const OF_DAEMON: [&str; 2] = ["socket", "data_dir"];
 /// Keys of `[providers.NAME]` that are paths.
 const OF_PROVIDER: [&str; 3] = ["cassette", "record", "api_key_file"];
+/// What stands before the name of a credential of systemd, where a key file would be named.
+pub(super) const CREDENTIAL: &str = "credential:";
 
 /// Makes every path in `table`, which was read from `source`, absolute.
 ///
@@ -27,6 +29,9 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
             let wrong = |why: String| {
                 source::wrong(std::slice::from_ref(source), &path, format!("{}: {why}", path.join(".")))
             };
+            if *key == "api_key_file" && is_credential(text).map_err(wrong)? {
+                continue;
+            }
             let made = absolute(text, folder, env).map_err(wrong)?;
             // Both parts were text, so the whole is.
             *text = made.to_string_lossy().into_owned();
@@ -58,6 +63,15 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
     Ok(())
 }
 
+/// Whether a key file is a credential of systemd, which is found elsewhere.
+fn is_credential(text: &str) -> Result<bool, String> {
+    let Some(name) = text.strip_prefix(CREDENTIAL) else { return Ok(false) };
+    if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
+        return Err(format!("{name:?} is no name of a credential: write {CREDENTIAL}NAME"));
+    }
+    Ok(true)
+}
+
 fn absolute(text: &str, folder: &Path, env: Env<'_>) -> Result<PathBuf, String> {
     if text.is_empty() {
         return Err("the path is empty".into());
@@ -80,6 +94,15 @@ mod tests {
         match expected {
             Ok(path) => assert_eq!(got.as_deref(), Ok(Path::new(path)), "{text}"),
             Err(word) => assert!(got.as_ref().is_err_and(|why| why.contains(word)), "{text}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn a_credential_is_a_name_and_no_path() {
+        assert_eq!(is_credential("credential:anthropic"), Ok(true));
+        assert_eq!(is_credential("keys/credential:x"), Ok(false));
+        for wrong in ["credential:", "credential:..", "credential:a/b"] {
+            assert!(is_credential(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -138,6 +138,13 @@ pub enum LogFormat {
     Json,
 }
 
+impl Provider {
+    /// The name of the credential of systemd that is the key, if `api_key_file` says so.
+    pub fn credential(&self) -> Option<&str> {
+        self.api_key_file.as_ref()?.to_str()?.strip_prefix(super::paths::CREDENTIAL)
+    }
+}
+
 /// `[providers.NAME]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -150,7 +157,7 @@ pub struct Provider {
     /// Environment variable with the key.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// File with the key.
+    /// File with the key, or `credential:NAME`.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
     /// Command that prints the key.

@@ -210,7 +210,11 @@ impl Watch {
                 let is_asked = self.questions.values().any(|(call, settled)| *call == about && !settled);
                 law!(!is_asked, "a question is asked once");
                 if let Some(call_id) = about {
-                    law!(!self.setup.background, "nobody is asked in the background");
+                    let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
+                    law!(
+                        !self.setup.background || pauses,
+                        "in the background nobody is asked, unless it is to pause"
+                    );
                     let call = self.open_call(call_id)?;
                     law!(
                         call.started.is_some() && call.read_only == Some(false),

@@ -329,6 +329,9 @@ impl Watch {
             _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
             None => (SessionState::Idle, None),
             Some(_) if paused => (SessionState::Paused, None),
+            Some(_) if unknown && self.setup.background => {
+                (SessionState::Paused, Some(Requires::UnknownOutcome))
+            }
             Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
             Some(_) if self.is_paused_by_a_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),

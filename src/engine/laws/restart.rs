@@ -9,6 +9,7 @@ use crate::engine::{Effect, Engine, Input, Now, PASSING, Plan, REPLACED, Recover
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Seed, Seq};
 use crate::types::model::ModelRequest;
+use crate::types::permission::OnTimeout;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
 
@@ -73,13 +74,16 @@ impl World {
             let is_asked =
                 self.watch.questions.values().any(|(about, open)| *about == Some(call_id) && !open);
             let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
+            // Unattended, and its policy is to tell the model and go on.
+            let told = self.watch.setup.background
+                && matches!(self.settings.unattended.on_timeout, OnTimeout::Deny | OnTimeout::AllowReadOnly);
             let holds = match (call.read_only, was_aborting, call.status) {
                 (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
                 (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
                 (Some(true), false, None) => runs == usize::from(!held),
                 // Its turn could not go on.
                 (Some(true), false, Some(ToolStatus::Cancelled)) => runs == 0 && ended,
-                (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && ended,
+                (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && (ended || told),
                 (Some(false), false, None) if call.is_edit => runs == 0 && is_inspected != held,
                 (Some(false), false, None) => runs == 0 && is_asked,
                 _ => false,

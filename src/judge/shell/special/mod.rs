@@ -417,6 +417,9 @@ pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
 /// docker: a context outside the workspace is sent away.
 pub(super) fn docker(call: &Call<'_>) -> Option<String> {
     let words = call.words;
+    if let Some(project) = compose_project(call) {
+        return hit(project, "this works on the project that a file names");
+    }
     let at = verb(words, None)?;
     let image = words[at].text == "image" && words.get(at + 1).is_some_and(|word| word.text == "build");
     if words[at].text == "build" || image {
@@ -431,6 +434,37 @@ pub(super) fn docker(call: &Call<'_>) -> Option<String> {
         return any(call, "this runs a command or another project", |text| {
             matches!(text, "run" | "exec" | "cp" | "--file" | "publish")
         });
+    }
+    None
+}
+
+/// The `-f FILE` of docker compose. Only before its verb: behind it `-f` follows a log or forces.
+fn compose_project<'a>(call: &Call<'a>) -> Option<&'a str> {
+    let names = |word: &Word| word.text.rsplit('/').next().is_some_and(|name| name.ends_with("-compose"));
+    let begin = match call.words.first() {
+        Some(first) if names(first) => 1,
+        _ => call.words.iter().position(|word| word.text == "compose")? + 1,
+    };
+    let mut at = begin;
+    while let Some(word) = call.words.get(at).filter(|word| word.text.starts_with('-')) {
+        let text = word.text.as_str();
+        let is_file = text.starts_with("-f") || text.starts_with("--f");
+        if is_file && at >= call.granted {
+            return Some(text);
+        }
+        let takes_next = matches!(
+            text,
+            "-f" | "--file"
+                | "-p"
+                | "--project-name"
+                | "--profile"
+                | "--ansi"
+                | "--progress"
+                | "--parallel"
+                | "--env-file"
+                | "--project-directory"
+        );
+        at += 1 + usize::from(takes_next);
     }
     None
 }

@@ -17,10 +17,18 @@ pub(in crate::tools::shell) struct Ground {
 /// For the model.
 pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> String {
     let level = choice.told().level;
+    // What a level cannot hold is not said of it.
+    let held = match choice.level {
+        Level::Bubblewrap => {
+            ", .git/config, .git/hooks and .agentd are read-only, and some places are hidden"
+        }
+        Level::Landlock => ", and some places cannot be read",
+        Level::Rlimits | Level::Off => "",
+    };
     match blocked.by {
         Barrier::Files => format!(
             "Note: this was probably the sandbox (level {level}): commands write in the workspace and in \
-             $TMPDIR alone, .git/config, .git/hooks and .agentd are read-only, and some places are hidden."
+             $TMPDIR alone{held}."
         ),
         Barrier::Network => {
             format!("Note: this was probably the sandbox (level {level}): commands have no network here.")
@@ -42,10 +50,26 @@ const NETWORK: &[&str] = &[
     "ENOTFOUND",
     "dns error",
     "etwork unreachable",
+    "ouldn't connect to server",
+    "ould not connect to server",
+    "mmediate connect fail",
+    "nable to resolve host",
+    "no such host",
+    "bad address '",
+    "ailed to lookup address",
+    "odename nor servname",
+    "ame does not resolve",
+    "getaddrinfo failed",
 ];
 
 /// Words of who wanted the network and was refused the system call for it.
-const SOCKETS: &[&str] = &["/dev/tcp/", "/dev/udp/", "socket", "connect"];
+const SOCKETS: &[&str] =
+    &["/dev/tcp/", "/dev/udp/", "ocket", "onnect", "urlopen error", "dial tcp", "dial udp"];
+
+/// The same, in the lines that lead to a refusal which says no more than that it is one.
+const TRACES: &[&str] = &["socket.", ".connect(", "create_connection", "getaddrinfo", "Net::HTTP"];
+/// So many of them.
+const TRACED: usize = 12;
 
 /// Lines from the end that are looked at: programs say last why they fail.
 const LINES: usize = 200;
@@ -59,12 +83,17 @@ pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Gr
     }
     let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
     let mut found = None;
-    for line in output.lines().rev().take(LINES) {
+    let lines: Vec<&str> = output.lines().rev().take(LINES).collect();
+    for (at, line) in lines.iter().enumerate() {
         if !choice.network && (says(line, NETWORK) || says(line, FILES) && says(line, SOCKETS)) {
             return Some(Blocked { by: Barrier::Network, what: host(line) });
         }
         if found.is_none() && says(line, FILES) {
             let named = path(line);
+            let led = || lines.iter().skip(at + 1).take(TRACED).any(|line| says(line, TRACES));
+            if !choice.network && named.is_none() && led() {
+                return Some(Blocked { by: Barrier::Network, what: None });
+            }
             if named.as_ref().is_none_or(|named| !ground.explains(Path::new(named))) {
                 found = Some(Blocked { by: Barrier::Files, what: named });
             }
@@ -119,6 +148,8 @@ fn host(line: &str) -> Option<String> {
         word.contains('.')
             && word.len() <= 253
             && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
+            // Classes of errors have dots as well.
+            && !word.contains(|c: char| c.is_ascii_uppercase())
             && word.starts_with(|c: char| c.is_ascii_alphanumeric())
             && word.ends_with(|c: char| c.is_ascii_alphanumeric())
     };
@@ -186,9 +217,46 @@ mod tests {
         );
         let tcp = "bash: line 1: /dev/tcp/10.0.0.1/80: Operation not permitted";
         check(Landlock, false, tcp, Some((Network, Some("10.0.0.1"))));
+        let to = |host| Some((Network, host));
+        for (said, host) in [
+            (
+                "curl: (7) Failed to connect to 93.184.216.34 port 80 after 0 ms: Couldn't connect to server",
+                Some("93.184.216.34"),
+            ),
+            ("curl: (7) Couldn't connect to server", None),
+            ("Connecting to 10.0.0.1:80... failed: Operation not permitted.", Some("10.0.0.1")),
+            ("wget: unable to resolve host address 'a.example'", Some("a.example")),
+            ("urllib.error.URLError: <urlopen error [Errno 1] Operation not permitted>", None),
+            ("Error: connect EPERM 10.0.0.1:80 - Local (0.0.0.0:0)", Some("0.0.0.0")),
+            ("dial tcp 10.0.0.1:443: socket: operation not permitted", Some("10.0.0.1")),
+            ("warning: spurious network error: [7] Could not connect to server (x)", None),
+            (
+                "  File \"/usr/lib/python3/socket.py\", line 836, in f\n    sock.connect(sa)\nPermissionError: [Errno 1] Operation not permitted",
+                None,
+            ),
+        ] {
+            check(Bubblewrap, false, said, to(host));
+            check(Landlock, false, said, to(host));
+        }
+        // Where there is a network, none of it is the sandbox's doing.
+        check(Bubblewrap, true, "curl: (7) Couldn't connect to server", None);
         check(Bubblewrap, true, "curl: (6) Could not resolve host: a", None);
         check(Rlimits, true, "touch: /usr/x: Permission denied", None);
         check(Landlock, true, "assertion failed", None);
+    }
+
+    #[test]
+    fn the_model_is_told_what_its_level_holds_and_no_more() {
+        let told = |level| {
+            let blocked = Blocked { by: Barrier::Files, what: None };
+            words(&blocked, Choice { level, network: true })
+        };
+        assert!(told(Level::Bubblewrap).contains(".git/hooks and .agentd are read-only"));
+        let at_two = told(Level::Landlock);
+        assert!(
+            at_two.contains("level 2") && !at_two.contains(".git") && !at_two.contains("hidden"),
+            "{at_two}"
+        );
     }
 
     #[test]
