@@ -10,7 +10,7 @@ use crate::types::event::{Envelope, Event, Origin, Phase, SettledBy, TitledBy, U
 use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use crate::types::ledger::ModelUsage;
 use crate::types::message::{Block, ToolCall};
-use crate::types::model::{ModelRequest, StopReason};
+use crate::types::model::{FaultKind, ModelRequest, StopReason};
 use crate::types::permission::{Mode, OnTimeout};
 use crate::types::sampling::Sampling;
 use crate::types::session::{
@@ -125,6 +125,8 @@ pub struct Watch {
     pub commands: Vec<CommandWatch>,
     /// The helper that was asked: its number, what is known of its model, what it takes at most.
     pub helper: Option<(Seq, Terms, Usage)>,
+    /// What it took is booked.
+    pub helper_booked: bool,
     /// How often a title was asked for.
     pub title_tries: u32,
     /// Who made the title, if no client did.
@@ -180,6 +182,7 @@ impl Watch {
             questions: BTreeMap::new(),
             commands: Vec::new(),
             helper: None,
+            helper_booked: false,
             title_tries: 0,
             titled_by: None,
             ended_well: false,
@@ -287,7 +290,7 @@ impl Watch {
             }
             _ => {}
         }
-        self.helper_fact(fact)?;
+        self.helper_fact(fact, input)?;
         self.turn_fact(fact, input)?;
         self.message_fact(fact, entry.fold)?;
         self.tool_fact(fact, entry.fold)
@@ -309,7 +312,7 @@ impl Watch {
         Ok(())
     }
 
-    fn helper_fact(&mut self, fact: &Envelope) -> Result<(), String> {
+    fn helper_fact(&mut self, fact: &Envelope, input: &Input) -> Result<(), String> {
         let ended_well = std::mem::replace(
             &mut self.ended_well,
             matches!(&fact.event, Event::TurnCompleted { result } if result.subtype == Subtype::Success),
@@ -329,6 +332,7 @@ impl Watch {
                 law!(!budgets.limits_money() || terms.price.is_some(), "a limit on money holds for helpers");
                 law!(most.input_tokens > 0 && most.output_tokens > 0, "a request is not free");
                 self.helper = Some((fact.seq, *terms, *most));
+                self.helper_booked = false;
             }
             Event::UsageBooked { purpose: Some(_), usage, cost_usd_micros, reason, estimated, .. } => {
                 let (_, terms, most) = self.helper.ok_or("only a helper that was asked is booked")?;
@@ -340,12 +344,21 @@ impl Watch {
                     "a lost one is estimated from above"
                 );
                 law!(*estimated || !is_lost, "what was lost is an estimate");
+                law!(!self.helper_booked, "a helper is booked once");
+                self.helper_booked = true;
                 self.usage.add(usage);
                 self.calls_made += 1;
                 self.at_least += cost_usd_micros.unwrap_or(0);
             }
             Event::HelperCompleted { .. } => {
                 law!(self.helper.take().is_some(), "a helper ends once");
+                if let Input::HelperDone { outcome, began, .. } = input {
+                    let may_cost = outcome.as_ref().as_ref().map_or_else(
+                        |fault| *began || fault.usage.is_some() || fault.kind == FaultKind::Idle,
+                        |_| true,
+                    );
+                    law!(self.helper_booked == may_cost, "a helper's call is booked if it may be charged");
+                }
             }
             _ => {}
         }

@@ -10,6 +10,8 @@ use super::wrappers::inside;
 
 /// How much text for shells is read, over all.
 const TEXTS: usize = 64 * 1024;
+/// How many such texts.
+const SCRIPTS: usize = 1_000;
 /// How many words are looked at, over all, each as often as a command may begin before it. A line that
 /// needs more was made to need more.
 const WORK: usize = 30_000;
@@ -130,7 +132,7 @@ pub(super) fn collect(text: &str) -> Collected {
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
                 all.maybe.extend(fresh.map(|from| View { script, command, from, open, runs: false }));
                 for text in found.texts {
-                    if text.len() > left || depth > DEEP || all.over {
+                    if text.len() > left || all.scripts.len() > SCRIPTS || depth > DEEP || all.over {
                         all.hidden = true;
                         continue;
                     }
