@@ -99,6 +99,9 @@ pub struct StatusReply {
     /// Sessions in memory; the others are loaded when they are used.
     #[serde(default)]
     pub loaded_sessions: u64,
+    /// What the journal holds, in bytes, as of the last seconds.
+    #[serde(default)]
+    pub journal_bytes: u64,
     /// `ok`, or what is wrong with the storage.
     pub storage: String,
     /// How commands are held to their limits here: by a cgroup and what it can do, or by rlimits.

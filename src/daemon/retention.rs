@@ -1,4 +1,5 @@
-//! How long sessions stay that have ended (S15): journals grow, and what is never removed fills the disk.
+//! How much the journal holds, and how long sessions stay that have ended (S15): what only grows fills the
+//! disk.
 
 use std::time::Duration;
 
@@ -6,18 +7,19 @@ use crate::session::Registry;
 use crate::types::origin::Origin;
 
 /// How often is looked, at most and at least.
-const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3_600));
-/// Until somebody sets a time, that is looked at.
-const UNSET: Duration = Duration::from_secs(60);
+const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// Sessions that are removed at one look; the next comes at once.
 const MANY: u32 = 100;
 
-/// Removes sessions that ended longer ago than `[limits] keep_ended` says, if it says something: at the start,
-/// and from then on. Runs until it is dropped.
+/// Looks how much the journal holds, and removes sessions that ended longer ago than `[limits] keep_ended` says,
+/// if it says something: at the start, and from then on. Runs until it is dropped.
 pub(super) async fn run(registry: Registry) {
     loop {
         let kept = registry.house().setup().settings.keep_ended;
-        let mut pause = UNSET;
+        let mut pause = LOOK.1;
+        if let Err(error) = registry.house().weigh_journal().await {
+            tracing::warn!(%error, "how much the journal holds cannot be read");
+        }
         if let Some(kept) = kept {
             pause = kept.clamp(LOOK.0, LOOK.1);
             match remove(&registry, kept).await {

@@ -122,6 +122,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
         idle_unload: config.limits.idle_unload(),
         loaded_sessions: config.limits.loaded_sessions(),
+        journal_bytes: config.limits.journal_size(),
         keep_ended: config.limits.keep_ended.map(|span| span.0),
     };
     Ok(Setup { models, tools, settings })

@@ -116,6 +116,9 @@ pub(super) fn fault(error: SessionError) -> Fault {
             "the session failed in an unforeseen way; its journal is kept: look at it and try again",
         ),
         SessionError::ShuttingDown => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        SessionError::JournalFull { held, most } => Fault::new(Code::StorageReadOnly, error.to_string())
+            .with("held_bytes", held)
+            .with("journal_size", most),
         SessionError::Store(error) => storage(&error),
     }
 }

@@ -75,6 +75,7 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         sessions,
         active_sessions,
         loaded_sessions: office.registry.loaded() as u64,
+        journal_bytes: house.held_bytes(),
         storage,
         storage_notices: office.info.storage_notices.clone(),
         backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),

@@ -123,6 +123,7 @@ impl Actor {
         if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
+        self.house.require_room()?;
         if let Some(model) = &submission.model {
             let budgets = submission.budgets.unwrap_or(self.engine.spec().budgets);
             check_money(&self.house.setup(), model, budgets)?;

@@ -36,6 +36,13 @@ pub enum SessionError {
     BadParam(&'static str, String),
     /// A value is known but not built yet: the parameter's name and why.
     Unsupported(&'static str, String),
+    /// The journal holds more than it may, in bytes.
+    JournalFull {
+        /// What it holds.
+        held: u64,
+        /// What it may hold.
+        most: u64,
+    },
     /// The daemon is stopping.
     ShuttingDown,
     /// The session's task panicked while it worked on this.
@@ -60,6 +67,11 @@ impl fmt::Display for SessionError {
                 write!(f, "{name}: {why}")
             }
             SessionError::StaleTrust { .. } => f.write_str("the folder has changed since"),
+            SessionError::JournalFull { held, most } => write!(
+                f,
+                "the journal holds {held} bytes and [limits] journal_size allows {most}: delete sessions, or raise \
+                 it; nothing was taken in"
+            ),
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
             SessionError::Crashed => f.write_str("the session failed in an unforeseen way"),
             SessionError::Policy(error) => error.fmt(f),

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use super::error::SessionError;
 use super::metrics::Counts;
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::Models;
 use crate::policy::Policies;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::tools::Toolbox;
 use crate::types::event::Envelope;
 use crate::types::ids::{RequestId, SessionId};
@@ -56,6 +58,8 @@ pub struct Settings {
     pub unattended_usd_is_default: bool,
     /// How long a session that nobody uses stays in memory.
     pub idle_unload: Duration,
+    /// How much the journal may hold, in bytes: beyond that nothing new is taken in.
+    pub journal_bytes: u64,
     /// How long sessions that have ended are kept; without it, until somebody deletes them.
     pub keep_ended: Option<Duration>,
     /// Sessions in memory; beyond that, those that were not used for longest leave at once. Sessions
@@ -126,6 +130,8 @@ pub struct House {
     /// Rings whenever something begins or ceases to wait for a person.
     bell: broadcast::Sender<Rung>,
     setup: RwLock<Arc<Setup>>,
+    /// What the journal held when it was last looked at.
+    held_bytes: AtomicU64,
 }
 
 impl House {
@@ -142,7 +148,29 @@ impl House {
             observer: None,
             bell,
             setup: RwLock::new(Arc::new(setup)),
+            held_bytes: AtomicU64::new(0),
         }
+    }
+
+    /// Looks how much the journal holds.
+    ///
+    /// # Errors
+    /// It could not be read.
+    pub async fn weigh_journal(&self) -> Result<(), StoreError> {
+        self.held_bytes.store(self.store.used_bytes().await?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What the journal held when it was last looked at, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is room for something new.
+    pub(super) fn require_room(&self) -> Result<(), SessionError> {
+        let (held, most) = (self.held_bytes(), self.setup().settings.journal_bytes);
+        if held > most { Err(SessionError::JournalFull { held, most }) } else { Ok(()) }
     }
 
     /// The same with a folder for rules that outlive a session.

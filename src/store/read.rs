@@ -473,6 +473,24 @@ impl Store {
         self.noted(read.await)
     }
 
+    /// How much of the database is in use, in bytes: what was removed and not used again does not count.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn used_bytes(&self) -> Result<u64, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select (p.page_count - f.freelist_count) * s.page_size as used \
+                 from pragma_page_count p, pragma_freelist_count f, pragma_page_size s",
+            )
+            .fetch_one(&self.readers)
+            .await?;
+            let used: i64 = row.try_get("used")?;
+            Ok(u64::try_from(used).unwrap_or(0))
+        };
+        self.noted(read.await)
+    }
+
     /// Sessions that ended before then, those first that ended first; at most so many.
     ///
     /// # Errors

@@ -180,3 +180,39 @@ async fn sessions_that_ended_go_after_their_time() {
         left["sessions"].as_array().unwrap().iter().map(|view| &view["session_id"]).collect();
     assert_eq!(ids, [&kept.view().await["session_id"]]);
 }
+
+#[tokio::test]
+async fn a_journal_that_holds_more_than_it_may_takes_nothing_new_in() {
+    // Looked at as often as for sessions that ended.
+    let limits = "[limits]\nkeep_ended = \"100ms\"\njournal_size = \"4MiB\"";
+    let house = House::plan().config(limits).start().await;
+    let client = house.client("alice").await;
+    let (large, small) = (client.create(&house).await, client.create(&house).await);
+    let mut seen = large.follow().await;
+    house.models.push(Step::text("That is a lot."));
+    large.submit(&"all work and no play ".repeat(300_000)).await;
+    seen.turn_ends("success").await;
+    let held = async {
+        while client.call("daemon.status", json!({})).await["journal_bytes"].as_u64() < Some(4 << 20) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    within("a look at the journal", String::new, held).await;
+    let refusal = small.refused("submit", json!({"input": "and I?"})).await;
+    assert_eq!(refusal.kind, "storage_read_only", "{refusal:?}");
+    assert!(refusal.message.contains("journal_size"), "{refusal:?}");
+    assert_eq!(small.items().await.len(), 0, "nothing was taken in");
+
+    large.call("kill", json!({})).await;
+    house.models.push(Step::text("You too."));
+    let taken = async {
+        while client
+            .try_call("session.submit", json!({"session_id": small.id, "input": "and I?"}))
+            .await
+            .is_err()
+        {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    within("room", String::new, taken).await;
+}

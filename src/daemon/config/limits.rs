@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::values::Span;
+use super::values::{Size, Span};
 use crate::transport;
 
 /// Deeper JSON is refused by the parser in any case.
@@ -35,6 +35,8 @@ pub struct Limits {
     pub idle_unload: Option<Span>,
     /// Sessions in memory; beyond that, those that were not used for longest leave at once.
     pub loaded_sessions: Option<NonZeroUsize>,
+    /// How much the journal may hold.
+    pub journal_size: Option<Size>,
     /// How long sessions that have ended are kept.
     #[serde(deserialize_with = "some_time")]
     pub keep_ended: Option<Span>,
@@ -45,7 +47,16 @@ const IDLE_UNLOAD: Duration = Duration::from_secs(600);
 /// So many sessions are in memory, unless more are used.
 const LOADED_SESSIONS: usize = 1_000;
 
+/// The journal may hold so much.
+const JOURNAL_SIZE: u64 = 32 << 30;
+
 impl Limits {
+    /// How much the journal may hold, in bytes.
+    #[must_use]
+    pub fn journal_size(&self) -> u64 {
+        self.journal_size.map_or(JOURNAL_SIZE, |size| size.0)
+    }
+
     /// How long a session that nobody uses stays in memory.
     #[must_use]
     pub fn idle_unload(&self) -> Duration {

@@ -65,6 +65,7 @@ impl Place {
             unattended_usd_is_default: true,
             idle_unload,
             loaded_sessions,
+            journal_bytes: u64::MAX,
             keep_ended: None,
         };
         let models = Models::new(model::Settings::default()).unwrap();
