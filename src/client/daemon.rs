@@ -93,6 +93,7 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
         ("providers", none(status.providers.join(", "))),
         ("main model", none(status.main_model.clone().unwrap_or_default())),
         ("sessions", format!("{}, {} active", status.sessions, status.active_sessions)),
+        ("journal", format!("{:.1} MB", status.journal_bytes as f64 / 1e6)),
     ];
     if let Some(last) = &status.last_reload {
         let ago = age(now().since(last.at_ms));
@@ -225,7 +226,7 @@ mod tests {
     async fn status_is_told_for_people_and_for_programs() {
         let reply = json!({"version": "1.2.3", "protocol_version": 1, "pid": 42, "started_at_ms": 0,
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
-            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
+            "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "journal_bytes": 4096, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
             "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
                 "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
             "backups": ["/d/backups/agentd-20260102.db"]});
@@ -235,6 +236,7 @@ mod tests {
         let status = |json| DaemonCommand::Status { json };
         daemon(&fake.reach(), &status(false), &mut out).await.expect("a status");
         assert!(text.text().contains("main model     none\n") && text.text().contains("3, 1 active\n"));
+        assert!(text.text().contains("journal        0.0 MB\n"), "{}", text.text());
         let (mut out, text, _) = papers();
         daemon(&fake.reach(), &status(true), &mut out).await.expect("a status");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text.text()).expect("json"), reply);
