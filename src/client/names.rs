@@ -12,6 +12,9 @@ use crate::api::params::{
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::session::SessionView;
 
+/// Characters from which on a name that looks like an id is one.
+const SHORT_ID: usize = 8;
+
 /// All the sessions, newest first.
 ///
 /// # Errors
@@ -51,7 +54,9 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
         .iter()
         .filter(|s| !start.is_empty() && s.session_id.to_string()[4..].starts_with(&start))
         .collect();
-    let fitting = if titled.is_empty() { begun } else { titled };
+    // What `agentctl ps` prints as an id is one, whatever models call their sessions.
+    let is_id = start.len() >= SHORT_ID && start.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    let fitting = if titled.is_empty() || is_id && !begun.is_empty() { begun } else { titled };
     match fitting.as_slice() {
         [] => Err(no_session(name)),
         [one] => Ok((*one).clone()),
@@ -152,7 +157,7 @@ mod tests {
         };
         check("ses_0190f2a4-1", Ok(1));
         check("0190FFFF", Ok(2));
-        check("0190f2a4-0000", Ok(1)); // a title before an id
+        check("0190f2a4-0000", Ok(0)); // an id before a title
         check("0190f2a4", Err(64));
         check("fix it", Err(64));
         check("nothing", Err(4));

@@ -36,6 +36,7 @@ impl Draft<'_> {
             media: HashMap::new(),
             previous_response_id: self.continues(&model),
             fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
+            aside: false,
         })
     }
 }

@@ -247,7 +247,9 @@ impl Draft<'_> {
             let why = format!("the session's budget of {limit} micro-dollars is used up");
             return Some((Subtype::ErrorMaxBudgetUsd, why));
         }
-        if let Some(limit) = reached(limits.session_model_calls, state.spent.calls) {
+        // A helper that is being asked is a call as well.
+        let calls = state.spent.calls + u64::from(state.helper.is_some());
+        if let Some(limit) = reached(limits.session_model_calls, calls) {
             let why = format!("the session's limit of {limit} model calls was reached");
             return Some((Subtype::ErrorMaxTurns, why));
         }

@@ -11,6 +11,7 @@ use crate::types::event::{Event, Purpose, TitledBy, UsageReason};
 use crate::types::ids::Seq;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::{FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::names::is_hidden;
 use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 use crate::types::usage::{Budgets, Usage};
@@ -58,9 +59,25 @@ impl Draft<'_> {
         }
         let Some(request) = self.title_request(&quick.model, answer) else { return };
         let most = Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0) };
+        let most_usd = quick.terms.cost_usd_micros(&most).unwrap_or(0);
+        if [own, *limits].iter().any(|limits| !self.has_room_aside(limits, &most, most_usd)) {
+            return;
+        }
         let (purpose, terms) = (Purpose::Title, quick.terms);
         let token = self.push_session(Event::HelperStarted { purpose, model: quick.model, terms, most });
         self.effect(Effect::AskHelper { token, request: Box::new(request) });
+    }
+
+    /// Whether a session's limits have room for all that a helper may take, and for one call of the session's
+    /// own beside it.
+    fn has_room_aside(&self, limits: &Budgets, most: &Usage, most_usd: u64) -> bool {
+        let spent = &self.state.spent;
+        let fits = |limit: Option<u64>, used: u64, more: u64| {
+            limit.is_none_or(|limit| used.saturating_add(more) <= limit)
+        };
+        fits(limits.session_usd_micros, spent.cost_at_least_usd_micros, most_usd)
+            && fits(limits.session_output_tokens, spent.usage.output_tokens, most.output_tokens)
+            && fits(limits.session_model_calls, spent.calls, 2)
     }
 
     fn title_request(&self, model: &str, answer: &str) -> Option<ModelRequest> {
@@ -87,6 +104,7 @@ impl Draft<'_> {
             media: HashMap::new(),
             previous_response_id: None,
             fresh_connection: false,
+            aside: true,
         })
     }
 
@@ -181,7 +199,8 @@ impl Draft<'_> {
 
 /// What of an answer is a title: its first line of words, without what models put around one.
 fn title_of(reply: &ModelReply) -> Option<String> {
-    if reply.stop_reason == StopReason::Refusal {
+    // What was cut, refused or paused is none.
+    if !matches!(reply.stop_reason, StopReason::EndTurn | StopReason::StopSequence) {
         return None;
     }
     let text = reply.content.iter().filter_map(|block| match block {
@@ -198,7 +217,11 @@ fn clean(text: &str) -> Option<String> {
         None => text,
     };
     let text = without_escapes(text);
-    let line = text.lines().map(bare).find(|line| line.chars().any(char::is_alphanumeric))?;
+    let line = text.lines().map(bare).find(|line| line.chars().any(is_seen))?;
+    // Nor anything that could be taken for the id of a session.
+    if line.chars().all(|char| char.is_ascii_hexdigit() || char == '-') {
+        return None;
+    }
     let mut title = String::new();
     let mut left = TITLE;
     for word in line.split_whitespace() {
@@ -251,8 +274,12 @@ fn without_escapes(text: &str) -> String {
                 clean.push(char);
                 continue;
             }
+            '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                clean.push('\n');
+                continue;
+            }
             _ => {
-                if !char.is_control() && !is_invisible(char) {
+                if !is_hidden(char) && !is_blank(char) {
                     clean.push(char);
                 }
                 continue;
@@ -276,8 +303,14 @@ fn without_escapes(text: &str) -> String {
     clean
 }
 
-fn is_invisible(char: char) -> bool {
-    matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')
+/// A letter or a digit that has a shape.
+fn is_seen(char: char) -> bool {
+    char.is_alphanumeric() && !is_blank(char)
+}
+
+/// Letters and patterns without a shape: the fillers of Hangul, and the empty pattern of Braille.
+fn is_blank(char: char) -> bool {
+    matches!(char, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
 }
 
 #[cfg(test)]
@@ -302,6 +335,11 @@ mod tests {
             (" \n\t\n", None),
             ("\"…\"\n---", None),
             ("...\nDots", Some("Dots")),
+            ("Mend\rthe test\u{2028}now", Some("Mend")),
+            ("Al\u{61c}so \u{e0041}this\u{fff9}", Some("Also this")),
+            ("\u{3164}\u{2800}\u{115f}", None),
+            ("01a20014-60b", None),
+            ("Add 01a20014-60b", Some("Add 01a20014-60b")),
             ("Überprüfe die Straße", Some("Überprüfe die Straße")),
             ("Don't break it's", Some("Don't break it's")),
         ];

@@ -123,6 +123,11 @@ impl Record {
         }
     }
 
+    /// What was recorded beside a conversation is found by its fingerprint alone.
+    fn is_aside(&self) -> bool {
+        matches!(self, Record::Recording(Recording { at: None, hash: Some(_), .. }))
+    }
+
     fn hash(&self) -> Option<&str> {
         match self {
             Record::Recording(recording) => recording.hash.as_deref(),
@@ -200,12 +205,13 @@ impl Cassette {
         Ok(Self { by: header.unwrap_or_default().by, records })
     }
 
-    /// Record `number` in order: the newest that says it is, else the one in this place.
+    /// Record `number` in order: the newest that says it is, else the one in this place that names no number.
     pub(super) fn by_order(&self, number: usize) -> Option<&Record> {
+        let in_place = |record: &&Record| record.at().is_none() && !record.is_aside();
         self.records
             .iter()
             .rfind(|record| record.at() == Some(number))
-            .or_else(|| self.records.get(number).filter(|record| record.at().is_none()))
+            .or_else(|| self.records.get(number).filter(in_place))
     }
 
     /// The newest record of this fingerprint.
@@ -260,6 +266,18 @@ mod tests {
         assert_eq!(said(cassette.by_order(1)).as_deref(), Some("d"));
         assert_eq!(cassette.by_order(2), None);
         assert_eq!(cassette.len(), 4);
+    }
+
+    #[test]
+    fn what_was_recorded_beside_a_conversation_is_no_part_of_its_order() {
+        let title = "{\"api\":\"anthropic\",\"status\":200,\"hash\":\"t\",\"body\":\"a title\"}";
+        let answer = title.replace("\"hash\":\"t\"", "\"at\":0,\"hash\":\"m\"");
+        for lines in [[title, &answer], [&answer, title]] {
+            let cassette = Cassette::parse(&format!("{{\"cassette\":1}}\n{}\n", lines.join("\n"))).unwrap();
+            assert_eq!(cassette.by_order(0).and_then(Record::hash), Some("m"));
+            assert_eq!(cassette.by_order(1), None, "nothing takes the place of what is missing");
+            assert!(cassette.by_hash("t").is_some());
+        }
     }
 
     #[test]

@@ -585,6 +585,7 @@ mod tests {
                 media: Default::default(),
                 previous_response_id: None,
                 fresh_connection: false,
+                aside: false,
             };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);

@@ -19,14 +19,20 @@ const MAX_BYTES: usize = 32 << 20;
 /// One answer as it comes.
 pub(super) struct Tape {
     hash: String,
-    at: usize,
+    /// Which answer of its conversation it is; none of an aside, which is found by its hash alone.
+    at: Option<usize>,
     answer: Option<(Api, u16)>,
     body: Vec<u8>,
 }
 
 impl Tape {
     pub(super) fn new(request: &ModelRequest) -> Self {
-        Self { hash: request_hash(request), at: answers_so_far(request), answer: None, body: Vec::new() }
+        Self {
+            hash: request_hash(request),
+            at: (!request.aside).then(|| answers_so_far(request)),
+            answer: None,
+            body: Vec::new(),
+        }
     }
 
     /// The provider answers, with this status.
@@ -59,7 +65,7 @@ impl Recorder {
         let recording = Recording {
             api: api.name().into(),
             status,
-            at: Some(tape.at),
+            at: tape.at,
             hash: Some(tape.hash),
             body: secrets.scrub(String::from_utf8_lossy(&tape.body).into_owned()),
         };

@@ -80,6 +80,7 @@ mod tests {
             media: Default::default(),
             previous_response_id: None,
             fresh_connection: false,
+            aside: false,
         }
     }
 

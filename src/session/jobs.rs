@@ -39,6 +39,8 @@ const BATCHES: usize = 16;
 /// Pieces of output between a tool and its job.
 const PIECES: usize = 64;
 
+/// More than this is no short answer.
+const HELPER_BYTES: usize = 64 << 10;
 /// How long a helper may take: it keeps its session in memory.
 const HELPER_PATIENCE: Duration = Duration::from_secs(30);
 const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
@@ -459,10 +461,15 @@ impl Jobs {
             let started = house.clock.now();
             let (out, mut batches) = mpsc::channel(BATCHES);
             let ask = AssertUnwindSafe(async move { setup.models.call(&request, &out).await }).catch_unwind();
-            let listen = async {
-                let mut began = false;
+            let listen = async move {
+                let (mut began, mut bytes) = (false, 0);
                 while let Some(deltas) = batches.recv().await {
                     began |= deltas.iter().any(|delta| !matches!(delta, Delta::Silence { .. }));
+                    bytes += deltas.iter().map(said).sum::<usize>();
+                    if bytes > HELPER_BYTES {
+                        // Nobody listens any more, so it ends.
+                        break;
+                    }
                 }
                 began
             };
@@ -623,6 +630,14 @@ pub(super) async fn verdict(
     let judged =
         tokio::task::spawn_blocking(move || law.verdict(&setup.settings, &around, &tool, &prepared)).await;
     judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Bytes of what a model says.
+fn said(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
+        _ => 0,
+    }
 }
 
 fn panicked() -> ToolOutcome {

@@ -70,6 +70,8 @@ pub struct ModelRequest {
     pub previous_response_id: Option<String>,
     /// To be sent over a connection of its own: the one before broke.
     pub fresh_connection: bool,
+    /// It is no part of the conversation: a helper is asked, and nothing continues from what it says.
+    pub aside: bool,
 }
 
 /// One step of a streamed answer. Blocks come in order of `index`, one at a time.

@@ -292,6 +292,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         media: Default::default(),
         previous_response_id: None,
         fresh_connection: false,
+        aside: false,
     }
 }
 

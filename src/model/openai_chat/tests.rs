@@ -354,6 +354,7 @@ fn request() -> ModelRequest {
         thinking: None,
         previous_response_id: None,
         fresh_connection: false,
+        aside: false,
     }
 }
 

@@ -102,6 +102,8 @@ pub(in super::super) fn body(
     previous: Option<&str>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let thinks = request.thinking != Some(Thinking::Off);
+    // Nothing continues from an aside.
+    let store = store && !request.aside;
     // The server knows all up to its last answer.
     let known = match previous {
         Some(_) => request.messages.iter().rposition(|m| m.role == Role::Assistant).map_or(0, |at| at + 1),
