@@ -39,10 +39,15 @@ async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
     let house = registry.house();
     let before = house.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
     let old = house.store.ended_before(before, MANY).await.map_err(|error| error.to_string())?;
+    let mut removed = 0;
     for id in &old {
         let origin =
             Origin { client: "agentd".into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() };
-        registry.delete(*id, None, origin).await.map_err(|error| error.to_string())?;
+        match registry.delete(*id, None, origin).await {
+            Ok(()) => removed += 1,
+            // One that is damaged does not keep the others.
+            Err(error) => tracing::warn!(session = %id, %error, "a session that has ended stays for now"),
+        }
     }
-    Ok(old.len())
+    Ok(removed)
 }

@@ -42,6 +42,8 @@ impl Player {
         let cassette = self.cassette.get_or_try_init(|| self.load()).await?;
         let number = answers_so_far(request);
         let (record, wanted) = match cassette.by {
+            // It has no place in the order of a conversation.
+            Match::Order if request.aside => (None, "for a call beside the conversation".into()),
             Match::Order => (cassette.by_order(number), format!("number {}", number + 1)),
             Match::Hash => {
                 let hash = request_hash(request);

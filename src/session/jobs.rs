@@ -471,12 +471,16 @@ impl Jobs {
                         break;
                     }
                 }
-                began
+                (began, bytes > HELPER_BYTES)
             };
             let both = tokio::time::timeout(HELPER_PATIENCE, async { tokio::join!(ask, listen) }).await;
             let (outcome, began) = match both {
-                Ok((Ok(outcome), began)) => (outcome, began),
-                Ok((Err(_), began)) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
+                Ok((_, (began, true))) => {
+                    let text = format!("more than {} KiB, which is no short answer", HELPER_BYTES >> 10);
+                    (Err(ModelFault::new(FaultKind::Garbage, text)), began)
+                }
+                Ok((Ok(outcome), (began, _))) => (outcome, began),
+                Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
                 Err(_) => {
                     let text = format!("no whole answer within {} s", HELPER_PATIENCE.as_secs());
                     (Err(ModelFault::new(FaultKind::Idle, text)), true)

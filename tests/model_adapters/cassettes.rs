@@ -11,6 +11,7 @@ async fn a_recording_plays_back_what_was_answered() {
         server.push(Step::calls([("Read", json!({"file_path":"a"}))]).say(&format!("My key is {KEY}.")));
         server.push(Step::error(500, "api_error", "oops"));
         server.push(Step::text("All done."));
+        server.push(Step::text("A title."));
         let mut recorded = provider(kind, &server);
         recorded.record = Some(file.clone());
         let live = models_with(recorded, |_| {});
@@ -22,11 +23,13 @@ async fn a_recording_plays_back_what_was_answered() {
         assert_eq!(fault(&live, &next).await.kind, FaultKind::Server);
         let (live_deltas, second) = call(&live, &next).await;
         assert_eq!(first.notices, Vec::<String>::new());
+        let aside = ModelRequest { aside: true, ..request(vec![Message::user("A title, please.")]) };
+        call(&live, &aside).await.1.unwrap();
 
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let tape = std::fs::read_to_string(&file).unwrap();
         assert!(!tape.contains(KEY), "{tape}");
-        assert_eq!(tape.lines().count(), 4, "{tape}");
+        assert_eq!(tape.lines().count(), 5, "{tape}");
 
         // By order, and by hash, in a fresh provider each time.
         let by_hash = folder.path().join("by_hash.jsonl");
@@ -41,6 +44,13 @@ async fn a_recording_plays_back_what_was_answered() {
             assert_eq!(again, second);
             assert_eq!(text(&deltas), text(&live_deltas));
         }
+        // What stands beside a conversation is found by its hash alone.
+        assert_eq!(fault(&replay(&file), &aside).await.kind, FaultKind::CassetteExhausted);
+        let (deltas, title) = call(&replay(&by_hash), &aside).await;
+        assert_eq!((text(&deltas), title.unwrap().stop_reason), ("A title.".into(), StopReason::EndTurn));
+        let records =
+            tape.lines().skip(1).map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        assert_eq!(records.filter(|record| record["at"].is_null()).count(), 1, "{tape}");
     }
 }
 

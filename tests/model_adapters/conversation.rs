@@ -153,6 +153,16 @@ async fn what_the_provider_keeps_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn nothing_is_kept_of_an_aside() {
+    let server = ModelServer::start().await;
+    server.push(Step::text("A title"));
+    let models = models_with(Provider { store: true, ..provider(Kind::OpenAiResponses, &server) }, |_| {});
+    call(&models, &ModelRequest { aside: true, ..hello() }).await.1.unwrap();
+    assert_eq!(server.requests()[0].body["store"], false);
+    server.assert_no_breach();
+}
+
+#[tokio::test]
 async fn a_conversation_that_the_provider_has_lost_is_sent_again() {
     let server = ModelServer::start().await;
     server.push(Step::calls([("Read", json!({"file_path":"a"}))]).say("I read."));

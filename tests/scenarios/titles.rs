@@ -132,6 +132,10 @@ async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_use
     house.models.otherwise(|request| match (is_quick(request), request.body.to_string().contains("other")) {
         (false, _) => Step::text("Done."),
         (true, false) => Step::text("half a title").break_off("overloaded_error", "busy"),
+        (true, true) if request.body.to_string().contains("cut") => {
+            Step::text("Half a ti").stop("max_tokens")
+        }
+        (true, true) if request.body.to_string().contains("long") => Step::text(&"A title ".repeat(20_000)),
         (true, true) => Step::text("…\n\"\"").usage(7, 3),
     });
     let (session, mut seen) = start(&house, json!({})).await;
@@ -147,6 +151,12 @@ async fn an_answer_that_breaks_off_is_booked_and_one_that_is_no_title_is_not_use
     let (other, mut seen) = start(&house, json!({})).await;
     other.submit("the other").await;
     assert_eq!(helper_ends(&mut seen).await["fault"], "unusable");
+    for (said, fault) in [("the other is cut", "unusable"), ("the other is long", "garbage")] {
+        let (session, mut seen) = start(&house, json!({})).await;
+        session.submit(said).await;
+        assert_eq!(helper_ends(&mut seen).await["fault"], fault, "{said}");
+        assert_eq!(title(&session).await, said);
+    }
     assert_eq!(title(&other).await, "the other");
     assert_eq!(other.view().await["models"]["scripted/small"]["cost_usd_micros"], 7 + 15);
 }
@@ -190,7 +200,11 @@ async fn without_the_pointer_or_without_money_nobody_is_asked() {
     let spent = format!("{QUICK}[session.budgets]\nsession_model_calls = 1\n");
     let unpriced = "quick = \"scripted/small\"\n[model.\"scripted/model\"]\nprice = { input = 1.0, output = 1.0 }\n\
                     [session.budgets]\nsession_usd = 5.0\n";
-    for config in ["[retry]\nbase_ms = 1\n", spent.as_str(), unpriced] {
+    // Room for the turn, and not for all that a title may take beside a call of the session's own.
+    let scarce = ["session_model_calls = 2", "session_output_tokens = 219", "session_usd = 0.0015"]
+        .map(|limit| format!("{QUICK}[session.budgets]\n{limit}\n"));
+    let [few, short, poor] = &scarce;
+    for config in ["[retry]\nbase_ms = 1\n", spent.as_str(), unpriced, few, short, poor] {
         let house = House::plan().config(config).start().await;
         small_says(&house, || Step::text("A title"));
         let (session, mut seen) = start(&house, json!({})).await;
@@ -201,6 +215,24 @@ async fn without_the_pointer_or_without_money_nobody_is_asked() {
         assert!(events.iter().all(|event| event["type"] != "helper.started"), "{config}");
         assert_eq!(title(&session).await, "say done");
     }
+}
+
+#[tokio::test]
+async fn a_call_for_a_title_that_is_under_way_counts() {
+    let config = format!("{QUICK}[session.budgets]\nsession_model_calls = 3\n");
+    let house = House::plan().config(&config).start().await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    small_says(&house, move || Step::text("A title").hold(&held));
+    let (session, mut seen) = start(&house, json!({})).await;
+    for _ in 0..2 {
+        session.submit("say done").await;
+        seen.turn_ends("success").await;
+        gate.reached().await;
+    }
+    session.submit("say done").await;
+    seen.turn_ends("error_max_turns").await;
+    assert_eq!(house.models.requests().len(), 3, "two turns and a title");
 }
 
 #[tokio::test]
