@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::house::{House, Settings};
 use super::jobs::Surroundings;
 use super::trust;
-use crate::engine::SessionRules;
 use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
 use crate::tools::{Blobs, Scene, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
 use crate::types::tool::{Prepared, Subject};
+use crate::workspace;
 
 /// All rules together, as of one moment.
 #[derive(Clone, Debug)]
@@ -23,42 +23,27 @@ pub(super) struct Law {
 }
 
 impl Law {
-    /// Looks up what holds now. Reads files when they have changed.
+    /// Looks up what holds now. Reads files, in one trip to a thread that may wait for the disk.
     pub async fn now(house: &Arc<House>, around: &Surroundings) -> Self {
         let (shared, workspace) = (Arc::clone(house), around.scene.workspace.clone());
-        let own = Arc::clone(&around.rules);
-        let project = trust::rules(house, &workspace).await;
-        let read = tokio::task::spawn_blocking(move || {
-            Self::read(&shared, &shared.setup().settings, &workspace, &project, &own)
+        let looked = tokio::task::spawn_blocking(move || {
+            (workspace::survey(&workspace), files(&shared, &workspace))
         });
-        read.await.unwrap_or_else(|_| Self {
-            rules: Arc::default(),
-            problem: Some("the rules could not be read: see the daemon's log".into()),
-        })
-    }
-
-    fn read(
-        house: &House,
-        settings: &Settings,
-        workspace: &Path,
-        (project, damage): &(Rules, Option<String>),
-        own: &SessionRules,
-    ) -> Self {
-        let mut problem = damage.clone();
-        let mut more = Rules::default();
-        for place in [Place::User, Place::Workspace(workspace)] {
-            match house.policies.read(place) {
-                Ok(policy) => join(&mut more, &policy.rules),
-                Err(error) => problem = Some(error.to_string()),
-            }
-        }
-        join(&mut more, project);
+        let Ok((ground, (mut more, mut problem))) = looked.await else {
+            let problem = Some("the rules could not be read: see the daemon's log".into());
+            return Self { rules: Arc::default(), problem };
+        };
+        let (project, damage) = trust::rules(house, &around.scene.workspace, ground).await;
+        join(&mut more, &project);
+        problem = problem.or(damage);
         if problem.is_some() {
             more.allow.clear();
         }
         // They were checked when they were given.
         let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
+        let own = &around.rules;
         join(&mut more, &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) });
+        let settings = &house.setup().settings;
         let rules = if more == Rules::default() {
             Arc::clone(&settings.rules)
         } else {
@@ -137,6 +122,18 @@ impl Law {
             _ => verdict,
         }
     }
+}
+
+/// The rules of the user's files, and what is wrong with one of them, if so.
+fn files(house: &House, workspace: &Path) -> (Rules, Option<String>) {
+    let (mut rules, mut problem) = (Rules::default(), None);
+    for place in [Place::User, Place::Workspace(workspace)] {
+        match house.policies.read(place) {
+            Ok(policy) => join(&mut rules, &policy.rules),
+            Err(error) => problem = Some(error.to_string()),
+        }
+    }
+    (rules, problem)
 }
 
 /// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
