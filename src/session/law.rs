@@ -26,9 +26,8 @@ impl Law {
     /// Looks up what holds now. Reads files, in one trip to a thread that may wait for the disk.
     pub async fn now(house: &Arc<House>, around: &Surroundings) -> Self {
         let (shared, workspace) = (Arc::clone(house), around.scene.workspace.clone());
-        let looked = tokio::task::spawn_blocking(move || {
-            (workspace::survey(&workspace), files(&shared, &workspace))
-        });
+        let looked =
+            tokio::task::spawn_blocking(move || (workspace::survey(&workspace), files(&shared, &workspace)));
         let Ok((ground, (mut more, mut problem))) = looked.await else {
             let problem = Some("the rules could not be read: see the daemon's log".into());
             return Self { rules: Arc::default(), problem };

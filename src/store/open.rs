@@ -6,7 +6,6 @@ use std::sync::Arc;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{Connection, SqlitePool};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinHandle;
 
 use super::backup::sync_folder;
 use super::blobs::cut_oversized;
@@ -35,9 +34,10 @@ pub struct Store {
     pub(super) chores: Arc<Semaphore>,
 }
 
-/// The writer task; [`StoreOwner::close`] ends it after everything queued is written.
+/// The writer's thread; [`StoreOwner::close`] ends it after everything queued is written.
 pub struct StoreOwner {
-    writer: JoinHandle<()>,
+    /// Dropped by the thread as its last act.
+    over: oneshot::Receiver<()>,
     store: Store,
 }
 
@@ -47,7 +47,7 @@ impl StoreOwner {
         // The writer last: only a connection that may write can fold the log into the database.
         self.store.readers.close().await;
         let _ = self.store.commands.send(Command::Close).await;
-        let _ = self.writer.await;
+        let _ = self.over.await;
     }
 }
 
@@ -83,12 +83,22 @@ impl Store {
 
         let (commands, inbox) = mpsc::channel(QUEUE);
         let health = Health::of(path);
-        let writer = Writer::new(connection, site.clone(), health.clone(), lies);
-        let writer = tokio::spawn(writer.run(inbox));
+        let writer = Writer::new(site.open_to_write()?, site.clone(), health.clone(), lies);
+        // After the writer's is open: the last to close a database folds the log and removes it.
+        connection.close().await?;
+        let (ended, over) = oneshot::channel();
+        let run = move || {
+            writer.run(inbox);
+            drop::<oneshot::Sender<()>>(ended);
+        };
+        std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(run)
+            .map_err(|error| StoreError::Sql(format!("no thread for the journal: {error}")))?;
         let after_crash = log.is_ok_and(|log| log.len() > 0);
         let chores = Arc::new(Semaphore::new(1));
         let store = Self { commands, readers, health, site, after_crash, chores };
-        Ok((store.clone(), StoreOwner { writer, store }))
+        Ok((store.clone(), StoreOwner { over, store }))
     }
 
     /// Appends one transaction. When this returns `Ok`, it is committed as surely as it asked for.
@@ -195,16 +205,4 @@ async fn keep_a_copy(
         .map_err(|error| StoreError::Unwritable(format!("{}: {error}", copy.display())))?;
     tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
     Ok(())
-}
-
-/// Says whether a failed group should be tried again one by one: one bad part must not fail others.
-pub(super) fn is_worth_single_tries(error: &StoreError) -> bool {
-    matches!(error, StoreError::Taken | StoreError::Sql(_))
-}
-
-/// Closes the writer's connection; errors are logged, since nobody is left to be told.
-pub(super) async fn close_connection(connection: sqlx::SqliteConnection) {
-    if let Err(error) = connection.close().await {
-        tracing::warn!(%error, "could not close the database cleanly");
-    }
 }
