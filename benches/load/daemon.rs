@@ -48,6 +48,16 @@ impl Place {
         Ok(place)
     }
 
+    /// `HOME` of the daemon.
+    pub fn home(&self) -> PathBuf {
+        self.disk.path().to_owned()
+    }
+
+    /// What the daemon hides from commands.
+    pub fn hidden(&self) -> Vec<PathBuf> {
+        vec![self.path(".config/agentd"), self.data(), self.config(), self.sockets.path().to_owned()]
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.disk.path().join(name)
     }

@@ -68,5 +68,5 @@ pub use shell::{
     Available, Birth, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, Running, SandboxSettings,
     Spools, Swept,
 };
-pub use toolbox::{SandboxReport, Toolbox};
+pub use toolbox::{Desk, SandboxReport, Toolbox};
 pub use web::{Ranges, WrongRange};

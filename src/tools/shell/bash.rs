@@ -320,7 +320,7 @@ async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusa
         ));
     }
     let context = context.clone();
-    let made = toolbox::blocking(move || {
+    let make = move || {
         let cwd = starting_folder(&context);
         let make = || {
             let layout = match choice.level {
@@ -338,8 +338,12 @@ async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusa
             )
         });
         made.map(|(confined, ground)| Place { cwd, choice, confined, ground })
-    });
-    made.await
+    };
+    match choice.level {
+        // It only looks whether the folder is there, and the start waits for that on this thread anyway.
+        Level::Off | Level::Rlimits => make(),
+        Level::Landlock | Level::Bubblewrap => toolbox::blocking(make).await,
+    }
 }
 
 fn environment(
