@@ -45,6 +45,7 @@ mod patch;
 mod read;
 mod refusal;
 mod resolve;
+mod room;
 mod search;
 mod shell;
 mod text;

@@ -47,11 +47,11 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
-/// anybody waits for a model, some 10 MB a second: its writer waits meanwhile, and others have the processor
+/// anybody waits for a model, some 3 MB a second: its writer waits meanwhile, and others have the processor
 /// and the disk (S13).
 const UNHURRIED_BYTES: u64 = 4 << 20;
 const BURST_BYTES: u64 = 64 << 10;
-const REST: Duration = Duration::from_millis(6);
+const REST: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
