@@ -251,3 +251,34 @@ pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
     let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
     is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"])) || composes
 }
+
+/// Programs that take the beginning of a command for the whole: their commands, and other names of them, that do no
+/// harm whatever they are the beginning of.
+pub(super) fn abbreviates(program: &str) -> Option<&'static str> {
+    match program {
+        "npm" => Some(
+            "i in ins inst insta instal install isntall add ci ic cit it install-test t tst test start stop restart rb \
+            rebuild r rm un uninstall remove up update udpate ls list la ll outdated audit run rum run-script v view info \
+            show s se search find ping prefix prune pkg pack query root sbom shrinkwrap stars version why explain whoami \
+            dedupe ddp diff docs doctor fund help",
+        ),
+        "bundle" | "bundler" => Some(
+            "install i update u list ls show outdated check info doctor clean lock pack package platform version help remove",
+        ),
+        "composer" => Some(
+            "install i update u upgrade require r remove rm uninstall show info list outdated why depends why-not prohibits \
+            dump-autoload dumpautoload validate check-platform-reqs audit test run search licenses suggests status diagnose \
+            bump fund about clear-cache cc clearcache reinstall help",
+        ),
+        "hg" | "chg" => Some(
+            "status st diff log commit ci add update up co pull push merge summary sum shelve show id in out s",
+        ),
+        "gradle" | "gradlew" => Some("p"),
+        _ => None,
+    }
+}
+
+/// Whether a command is the beginning of one that asks.
+pub(super) fn is_short_for(text: &str, known: &str, asks: &[&str]) -> bool {
+    !known.split_whitespace().any(|own| own == text) && asks.iter().any(|command| command.starts_with(text))
+}

@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::exempt::{goes_nowhere, is_no_place, is_of_another, is_suspicious, only_looks};
+use super::exempt::{
+    abbreviates, goes_nowhere, is_no_place, is_of_another, is_short_for, is_suspicious, only_looks,
+};
 use super::meter::Meter;
 use super::programs::PROGRAMS;
 use super::word::{Marks, Word};
@@ -489,6 +491,8 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
     let mut taken = false;
     let scripts = names_a_script(words);
+    let commands = words.first().and_then(|first| abbreviates(stem(&first.text)));
+    let verb_at = commands.and_then(|_| verb(words, Some(row))).unwrap_or(0);
     for (here, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let next = words.get(here + 1).map(|word| word.text.as_str());
@@ -516,6 +520,8 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         if ended || !text.starts_with('-') || text == "-" {
             let hit = || {
                 row.operands.contains(&text) && !scripts && !only_looks(words, here)
+                    || commands
+                        .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))
                     || row.beginnings.iter().any(|begin| text.starts_with(begin))
                     || row.outside && (call.outside)(text)
             };

@@ -214,11 +214,11 @@ const GIT: &[Program] = &[
     p("git clone", "-c --config -u --upload-pack --template --separate-git-dir --reference --reference-if-able --bundle-uri").value("-b --branch -o --origin --depth -j --jobs --filter --shallow-since").also(special::clone),
     p("git send-email|git imap-send|git request-pull", "*").fine("--dry-run --help"),
     p("git svn|git p4", "--authors-prog --config-dir --template -A --authors-file --git-dir").kind(Kind::Tool),
-    p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S").value("--depth -j --refmap --negotiation-tip"),
+    p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S --verify-signatures").value("--depth -j --refmap --negotiation-tip"),
     p("git push|git send-pack", "--receive-pack --exec --signed -o --push-option"),
     p("git archive", "-o --output --exec --remote --add-file --prefix@").value("--format"),
     p("git commit", "-S --gpg-sign -e --edit -t --template --interactive -p --patch -F@ --file@ -c --reedit-message").value("-m --message -C --author --date --cleanup --trailer --fixup --squash"),
-    p("git merge|git cherry-pick|git revert|git am", "-S --gpg-sign -s --strategy -e --edit -i --interactive -X --strategy-option -F@ --file@").value("-m --mainline"),
+    p("git merge|git cherry-pick|git revert", "--verify-signatures -S --gpg-sign -s --strategy -e --edit -i --interactive -X --strategy-option -F@ --file@").value("-m --mainline"),
     p("git rebase", "-x --exec -i --interactive -S --gpg-sign -s --strategy --edit-todo -X").value("--onto"),
     p("git tag", "-s --sign -u --local-user -v --verify -e --edit -F@ --file@").value("-m --sort --format"),
     p("git branch", "--edit-description").value("-u --set-upstream-to --sort --format"),
@@ -229,6 +229,7 @@ const GIT: &[Program] = &[
     p("git worktree", "@"),
     p("git init", "--template --separate-git-dir @").value("-b --initial-branch"),
     p("git apply", "--unsafe-paths --directory@"),
+    p("git am", "--directory@ -i --interactive -S --gpg-sign -e --edit"),
     p("git verify-commit|git verify-tag", "*"),
     p("git help", "-w --web -i --info -m --man"),
     p("git notes", "edit -F@ -e"),
@@ -351,7 +352,7 @@ const PYTHON: &[Program] = &[
     p("perldoc", "-d -o -M -n -w -D -T"),
     p("gem|bundle|bundler|rspec|rubocop|rails|rake-cli|brakeman|standardrb|jekyll-cli|cucumber-ruby|puma|guard|sorbet|srb|solargraph|steep", "install uninstall update push yank owner signin signout cert -r --require -I -O --options --default-path@ -o --out -c --config -a -A --autocorrect --auto-correct --autocorrect-all --fix -x console c runner r dbconsole db server s new generate g config --path --gemfile --standalone plugin init open add --config-file --format -f --format-options --plugin --force-exclusion-file --cache-root@ --drb -P --source -s --bindir -n -i --install-dir --with-opt --clear-sources --key --env-file viz gem app:template --fix-layout --regenerate-todo --auto-gen-config exec pristine --binstubs --trust-policy -C@ --output -w --write").value("-e --example -t --tag").fine("").kind(Kind::Tool),
     p("bundle install|bundle update|bundle check|bundle list|bundle show|bundle outdated", "--gemfile@ --path@ --standalone --binstubs --trust-policy"),
-    p("composer|phpunit|phpstan|psalm|pest|php-cs-fixer|phpcs|phpcbf|artisan|drush|wp|rector|infection|deptrac|behat|codecept", "-d@ --working-dir@ global config exec run-script self-update create-project init -c --configuration --config --bootstrap --prepend --printer --extension --include-path --log-junit@ --coverage-html@ --coverage-clover@ --testdox-html@ --testdox-text@ --log-teamcity --generate-configuration --migrate-configuration -a --autoload-file --rules --rule-tester --plugin --report-file --report --standard --runtime-set --config-set --config-delete --config-path fix process tinker db serve eval eval-file shell --exec --require --path --ssh --http --memory-limit-file --generate-baseline --error-format --initial-tests-php-options --test-framework-options --phpunit --ignore-platform-config -i --root --init --alter --coverage-php@ --coverage-text@ --coverage-xml@").also(special::tests),
+    p("composer|phpunit|phpstan|psalm|pest|php-cs-fixer|phpcs|phpcbf|artisan|drush|wp|rector|infection|deptrac|behat|codecept", "-d@ --working-dir@ global config exec run-script self-update selfupdate create-project init -c --configuration --config --bootstrap --prepend --printer --extension --include-path --log-junit@ --coverage-html@ --coverage-clover@ --testdox-html@ --testdox-text@ --log-teamcity --generate-configuration --migrate-configuration -a --autoload-file --rules --rule-tester --plugin --report-file --report --standard --runtime-set --config-set --config-delete --config-path fix process tinker db serve eval eval-file shell --exec --require --path --ssh --http --memory-limit-file --generate-baseline --error-format --initial-tests-php-options --test-framework-options --phpunit --ignore-platform-config -i --root --init --alter --coverage-php@ --coverage-text@ --coverage-xml@").also(special::tests),
 ];
 
 /// Go.

@@ -192,8 +192,8 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             (text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")) && (call.outside)(text)
         };
         match verb.text.as_str() {
-            "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" => {
-                any(call, "another project", outside)
+            "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" | "submodule" => {
+                any(call, "another project", |text| outside(text.strip_prefix("--repo=").unwrap_or(text)))
             }
             "clean" => {
                 any(call, "this removes what lies there", |text| !text.starts_with('-') && outside(text))

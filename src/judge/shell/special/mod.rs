@@ -397,6 +397,13 @@ pub(super) fn sqlite(call: &Call<'_>) -> Option<String> {
             return true;
         }
         let plain = statement(text);
+        let duck = call.words[0].text.ends_with("duckdb");
+        let loads = |part: &str| {
+            ["load ", "export ", "import ", "set "].iter().any(|w| part.trim_start().starts_with(w))
+        };
+        if duck && plain.split(';').any(loads) {
+            return true;
+        }
         lower.lines().any(|line| {
             line.trim_start().starts_with('.')
                 && !line.trim_start().starts_with("./")
@@ -469,7 +476,7 @@ pub(super) fn psql_client(call: &Call<'_>) -> Option<String> {
 
 fn is_tame_backslash(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>'])
+    text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>', '`'])
         || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
 }
 
@@ -482,6 +489,11 @@ pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
         return hit(&call.words[0].text, OBEYS);
     }
     any(call, "this may run a program or write a file", |text| {
+        // `--loose-tee` is `--tee`, and `_` is `-`.
+        let other = text.starts_with("--loose") || text.starts_with("--enable-l");
+        if other || text.starts_with("--") && text.split('=').next().is_some_and(|name| name.contains('_')) {
+            return true;
+        }
         let lower = statement(text);
         [
             "\\",
