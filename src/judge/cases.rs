@@ -90,6 +90,7 @@ fn check_table(table: &str, safe: bool) {
 #[test]
 fn our_own_cases_hold() {
     check_table(include_str!("../../tests/cases/bash-own.txt"), false);
+    check_table(include_str!("../../tests/cases/bash-manuals.txt"), false);
 }
 
 #[test]

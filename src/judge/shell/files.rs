@@ -1,6 +1,6 @@
 //! Words of a command as files: what must not be read, written or removed unasked.
 
-use super::hatch::{Kind, Rows, may_become_an_option};
+use super::hatch::{Kind, Rows, may_become_an_option, stem};
 use super::pattern::name;
 use super::places::{self, Care, Folders, Written};
 use super::word::{Marks, Word};
@@ -25,6 +25,31 @@ pub(super) fn refuse(
     Ok(())
 }
 
+/// The words that no grant spells, of a command that the grant makes write: none may lie elsewhere.
+pub(super) fn refuse_to_leave(
+    words: &[Word],
+    spelled: usize,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    // The script of sed and awk is no file.
+    let scripts = matches!(stem(&words[0].text), "sed" | "gsed" | "awk" | "gawk")
+        && !words.iter().any(|word| word.text.starts_with("-e") || word.text.starts_with("--ex"));
+    let script = words.iter().skip(1).position(|word| !word.text.starts_with('-')).filter(|_| scripts);
+    for (at, word) in words.iter().enumerate().skip(spelled) {
+        let text = word.text.as_str();
+        let is_code = matches!(words[at - 1].text.as_str(), "-e" | "--expression") || script == Some(at - 1);
+        if is_code {
+            continue;
+        }
+        if text.starts_with('-') || !text.contains(['/', '~', '.']) {
+            continue;
+        }
+        one(Kind::Writes, word, true, cwds, folders)?;
+    }
+    Ok(())
+}
+
 fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folders) -> Result<(), String> {
     let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
     // A pattern of what is left out is not written.
@@ -45,11 +70,15 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
         // `cp -at/x a`
         let joined = word.text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         let target = joined.and_then(|rest| rest.split_once('t')).map_or("", |(_, target)| target);
-        let target = if kind == Kind::Copies { target } else { "" };
+        let target = if kind == Kind::Copies || target.starts_with(['/', '~', '.']) { target } else { "" };
         let whole = word.text.as_str();
         let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
         for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
             let home = text == whole && word.marks.has(Marks::HOME) || text.starts_with("~/");
+            // What `dd` reads is not written.
+            if whole.starts_with("if=") {
+                continue;
+            }
             let leaves = cwds.iter().any(|cwd| {
                 let path = places::resolve(text, home, cwd, folders);
                 !folders.hold(&path)
@@ -67,8 +96,8 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
 /// Recursive removal of what must never go by accident (R17), and moving it away.
 pub(super) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     match name(&words[0].text) {
-        "rm" => {}
-        "mv" => return moving(words, cwds, folders),
+        "rm" | "grm" => {}
+        "mv" | "gmv" => return moving(words, cwds, folders),
         _ => return Ok(()),
     }
     let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());

@@ -8,6 +8,9 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::exempt::{
+    abbreviates, goes_nowhere, is_no_place, is_of_another, is_short_for, is_suspicious, only_looks,
+};
 use super::meter::Meter;
 use super::programs::PROGRAMS;
 use super::word::{Marks, Word};
@@ -46,6 +49,18 @@ pub(super) struct Program {
     pub(super) fine: &'static str,
     pub(super) kind: Kind,
     pub(super) also: Option<Also>,
+}
+
+/// Rows of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    pub(super) rows: &'static [Program],
+    /// They work on a project: a path outside the workspace is another project, or a place to write to.
+    pub(super) projects: bool,
+    /// Long options are the same in any case, and with dashes between their parts.
+    pub(super) loose: bool,
+    /// What they are given are files, not names of something on another machine.
+    pub(super) local: bool,
 }
 
 impl Program {
@@ -103,6 +118,11 @@ pub(super) struct Row {
     obeys: bool,
     kind: Kind,
     also: Option<Also>,
+    /// As of its [`Table`].
+    projects: bool,
+    loose: bool,
+    /// What it is given are files here, not the names of something elsewhere.
+    local: bool,
 }
 
 /// Letters of ASCII, a bit each.
@@ -132,7 +152,7 @@ fn letter(item: &str) -> Option<u32> {
 }
 
 impl Row {
-    fn of(program: &Program) -> Self {
+    fn of(program: &Program, table: &Table) -> Self {
         let cut = |items: &'static str| items.split_whitespace().collect::<Vec<_>>();
         let asks = cut(program.ask);
         let values = cut(program.value);
@@ -159,6 +179,10 @@ impl Row {
             fine: cut(program.fine),
             kind: program.kind,
             also: program.also,
+            // Linters load the settings of the folder that they look at.
+            projects: table.projects && (program.kind != Kind::Reads || program.names.starts_with("eslint|")),
+            loose: table.loose,
+            local: table.local && !program.names.starts_with("gh"),
             asks,
             values,
         }
@@ -171,7 +195,21 @@ impl Row {
         call.granted > 1
             && self.code
             && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'))
+            && !more_options_count(call)
     }
+}
+
+/// Whether an option behind code on the command line is still the interpreter's: `perl -ne CODE -i`.
+fn more_options_count(call: &Call<'_>) -> bool {
+    let before = call.granted.checked_sub(2).and_then(|at| call.words.get(at)).map_or("", |word| &word.text);
+    let gives_code = before.starts_with('-')
+        && (before.ends_with(['e', 'E', 'p']) || before == "--eval" || before == "--print");
+    let goes_on = matches!(
+        stem(&call.words[0].text),
+        "perl" | "ruby" | "node" | "nodejs" | "lua" | "luajit" | "bun" | "Rscript" | "raku"
+    );
+    let next = call.words.get(call.granted).map_or("", |word| word.text.as_str());
+    gives_code && goes_on && next.starts_with('-') && !matches!(next, "-" | "--")
 }
 
 /// The row of a name, or of a name and a verb with a blank between.
@@ -179,8 +217,9 @@ fn row(name: &str) -> Option<&'static Row> {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
     static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
-        let programs = PROGRAMS.iter().flat_map(|table| table.iter());
-        let rows = ROWS.get_or_init(|| programs.map(Row::of).collect());
+        let programs =
+            PROGRAMS.iter().flat_map(|table| table.rows.iter().map(move |row| Row::of(row, table)));
+        let rows = ROWS.get_or_init(|| programs.collect());
         let mut index = HashMap::new();
         for row in rows {
             for name in row.names.split('|') {
@@ -307,7 +346,63 @@ impl Rows {
         if by_table.is_some() {
             return by_table;
         }
+        if let Some(reason) = self.strays(call) {
+            return Some(reason);
+        }
         if self.kind() == Kind::Tool { self.suspicion(call) } else { None }
+    }
+
+    /// Whether the words of a grant hold an option that makes a program which else reads write files, or
+    /// makes it work on others.
+    pub(super) fn writes_as_granted(self, spelled: &[Word], meter: &Meter) -> bool {
+        let Some(row) = self.program.or(self.verb).filter(|row| row.local) else { return false };
+        let none = |_: &str| false;
+        let is_option = spelled.iter().skip(1).any(|word| word.text.starts_with('-'));
+        is_option
+            && !row.alone
+            && scan(row, &Call { words: spelled, granted: 0, outside: &none, meter }).is_some()
+    }
+
+    /// A path outside the workspace, given to a program that works on a project.
+    fn strays(self, call: &Call<'_>) -> Option<String> {
+        let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
+        let hands_on = matches!(row.names.split('|').next(), Some("cargo" | "npm" | "dotnet"));
+        let compiles = row.names.starts_with("gcc|");
+        for (at, text) in call.free() {
+            if text == "--" && hands_on {
+                return None;
+            }
+            if !text.contains(['/', '~']) && !text.contains("..") {
+                continue;
+            }
+            if !call.meter.spend(12 + text.len() / 4) {
+                return Some(TOO_MUCH.to_owned());
+            }
+            let (name, value) = if text.starts_with('-') {
+                let Some(parts) = text.split_once(['=', ':']) else { continue };
+                parts
+            } else {
+                let before = call.words[at - 1].text.as_str();
+                let is_option = before.starts_with('-') && !before.contains('=');
+                if is_option && row.values.contains(&before) {
+                    continue;
+                }
+                (if is_option { before } else { "" }, text)
+            };
+            let searches =
+                compiles && ["-I", "-L", "-D", "-U", "-i", "-F", "-W"].iter().any(|o| name.starts_with(o));
+            if searches || is_no_place(name) {
+                continue;
+            }
+            let leaves = |piece: &str| {
+                let path = piece.starts_with("~/") || piece.starts_with('/') && !piece.starts_with("//");
+                (path || piece.split('/').any(|part| part == "..")) && (call.outside)(piece)
+            };
+            if value.split(['=', ':', ',']).any(leaves) {
+                return said(text);
+            }
+        }
+        None
     }
 
     /// What the general rule says of options that the table does not know.
@@ -320,7 +415,7 @@ impl Rows {
             .flatten()
             .flat_map(|row| row.fine.iter().copied())
             .collect();
-        for (_, text) in call.free() {
+        for (at, text) in call.free() {
             if text == "--" {
                 break;
             }
@@ -333,69 +428,30 @@ impl Rows {
             if fine.iter().map(|own| own.trim_start_matches('-')).any(|own| own == name || own == whole) {
                 continue;
             }
+            // Only its value matters, and that was looked at.
+            let judged = |row: &Row| {
+                row.options
+                    .iter()
+                    .any(|(own, only_outside)| *only_outside && own.trim_start_matches('-') == name)
+            };
+            if self.program.is_some_and(judged) || self.verb.is_some_and(judged) {
+                continue;
+            }
+            let after = call.words.get(at + 1).map_or("", |word| word.text.as_str());
+            let (option, value) = text.split_once('=').unwrap_or((text, after));
+            if [self.program, self.verb]
+                .into_iter()
+                .flatten()
+                .any(|row| goes_nowhere(row.names, option, value))
+            {
+                continue;
+            }
             if is_suspicious(name) {
                 return Some(format!("{text} may run a program, load code or settings, or write a file"));
             }
         }
         None
     }
-}
-
-/// Words that name a hatch in programs nobody has looked at.
-const SUSPICIOUS: &[&str] = &[
-    "exec",
-    "execute",
-    "command",
-    "cmd",
-    "shell",
-    "config",
-    "conf",
-    "cfg",
-    "configuration",
-    "settings",
-    "rc",
-    "rcfile",
-    "plugin",
-    "plugins",
-    "preload",
-    "require",
-    "loader",
-    "eval",
-    "script",
-    "hook",
-    "hooks",
-    "pager",
-    "editor",
-    "browser",
-    "preprocessor",
-    "postprocessor",
-    "program",
-    "interpreter",
-    "rsh",
-    "proxycommand",
-    "library",
-    "module",
-    "extension",
-    "output",
-    "outfile",
-    "out",
-    "upload",
-    "init",
-    "python",
-    "compiler",
-    "linker",
-    "wrapper",
-    "runner",
-];
-
-fn is_suspicious(name: &str) -> bool {
-    name.len() > 2
-        && !name.starts_with("no-")
-        && name
-            .split(['-', '_', '.'])
-            .any(|part| SUSPICIOUS.iter().any(|word| word.eq_ignore_ascii_case(part)))
-        && !name.ends_with("format")
-        && !name.ends_with("color")
 }
 
 /// Why a command asks whose arguments are too many to be looked at.
@@ -405,28 +461,20 @@ fn said(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
-/// Whether an option that asks does nothing here: the file that it would write is none, the plugin is left out.
-fn goes_nowhere(row: &Row, option: &str, value: &str) -> bool {
-    match row.names {
-        "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
-        "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
-        // Any other value is loaded.
-        "pytest|py.test" => option == "-p" && value.starts_with("no:"),
-        _ => false,
-    }
-}
-
-/// Options that are a hatch of another program of the same row.
-fn is_of_another(call: &Call<'_>, text: &str) -> bool {
-    // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
-    text == "-r" && call.words.first().is_some_and(|first| first.text == "pnpm")
-}
-
 /// `npm run publish`: what stands behind the verb is the name of a script of the project, and words for it.
 pub(super) fn names_a_script(words: &[Word]) -> bool {
     let npm = |word: &Word| matches!(stem(&word.text), "npm" | "pnpm" | "yarn");
     let run = |word: &Word| word.is_literal() && matches!(word.text.as_str(), "run" | "run-script" | "test");
     words.first().is_some_and(npm) && words.get(1).is_some_and(run)
+}
+
+/// Whether two long options are the same but for case and dashes.
+fn is_alike(one: &str, other: &str) -> bool {
+    let letters = |text| {
+        let letters = str::bytes(str::trim_start_matches(text, '-')).filter(|c| *c != b'-');
+        letters.map(|c| c.to_ascii_lowercase())
+    };
+    one.starts_with('-') && other.starts_with("--") && letters(one).eq(letters(other))
 }
 
 /// One row against the words of a call.
@@ -443,12 +491,16 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
     let mut taken = false;
     let scripts = names_a_script(words);
+    let commands = words.first().and_then(|first| abbreviates(stem(&first.text)));
+    let verb_at = commands.and_then(|_| verb(words, Some(row))).unwrap_or(0);
     for (here, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let next = words.get(here + 1).map(|word| word.text.as_str());
         let is_value = std::mem::take(&mut taken);
         if is_value && !(text.starts_with('-') && text.len() > 1) {
-            if row.outside && is_free(here) && (call.outside)(text) {
+            // What tests are chosen by is no place.
+            let chooses = matches!(words[here - 1].text.as_str(), "-k" | "-m");
+            if row.outside && is_free(here) && !chooses && (call.outside)(text) {
                 return said(text);
             }
             continue;
@@ -467,7 +519,9 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         }
         if ended || !text.starts_with('-') || text == "-" {
             let hit = || {
-                row.operands.contains(&text) && !scripts
+                row.operands.contains(&text) && !scripts && !only_looks(words, here)
+                    || commands
+                        .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))
                     || row.beginnings.iter().any(|begin| text.starts_with(begin))
                     || row.outside && (call.outside)(text)
             };
@@ -492,7 +546,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 (Some(name), Some(option)) if exists => name == option,
                 (Some(name), Some(option)) => !option.is_empty() && name.starts_with(option),
                 _ => name.trim_start_matches('-') == option.trim_start_matches('-'),
-            };
+            } || row.loose && !exists && is_alike(name, option);
             if long {
                 let value = joined.or(next).unwrap_or_default();
                 taken |= only_outside && joined.is_none();
@@ -500,7 +554,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
                 if only_outside && value_is_free && (call.outside)(value) {
                     return said(&format!("{option} {value}"));
                 }
-                if !only_outside && is_free(here) && !goes_nowhere(row, option, value) {
+                if !only_outside && is_free(here) && !goes_nowhere(row.names, option, value) {
                     return said(option);
                 }
             }
@@ -517,7 +571,7 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             let rest = &text[place + letter.len_utf8()..];
             if row.letters.has(letter) && is_free(here) {
                 let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
-                if goes_nowhere(row, &format!("-{letter}"), value) {
+                if goes_nowhere(row.names, &format!("-{letter}"), value) {
                     break;
                 }
                 return said(&format!("-{letter}"));

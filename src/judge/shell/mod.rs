@@ -3,6 +3,7 @@
 
 mod collect;
 mod condense;
+mod exempt;
 mod files;
 mod follow;
 mod hatch;

@@ -432,7 +432,7 @@ pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
             }
         }
     }
-    if let Some(at) = text.find(':') {
+    if let Some(at) = text.find(':').filter(|at| *at > 1 || !text.starts_with('/')) {
         found.push((&text[..at], tilde(&text[..at])));
     }
     if text.starts_with('-') && !text.starts_with("--") {

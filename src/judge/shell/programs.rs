@@ -6,64 +6,100 @@
 //! at [`Program`]; what the programs do is in their manuals. Programs that are runners and nothing
 //! else (`env`, `sudo`, `sh`) are in [`super::wrappers`].
 
-use super::hatch::{Kind, Program};
+use super::hatch::{Kind, Program, Table};
 use super::special;
 
 const fn p(names: &'static str, ask: &'static str) -> Program {
     Program::new(names, ask)
 }
 
+/// Rows of programs that work on files.
+const fn tools(rows: &'static [Program]) -> Table {
+    Table { rows, projects: false, loose: false, local: true }
+}
+
+/// Rows of programs that work on machines and services.
+const fn services(rows: &'static [Program]) -> Table {
+    Table { rows, projects: false, loose: false, local: false }
+}
+
+/// Rows of programs that work on a project.
+const fn projects(rows: &'static [Program]) -> Table {
+    Table { rows, projects: true, loose: false, local: true }
+}
+
 /// All rows.
-pub(super) const PROGRAMS: &[&[Program]] = &[
-    FILES, TEXT, SEARCH, ARCHIVES, NETWORK, GIT, BUILD, RUST, SCRIPTS, NODE, PYTHON, GO, OTHER_CODE, DATA,
-    CLOUD, SYSTEM,
+pub(super) const PROGRAMS: &[Table] = &[
+    tools(FILES),
+    tools(TEXT),
+    tools(SEARCH),
+    tools(ARCHIVES),
+    tools(NETWORK),
+    tools(GIT),
+    projects(BUILD),
+    projects(RUST),
+    tools(SCRIPTS),
+    Table { rows: NODE, projects: true, loose: true, local: true },
+    projects(PYTHON),
+    projects(GO),
+    projects(OTHER_CODE),
+    services(DATA),
+    services(CLOUD),
+    services(SYSTEM),
 ];
 
 /// Files and folders.
 const FILES: &[Program] = &[
-    p("ls|dir|vdir|stat|basename|dirname|realpath|readlink|du|df|pwd|which|whereis|type|lsblk|cksum|sum|md5sum|sha1sum|sha224sum|sha256sum|sha384sum|sha512sum|b2sum|pathchk|namei", "")
+    p("ls|dir|vdir|stat|basename|dirname|realpath|readlink|du|df|pwd|which|whereis|type|lsblk|cksum|sum|md5sum|sha1sum|sha224sum|sha256sum|sha384sum|sha512sum|b2sum|pathchk|namei|exa|eza|lsd|dust|duf|procs|lsattr|getfacl|gls|gstat|hexyl", "")
         .kind(Kind::Reads),
     // `-C` compiles a magic file, `-m` loads one, `-z` runs decompressors.
     p("file", "-C --compile -m --magic-file -z --uncompress -Z --uncompress-noreport").value("-F -f -P -e").kind(Kind::Reads),
     // `-o` writes the listing; `-R` reruns itself.
     p("tree", "-o --output -R").value("-L -P -I -H -T").kind(Kind::Reads),
-    p("mkdir|rmdir|touch|unlink|tee|truncate|shred|fallocate|mkfifo|mktemp|sponge|dos2unix|unix2dos", "").kind(Kind::Writes),
-    p("rm", "--no-preserve-root").kind(Kind::Writes).also(special::remove),
-    p("mv|ln|link|chattr|setfacl|setfattr", "").kind(Kind::Writes),
+    p("mkdir|rmdir|touch|unlink|tee|truncate|shred|fallocate|mkfifo|mktemp|sponge|dos2unix|unix2dos|gtee|gtouch|gmkdir|gtruncate|sd|optipng|jpegoptim|pngquant", "").kind(Kind::Writes),
+    p("rm|grm", "--no-preserve-root").kind(Kind::Writes).also(special::remove),
+    p("mv|ln|link|chattr|setfacl|setfattr|gmv|gln", "").kind(Kind::Writes),
     // A file called `--reference=x` behind a glob decides what all others get.
-    p("chmod|chown|chgrp", "--reference").kind(Kind::Writes),
-    p("cp", "").kind(Kind::Copies),
+    p("chmod|chown|chgrp|gchmod|gchown", "--reference").kind(Kind::Writes),
+    p("cp|gcp", "").kind(Kind::Copies),
     // `--strip-program` runs a program.
-    p("install", "--strip-program").kind(Kind::Copies),
+    p("install|ginstall", "--strip-program").kind(Kind::Copies),
     // Devices are outside the workspace.
-    p("dd", "").kind(Kind::Writes),
+    p("dd|gdd", "").kind(Kind::Writes),
     // Perl code as its first argument.
     p("rename|prename|file-rename|perl-rename", "*").fine("--version -V --help -h").kind(Kind::Writes),
 ];
 
 /// Text tools.
 const TEXT: &[Program] = &[
-    p("cat|tac|head|tail|wc|nl|cut|paste|tr|rev|fold|fmt|expand|unexpand|comm|join|od|hexdump|hd|strings|cmp|diff|column|colrm|numfmt|factor|seq|echo|look|tsort|pr|ul|zcat|bzcat|xzcat|zstdcat|lzcat|zgrep|bzgrep|xzgrep|zegrep|zfgrep|rgrep|egrep|fgrep|grep", "")
+    p("xsv|qsv|csvcut|csvlook|csvgrep|csvstat|csvjson|csvsort|csvjoin|csvstack", "-o --output split partition").kind(Kind::Reads),
+    p("csvsql|csvpy", "*").fine("--help --version"),
+    p("aspell|hunspell", "--conf --per-conf --add-filter --add-filter-path --data-dir --home-dir -c check").kind(Kind::Reads),
+    p("perltidy|perlcritic|luacheck|selene|stylua", "-b -o -pro --profile -bext --config --config-path -f --formatter --outfile -w --backup-and-modify-in-place"),
+    p("ast-grep|comby", "-c --config -r --rule -U --update-all -i --interactive -in-place -f -config -templates -d@ -directory@ new lsp"),
+    p("xgettext|msgfmt|msgmerge|msgcat|msgattrib", "-o@ --output@ --output-file@ -p@ --output-dir@ -d@ -f --files-from -D@ --directory@").kind(Kind::Writes),
+    p("inkscape", "--actions --shell -o@ --export-filename@ --pipe -p --extension-directory --app-id-tag"),
+    p("cat|tac|head|tail|wc|nl|cut|paste|tr|rev|fold|fmt|expand|unexpand|comm|join|od|hexdump|hd|strings|cmp|diff|column|colrm|numfmt|factor|seq|echo|look|tsort|pr|ul|zcat|bzcat|xzcat|zstdcat|lzcat|zgrep|bzgrep|xzgrep|zegrep|zfgrep|rgrep|egrep|fgrep|grep|gcat|ghead|gtail|gwc|gcut|gtr|ggrep|gegrep|gecho|zdiff|zcmp|xzdiff|gcomm|gjoin|gpaste|gnl", "")
         .kind(Kind::Reads),
-    p("true|false|sleep|expr|yes|whoami|id|groups|uname|arch|nproc|tty|users|who|w|uptime|cal|date +|printenv|locale|getconf|free|vmstat|ps|pgrep|pidof|getent|lscpu|lsusb|lspci|test|[", "")
+    p("true|false|sleep|expr|yes|whoami|id|groups|uname|arch|nproc|tty|users|who|w|uptime|cal|date +|printenv|locale|getconf|free|vmstat|ps|pgrep|pidof|getent|lscpu|lsusb|lspci|test|[|last|lastlog|lsmod|pstree|pmap|pwdx|ipcs|tput|clear|reset|logname|dircolors|sync|uuidgen|pwgen|mcookie|pinky|pg_isready", "")
         .kind(Kind::Reads)
         .also(special::test),
     // `-v` assigns to a variable whose subscript is evaluated.
     p("printf", "-v").kind(Kind::Reads),
-    p("sort", "-o --output --compress-program -T --temporary-directory --files0-from").value("-k -t -S --key --field-separator --buffer-size --parallel --batch-size").kind(Kind::Reads),
+    p("sort|gsort", "-o --output --compress-program -T --temporary-directory --files0-from").value("-k -t -S --key --field-separator --buffer-size --parallel --batch-size").kind(Kind::Reads),
     // As of old, the second operand is written.
     p("ptx", "-G --traditional").kind(Kind::Reads),
     // The second operand is written.
-    p("uniq", "").kind(Kind::Reads).also(special::uniq),
+    p("uniq|guniq", "").kind(Kind::Reads).also(special::uniq),
     p("xxd", "").kind(Kind::Reads).also(special::xxd),
-    p("shuf", "-o --output").value("-n -i --head-count --input-range").kind(Kind::Reads),
+    p("shuf|gshuf", "-o --output").value("-n -i --head-count --input-range").kind(Kind::Reads),
     // Some systems have `-o`.
-    p("base64|base32|basenc|uuencode", "-o --output").value("-w -i --wrap").kind(Kind::Reads),
+    p("gbase64|base64|base32|basenc|uuencode", "-o --output").value("-w -i --wrap").kind(Kind::Reads),
     // They write, or run, what their input says.
     p("uudecode|unshar|pax", "*").fine("--version --help"),
     p("iconv|recode", "-o --output").value("-f -t").kind(Kind::Reads),
-    p("split", "--filter").kind(Kind::Writes),
-    p("csplit", "").kind(Kind::Writes),
+    p("split|gsplit", "--filter").kind(Kind::Writes),
+    p("csplit|gcsplit", "-f@ --prefix@").kind(Kind::Writes),
     p("sdiff|diff3", "-o --output --diff-program").kind(Kind::Reads),
     p("colordiff|icdiff|difft|delta", "--config --pager --diff-program --override --output --banner").kind(Kind::Tool),
     // e, w, s///e run and write; so do options.
@@ -75,8 +111,8 @@ const TEXT: &[Program] = &[
     // `+cmd`, `-o` log file, key files; both can start editors and shells.
     p("less|more|most|pg|pager|sensible-pager|zless|bzless|lzless|xzless|zstdless|zmore|bzmore|xzmore", "-k --lesskey-file --lesskey-src --lesskey-content -o -O --log-file --LOG-FILE -T --tag-file -P -t --tag").kind(Kind::Reads).also(special::plus),
     p("bat|batcat", "--pager --config-file --generate-config-file --map-syntax --source --target cache --diff --paging").value("-l --language -r --line-range -H --highlight-line --theme --style").kind(Kind::Reads),
-    p("man|info|apropos|whatis|mandb", "-P --pager -H --html -C --config-file -M --manpath -l --local-file -o --output --subnodes -d --directory -f --file -X --gxditview -Z --ditroff -T --troff-device -t --troff -p --preprocessor --init-file").kind(Kind::Reads),
-    p("jq|gojq|jaq", "-f --from-file -L --library-path").value("--arg --argjson --indent --slurpfile --rawfile").kind(Kind::Reads),
+    p("man|info|apropos|whatis|mandb", "-P --pager -H --html -C --config-file -M --manpath -l --local-file -o --output --subnodes -d --directory -f --file -X --gxditview -Z --ditroff -T --troff-device -t --troff -p --preprocessor --init-file --restore --dribble").kind(Kind::Reads).also(special::man),
+    p("jq|gojq|jaq", "-f --from-file -L --library-path").value("--arg --argjson --indent --slurpfile --rawfile").kind(Kind::Reads).also(special::jq),
     // `-i` edits in place, `-s` splits into files.
     p("yq|xq|tomlq", "-i --inplace --in-place -s --split-exp --split-exp-file -f --from-file --expression-file -L --library-path").kind(Kind::Reads).also(special::yq),
     p("fx|gron|jless|dasel", "*").fine("--version --help -h"),
@@ -89,12 +125,12 @@ const TEXT: &[Program] = &[
     p("pandoc", "-o --output -F --filter -L --lua-filter --pdf-engine --pdf-engine-opt --data-dir -d --defaults --template --extract-media -H --include-in-header -B -A --include-before-body --include-after-body --syntax-definition --log --csl --reference-doc --highlight-style --print-highlight-style -t --to -w --write -f --from").fine("").kind(Kind::Reads).also(special::pandoc),
     p("dot|neato|fdp|sfdp|circo|twopi|osage", "-o -O -l -c").value("-T -K -G -N -E").kind(Kind::Reads),
     p("convert|magick|mogrify|identify|composite|montage", "-write -script -define -process *").fine("-version --version"),
-    p("ffmpeg|ffprobe", "@ -filter_script -filter_complex_script -f -protocol_whitelist -report -progress -dump_attachment -init_hw_device"),
+    p("ffmpeg|ffprobe", "@ -filter_script -filter_complex_script -f -protocol_whitelist -report -progress -dump_attachment -init_hw_device").fine("-vf -af -vframes -filter -filter:v -filter:a -filter_complex -framerate -profile:v -preset -ffmpeg").also(special::protocols),
     // PostScript is a language that opens files.
     p("gs|ghostscript", "*").fine("--version --help -v -h"),
     p("groff|nroff|troff|pic|eqn|tbl|soelim", "-U -P -L -l -X -F -M -m -I -x"),
     p("exiftool", "-if -config -o -execute -@ -stay_open -ImageDescription -w -W -out -tagOut -p").kind(Kind::Writes),
-    p("latex|pdflatex|xelatex|lualatex|luatex|tex|pdftex", "--shell-escape -shell-escape --enable-write18 -enable-write18 --shell-restricted --output-directory@ -output-directory@ --fmt -fmt --lua --luaconfonly --interaction"),
+    p("latex|pdflatex|xelatex|lualatex|luatex|tex|pdftex", "--shell-escape -shell-escape --enable-write18 -enable-write18 --shell-restricted --output-directory@ -output-directory@ --fmt -fmt --lua --luaconfonly -cnf-line --cnf-line -jobname@ --jobname@ @").also(special::latex),
     p("latexmk", "-r -e -pdflatex -latex -xelatex -lualatex -usepretex -new-viewer -pv -pvc -outdir@ -auxdir@ -cd -shell-escape -C"),
     p("asciidoctor|asciidoc", "-r --require -o --out-file -D --destination-dir -T --template-dir -E --template-engine -I --load-path -B@ -S -f --conf-file --filter -a"),
     p("script|ttyrec", "**"),
@@ -127,14 +163,23 @@ const ARCHIVES: &[Program] = &[
     p("rar|unrar", "-ilog -df -dr -dw -sfx -ep3 -z").kind(Kind::Tool),
     p("gzip|gunzip|bzip2|bunzip2|xz|unxz|lzma|unlzma|lz4|brotli|compress|uncompress|pigz", "-o@ --output@ -S --files --files0").kind(Kind::Writes),
     p("zstd|unzstd", "-o@ --output-dir-flat@ --output-dir-mirror@ --filelist --rm -D --patch-from").kind(Kind::Writes),
-    p("cpio", "--rsh-command -F --file -O -o --create -p --pass-through -D@ --directory@ -I -E -A --no-absolute-filenames"),
+    p("cpio", "--rsh-command -F --file -i --extract -O -o --create -p --pass-through -D@ --directory@ -I -E -A --no-absolute-filenames"),
     p("ar|ranlib", "--plugin --output -M").kind(Kind::Writes),
-    p("jar", "-C@ -f@ -m").kind(Kind::Writes),
+    p("jar", "-C@ -f@ -m --dir@").kind(Kind::Writes),
 ];
 
 /// The network.
 const NETWORK: &[Program] = &[
-    p("curl", "-o --output -O --remote-name --remote-name-all --output-dir -J --remote-header-name -K --config -T --upload-file -D --dump-header -c --cookie-jar --trace --trace-ascii --trace-config --stderr --libcurl --etag-save --etag-compare --hsts --alt-svc -E --cert --key --engine --unix-socket --abstract-unix-socket -n --netrc --netrc-file --netrc-optional -Q --quote --variable --expand --proxy-cert --proxy-key --preproxy --socks5 --egd-file --random-file --krb --proto-default --mail-from --mail-rcpt --telnet-option -t --ssl-sessions --doh-url --connect-to --resolve --aws-sigv4 --create-file-mode --create-dirs --cacert@ --capath@ --pinnedpubkey@")
+    p("wrk|wrk2", "-s --script"),
+    p("ab", "-p -u -g -e -E"),
+    p("hey", "-D -o"),
+    p("vegeta", "-targets -body -output -cert -key -root-certs -laddr"),
+    p("siege", "-f --file -R --rc -l --log"),
+    p("iperf|iperf3", "-s --server -D --daemon -F --file --logfile -I --pidfile"),
+    p("restic|borg|duplicity|rdiff-backup", "**").fine("--version --help"),
+    p("skopeo|crane|cosign", "copy sync delete login logout push append mutate sign attest attach upload export --authfile --creds --cert-dir --policy --command-timeout-file -o@ --output@ --key --tarball").kind(Kind::Tool),
+    p("syft|grype|dive|trufflehog|pip-audit|safety", "-c --config --file -o@ --output@ --fix -r@ --requirement@ --template -t --json-output --save-json --policy-file").kind(Kind::Tool),
+    p("curl", "-o --output -O --remote-name --remote-name-all --output-dir -J --remote-header-name -K --config -T --upload-file -D --dump-header -c --cookie-jar --trace --trace-ascii --trace-config --stderr --libcurl --etag-save --etag-compare --hsts --alt-svc -E --cert --key --engine --unix-socket --abstract-unix-socket -n --netrc --netrc-file --netrc-optional -Q --quote --variable --expand --proxy-cert --proxy-key --preproxy --socks5 --egd-file --random-file --krb --proto-default --mail-from --mail-rcpt --telnet-option -t --ssl-sessions --doh-url --connect-to --resolve --aws-sigv4 --proto-redir --pubkey --create-file-mode --create-dirs --cacert@ --capath@ --pinnedpubkey@")
         .value("-X --request -H --header -d --data -A --user-agent -e --referer -m --max-time -u --user -x --proxy -b --cookie -F --form -w --write-out --connect-timeout --retry -r --range -C -y -Y -z -P --url --json --limit-rate -U --interface --max-redirs --data-raw --data-binary --data-urlencode --data-ascii --form-string --retry-delay --retry-max-time --ciphers --tls-max")
         .fine("--compressed --data --form --cookie --proxy --key-type --request --header --url --data-raw --form-string --cert-status --cert-type --connect-timeout --retry-connrefused --create-dirs --output-null --no-output --remote-time --dns-servers --no-progress-meter")
         .also(special::curl),
@@ -144,34 +189,36 @@ const NETWORK: &[Program] = &[
     p("aria2c|axel", "--conf-path --on-download-complete --on-download-start --on-download-error --on-download-stop --on-download-pause --on-bt-download-complete -d --dir -o --out --output -i --input-file --load-cookies --save-cookies --log -l --save-session --certificate --private-key --netrc-path --hash-check-only --enable-rpc --server-stat-of -c"),
     p("http|https|httpie|xh|xhs|curlie|hurl", "-o --output -d --download --session --session-read-only --cert --cert-key --config --default-scheme --auth-type --plugin --raw --output-dir --report-html --report-json -F -K").also(special::http_items),
     p("scp", "-S -o -F -i -J -D -P@ -X -c").also(special::remote),
-    p("rsync", "-e --rsh --rsync-path --daemon --config --password-file --log-file --write-batch --only-write-batch --read-batch --remove-source-files --remove-sent-files -M --remote-option --files-from --temp-dir -T --partial-dir --backup-dir@ --compare-dest --copy-dest --link-dest --dparam --early-input --copy-devices --write-devices --outbuf --sockopts --log-file-format --include-from --exclude-from --filter -f --debug-command").value("--exclude --include --max-size --min-size --bwlimit --timeout --port -B").fine("--exclude --include --files --filter --debug").kind(Kind::Copies).also(special::remote),
+    p("rsync", "-e --rsh --rsync-path --daemon --config --password-file --log-file --write-batch --only-write-batch --read-batch --remove-source-files --remove-sent-files -M --remote-option --files-from --temp-dir -T --partial-dir --backup-dir@ --compare-dest --copy-dest --link-dest --dparam --early-input --copy-devices --write-devices --outbuf --sockopts --log-file-format --include-from --exclude-from --filter -f --debug-command").value("--exclude --include --max-size --min-size --bwlimit --timeout --port -B").fine("--exclude --include --files --filter --debug").kind(Kind::Copies).also(special::rsync),
     p("sftp|ftp|lftp|tftp|ncftp|rclone|s3cmd|gsutil|mc|s5cmd|azcopy|croc|magic-wormhole|wormhole|ssh-copy-id|sendmail|mail|mailx|mutt|msmtp|swaks|uuto|rcp|rlogin|rsh", "**").fine("--version --help -h version help"),
     p("nc|netcat|ncat|nmap", "-e -c -L --exec --sh-exec --lua-exec -U --unixsock --proxy -l --listen --script --script-args --datadir -o -oN -oX -oG -oA -oS -iL --resume --stylesheet --servicedb --versiondb --append-output -iR -x -P -k --ssl-cert --ssl-key --ssl-trustfile --output --hex-dump --idle-timeout-file").value("-w -p -s -X -i"),
     p("telnet", "-n -l -e -X"),
     p("tcpdump|tshark|wireshark|dumpcap|ngrep|tcpflow", "-w -z -Z -X -G -C -F -r@ -O -o -e --lua --postrotate-command -P -I -b"),
     p("dig|host|nslookup|drill|delv", "-f -k -b -c@"),
     p("ping|ping6|traceroute|tracepath|mtr|whois|ss|netstat|lsof|arp", "-K --kill -D --diag -F --filter -R").kind(Kind::Tool).also(special::sets_arp),
-    p("openssl", "-out -keyout -config -engine -writerand -rand -provider-path -provider -passin -passout -pass -CAfile@ -sess_out -keylogfile -certout -outdir -msgfile -signer_out s_server enc req ca ts engine speed s_client").fine("-rand_serial"),
-    p("gpg|gpg2|gpgv|gpgsm|age|rage|sops|minisign|signify", "-o --output --homedir --options --exec-path --photo-viewer --passphrase-file --passphrase-fd --import --export-secret-keys --export-secret-subkeys --delete-keys --delete-secret-keys --edit-key --gen-key --full-gen-key --quick-gen-key --keyring --no-default-keyring --load-extension --agent-program --dirmngr-program --keyserver --send-keys --command-fd --command-file --decrypt -d --sign -s --clearsign --clear-sign --detach-sign -b --logger-file --status-file --attribute-file --pinentry-mode --trust-model -i exec-env exec-file --in-place edit"),
-    p("ssh-keygen|ssh-add|ssh-keyscan", "-D -s -f -w -I -P -N -O -d -e -p -R -y -A -M"),
+    p("openssl", "-out -keyout -config -engine -writerand -rand -provider-path -provider -passin -passout -pass -CAfile@ -sess_out -keylogfile -certout ! -outdir -msgfile -signer_out -respout -CAserial -certsout -certsopt s_time srp rehash http s_server enc req ca ts engine speed s_client").fine("-rand_serial"),
+    p("gpg|gpg2|gpgv|gpgsm|age|rage|sops|minisign|signify", "-o --output --homedir --options --exec-path --photo-viewer --passphrase-file --passphrase-fd --import --export-secret-keys --export-secret-subkeys --delete-keys --delete-secret-keys --edit-key --gen-key --full-gen-key --quick-gen-key --keyring --no-default-keyring --load-extension --agent-program --dirmngr-program --keyserver --send-keys --command-fd --command-file --decrypt -d --sign -s --clearsign --clear-sign --detach-sign -b --logger-file --status-file --attribute-file --pinentry-mode --trust-model -i exec-env exec-file --in-place edit -e --encrypt -c --symmetric --store --dearmor --enarmor --recv-keys --receive-keys --search-keys --refresh-keys --fetch-keys").value("-r --recipient -u --local-user").also(special::gpg),
+    p("ssh-keygen|ssh-add", "**").fine("-l -L -F -B -v -E md5 sha256 -H"),
+    p("ssh-keyscan", "-f -D -O"),
 ];
 
 /// git. A row without a verb speaks of what stands before the verb, and of all verbs.
 const GIT: &[Program] = &[
     p("git", "").value("-C -c --git-dir --work-tree --namespace --config-env --exec-path --super-prefix").fine("-c --config -C --exec --output --command --shell --config-env --plugin --init --script --program --settings").kind(Kind::Reads).also(special::git),
     // External programs show, textconv and filter; output files.
-    p("git diff|git log|git show|git whatchanged|git diff-tree|git diff-index|git diff-files|git range-diff|git reflog|git stash|git shortlog|git rev-list|git diff-pairs", "--ext-diff --textconv --output --show-signature -O --open-files-in-pager").value("-n -S -G --author --since --until --format -U -L --grep --max-count").fine("--oneline --output-indicator-new --output-indicator-old --output-indicator-context --ours").kind(Kind::Reads),
+    p("git diff|git log|git show|git whatchanged|git diff-tree|git diff-index|git diff-files|git range-diff|git reflog|git shortlog|git rev-list|git diff-pairs", "--ext-diff --textconv --output --show-signature -O --open-files-in-pager").value("-n -S -G --author --since --until --format -U -L --grep --max-count").fine("--oneline --output-indicator-new --output-indicator-old --output-indicator-context --ours").kind(Kind::Reads),
+    p("git stash", "--ext-diff --textconv --output --show-signature --pathspec-from-file@").value("-m --message"),
     p("git blame|git annotate|git cat-file|git check-attr", "--textconv --filters --contents@ --ignore-revs-file@").kind(Kind::Reads),
     p("git grep", "-O --open-files-in-pager --textconv --ext-grep").value("-e -A -B -C -m -f --max-depth").kind(Kind::Reads),
     p("git format-patch", "-o@ --output-directory@ --ext-diff --textconv --output --signature-file"),
     p("git clone", "-c --config -u --upload-pack --template --separate-git-dir --reference --reference-if-able --bundle-uri").value("-b --branch -o --origin --depth -j --jobs --filter --shallow-since").also(special::clone),
     p("git send-email|git imap-send|git request-pull", "*").fine("--dry-run --help"),
     p("git svn|git p4", "--authors-prog --config-dir --template -A --authors-file --git-dir").kind(Kind::Tool),
-    p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S").value("--depth -j --refmap --negotiation-tip"),
+    p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S --verify-signatures").value("--depth -j --refmap --negotiation-tip"),
     p("git push|git send-pack", "--receive-pack --exec --signed -o --push-option"),
     p("git archive", "-o --output --exec --remote --add-file --prefix@").value("--format"),
     p("git commit", "-S --gpg-sign -e --edit -t --template --interactive -p --patch -F@ --file@ -c --reedit-message").value("-m --message -C --author --date --cleanup --trailer --fixup --squash"),
-    p("git merge|git cherry-pick|git revert|git am", "-S --gpg-sign -s --strategy -e --edit -i --interactive -X --strategy-option -F@ --file@").value("-m --mainline"),
+    p("git merge|git cherry-pick|git revert", "--verify-signatures -S --gpg-sign -s --strategy -e --edit -i --interactive -X --strategy-option -F@ --file@").value("-m --mainline"),
     p("git rebase", "-x --exec -i --interactive -S --gpg-sign -s --strategy --edit-todo -X").value("--onto"),
     p("git tag", "-s --sign -u --local-user -v --verify -e --edit -F@ --file@").value("-m --sort --format"),
     p("git branch", "--edit-description").value("-u --set-upstream-to --sort --format"),
@@ -182,11 +229,15 @@ const GIT: &[Program] = &[
     p("git worktree", "@"),
     p("git init", "--template --separate-git-dir @").value("-b --initial-branch"),
     p("git apply", "--unsafe-paths --directory@"),
+    p("git am", "--directory@ -i --interactive -S --gpg-sign -e --edit"),
     p("git verify-commit|git verify-tag", "*"),
     p("git help", "-w --web -i --info -m --man"),
     p("git notes", "edit -F@ -e"),
     // Plumbing that writes the files it is told.
     p("git merge-file|git checkout-index|git read-tree|git index-pack|git pack-objects|git unpack-objects|git interpret-trailers", "-o@ --index-output@ --prefix@ --object-id").kind(Kind::Writes),
+    p("git fast-export|git fast-import", "--export-marks --import-marks --export-marks-if-exists --import-marks-if-exists"),
+    p("git filter-branch|git filter-repo|git daemon|git instaweb|git credential|git credential-store|git credential-cache|git maintenance|git gui|git citool|git cvsserver|git shell|git hook|git for-each-repo|git subtree", "*").fine("--help run --auto --quiet --dry-run").kind(Kind::Tool),
+    p("git commit-tree", "-S --gpg-sign -F@"),
     p("git replace", "-e --edit --convert-graft-file"),
     p("git bundle", "@"),
     p("git var", ""),
@@ -198,7 +249,7 @@ const GIT: &[Program] = &[
     p("svn|svnadmin|svnlook", "--config-option --config-dir --editor-cmd --diff-cmd --diff3-cmd --merge-cmd --password --targets -F --file --with-revprop --accept @"),
     p("cvs|bzr|fossil|darcs", "-d -e -z --rsh --Development -C --config --chdir --ui --extcmd *").fine("status diff log --version"),
     p("tig|lazygit|gitui|gitk|gitg", "**").fine("--version --help"),
-    p("gh|glab|hub", "delete alias extension auth secret ssh-key gpg-key codespace config browse gist api -w --web -F --body-file --field --raw-field --input --editor -e --hostname").fine("--output").value("-R --repo -t --title -b --body -l --label -q --jq --json -L --limit -s --state"),
+    p("gh|glab|hub", "cs --env-file delete alias extension auth secret ssh-key gpg-key codespace config browse gist api -w --web -F --body-file --field --raw-field --input --editor -e --hostname").also(special::gh).fine("--output").value("-R --repo -t --title -b --body -l --label -q --jq --json -L --limit -s --state"),
     p("gh api", "-X --method -f --raw-field -F --field --input -H --header -p").value("-q --jq -t --template"),
     p("gh run|gh release", "-D@ --dir@ -O --output upload create -A --archive -n --notes-file").kind(Kind::Tool),
     p("repo", "init forall --repo-url -u"),
@@ -208,18 +259,18 @@ const GIT: &[Program] = &[
 const BUILD: &[Program] = &[
     p("make|gmake|bmake|mingw32-make", "-f --file --makefile -I --include-dir --eval -E -C@ --directory@ -W@").value("-o").fine("--what-if --new-file").also(special::make),
     p("ninja|samu", "-f -C@ -t").value("-j -k -l -d -w"),
-    p("cmake", "-P -C -E --toolchain --build@ --install --open -S@ -B@ --graphviz --trace-redirect --profiling-output --preset --find-package --debugger --debugger-pipe --project-file --workflow -N --system-information --help-full @").also(special::cmake).value("-G -A -T -D --target --config -j").fine("--config"),
+    p("cmake", "-P -C -E --toolchain --build@ --install --open -S@ -B@ --graphviz --trace-redirect --profiling-output --preset --find-package --debugger --debugger-pipe --project-file --workflow --system-information --help-full @").also(special::cmake).value("-G -A -T -D --target --config -j").fine("--config"),
     p("ctest", "-S --script -SP --build-and-test --test-command --build-generator --build-makeprogram -O --output-log -T -M -D --overwrite --submit-index --resource-spec-file --output-junit@ -A --add-notes --extra-submit --test-dir@ -SR").value("-R -E -L -LE -C").fine("--output-on-failure --test-output-size-passed --test-output-size-failed"),
-    p("meson", "--cross-file --native-file install -C@ --wrap-mode introspect dist devenv wrap @").value("--buildtype").fine("setup compile test configure"),
-    p("bazel|bazelisk|buck|buck2|pants|please", "--bazelrc --run_under --override_repository --override_module --workspace_status_command --script_path --output_base --output_user_root --install_base --host_jvm_args --server_javabase --shell_executable --action_env --repo_env --extra_toolchains --crosstool_top --host_crosstool_top --strategy --spawn_strategy --define run --config-file --pantsrc-files --config-root --isolation_dir --config --registry --embed_label").value("-c -j"),
-    p("just|task|go-task|mask", "-f --justfile -d@ --working-directory@ --shell --shell-arg --command -c --dotenv-path --dotenv-filename -t --taskfile --dir@ -g --global-justfile --evaluate-command -e --edit --chooser --choose --set --global --maskfile --init --tempdir --dump-format"),
-    p("scons|waf|tup|rake|ant|jam|b2", "-f --file --sconstruct --makefile -C@ --directory@ -D -e --execute -E --execute-continue -p --execute-print -r --require -R --rakelibdir --libdir -I -N --system -g -buildfile -lib -logger -listener -propertyfile -inputhandler --site-dir --debug-command --top --out"),
-    p("gradle|gradlew", "-b --build-file -c --settings-file -I --init-script -p@ --project-dir@ --include-build -g --gradle-user-home --project-cache-dir@ --system-prop -Dorg.gradle.java.home -Dorg.gradle.jvmargs publish -M --export-keys").also(special::java_properties),
-    p("mvn|mvnw", "-f@ --file@ -s --settings -gs --global-settings -t --toolchains -gt --global-toolchains -l --log-file deploy deploy:deploy deploy:deploy-file install:install-file -emp -ep --encrypt-password -b --builder -llr").also(special::java_properties).value("-pl -P -T -rf -D").fine("-ntp -am -amd"),
-    p("sbt|mill|lein|boot|ammonite|amm", "-D --sbt-jar --sbt-dir --sbt-boot --java-home -J -mem --script --addons -e --with-config update-in -i --import --predef"),
-    p("xcodebuild|swift|swiftc", "-project@ -workspace@ -derivedDataPath@ -xcconfig -exportArchive -C --package-path@ --scratch-path@ --build-path@ -Xswiftc -Xcc -Xlinker -Xcxx run -toolchain -e -interpret -repl repl -o@ -load-plugin-executable -load-plugin-library -plugin-path --toolset --sdk --swift-sdk -tools-directory -frontend --disable-sandbox plugin"),
-    p("autoconf|automake|autoreconf|aclocal|autoheader|bison|flex", "-I -B -S -o@ --output@ --include --prepend-include --skeleton --skel -l --language"),
-    p("gcc|g++|cc|c++|clang|clang++|tcc|gfortran|ld|lld|gold|mold|as|nasm|yasm|cpp", "-wrapper -B -specs --specs -fplugin -fpass-plugin -fuse-ld -Xclang -Xlinker -Xassembler -Xpreprocessor -load --config -o@ -T --sysroot@ -plugin --plugin -fprofile-use --ld-path -ccc-gcc-name -run -dynamic-linker --dynamic-linker -run --gcc-toolchain -fmodule-mapper -fbuild-session-file -no-canonical-prefixes -c@ -iplugindir -dumpdir").fine("-c").also(special::compiler),
+    p("meson", "--cross-file --native-file install -C@ --wrap-mode introspect dist devenv wrap --gdb --gdb-path --wrapper -Dc_args -Dcpp_args -Dc_link_args -Dcpp_link_args -Dpkg_config_path @").value("--buildtype").fine("setup compile test configure"),
+    p("bazel|bazelisk|buck|buck2|pants|please", "--bazelrc --run_under --override_repository --override_module --workspace_status_command --script_path --output_base --output_user_root --install_base --host_jvm_args --server_javabase --shell_executable --action_env --repo_env --extra_toolchains --crosstool_top --host_crosstool_top --strategy --spawn_strategy --define run --config-file --pantsrc-files --config-root --isolation_dir --config --registry --embed_label").value("-c -j").fine("--test_output --config --output_filter"),
+    p("just|task|go-task|mask", "-f --justfile -d@ --working-directory@ --shell --shell-arg --command -c --dotenv-path --dotenv-filename -t --taskfile --dir@ -g --global-justfile --evaluate-command -e --edit --chooser --choose --set --global --maskfile --init --tempdir --dump-format").also(special::just),
+    p("scons|waf|tup|rake|ant|jam|b2", "-f --file --sconstruct --makefile -C@ --directory@ -D -e --execute -E --execute-continue -p --execute-print -r --require -R --rakelibdir --libdir -I -N --system -g -buildfile -lib -logger -listener -propertyfile -inputhandler --site-dir --debug-command --top --out --rakefile -main").also(special::scons),
+    p("gradle|gradlew", "-b --build-file -c --settings-file -I --init-script -p@ --project-dir@ --include-build -g --gradle-user-home --project-cache-dir@ --system-prop -Dorg.gradle.java.home -Dorg.gradle.jvmargs publish -M --export-keys").fine("--configuration --configuration-cache --no-configuration-cache").also(special::java_properties),
+    p("mvn|mvnw", "-f@ --file@ -s --settings -gs --global-settings -t --toolchains -gt --global-toolchains -l --log-file deploy deploy:deploy deploy:deploy-file install:install-file dependency:get archetype:generate archetype:create -emp -ep --encrypt-password -b --builder -llr").also(special::java_properties).value("-pl -P -T -rf -D").fine("-ntp -am -amd"),
+    p("sbt|mill|lein|boot|ammonite|amm", "-D --sbt-jar --sbt-dir --sbt-boot --java-home -J -mem --script --addons -e --with-config update-in -i --import --predef").also(special::sbt),
+    p("xcodebuild|swift|swiftc", "-project@ -workspace@ -derivedDataPath@ -xcconfig -exportArchive -C --package-path@ --scratch-path@ --build-path@ -Xswiftc -Xcc -Xlinker -Xcxx run -toolchain -e -interpret -repl repl -o@ -load-plugin-executable -load-plugin-library -plugin-path --toolset --sdk --swift-sdk -tools-directory -frontend --disable-sandbox plugin").also(special::operands_are_code),
+    p("autoconf|automake|autoreconf|aclocal|autoheader|bison|flex", "-I -B -S -o@ --output@ --include --prepend-include --skeleton --skel -l --language -g@ --graph@ --html@ --defines@"),
+    p("gcc|g++|cc|c++|clang|clang++|tcc|gfortran|ld|lld|gold|mold|as|nasm|yasm|cpp", "-wrapper -B -specs --specs -fplugin -fpass-plugin -fuse-ld -Xclang -Xlinker -Xassembler -Xpreprocessor -load --config -o@ -T --sysroot@ -plugin --plugin -fprofile-use --ld-path -ccc-gcc-name -run -dynamic-linker --dynamic-linker -run --gcc-toolchain -fmodule-mapper -fbuild-session-file -no-canonical-prefixes -c@ -iplugindir -dumpdir@ -dumpbase@ -MF@ -MJ@ -ccc-install-dir -serialize-diagnostics@ -Map@ --Map@ -fprofile-dir@ -fcallgraph-info@ -aux-info@ -@").fine("-c").also(special::compiler),
     p("objdump|nm|readelf|size|addr2line|c++filt|objcopy|strip|gprof|gcov", "--plugin -o@ --dsym --debuginfod --dwarf-output").kind(Kind::Tool),
     // It runs the program it looks at.
     p("ldd", "@").kind(Kind::Reads).also(special::ldd),
@@ -228,7 +279,7 @@ const BUILD: &[Program] = &[
     p("clang-tidy|cppcheck|include-what-you-use|infer|scan-build", "--load -load --fix -fix --fix-errors -fix-errors --config --config-file --export-fixes -p@ --checks-file --vfsoverlay --extra-arg --extra-arg-before --addon --addon-python --rule-file --library --suppressions-list --output-file --clang-tidy --plist-output --cppcheck-build-dir --project@ --use-analyzer -o -plugin"),
     p("shellcheck", "--rcfile").value("-e -i -s -f -S").kind(Kind::Reads),
     p("shfmt", "-w --write -ap --apply-ignore").value("-i -ln").kind(Kind::Reads),
-    p("hadolint|yamllint|markdownlint|markdownlint-cli2|actionlint|vale|codespell|typos|cspell|commitlint|semgrep|trivy|gitleaks|bandit|checkov|tflint|golangci-lint|staticcheck|errcheck|revive", "-c --config --config-file --config-data --fix -f --write-changes -w --write -r --rules --plugin --plugin-dir -shellcheck -pyflakes --custom-rules -o --output --report-path --rulePaths --configBasedir -e --extends --external-checks-dir --external-checks-git --baseline --ini --init-rule --require --parser-preset --interactive -i --out-format --sarif-output --json-output --path-prefix --source --dump --cache-dir --download-external-modules").kind(Kind::Tool),
+    p("hadolint|yamllint|markdownlint|markdownlint-cli2|actionlint|vale|codespell|typos|cspell|commitlint|semgrep|trivy|gitleaks|checkov|tflint|golangci-lint|staticcheck|errcheck|revive", "-c --config --config-file --config-data --fix -f --write-changes -w --write -r --rules --plugin --plugin-dir -shellcheck -pyflakes --custom-rules -o --output --report-path --rulePaths --configBasedir -e --extends --external-checks-dir --external-checks-git --baseline --ini --init-rule --require --parser-preset --interactive -i --out-format --sarif-output --json-output --path-prefix --source --dump --cache-dir --download-external-modules").kind(Kind::Tool),
     p("pre-commit|lefthook|husky|overcommit", "-c --config install uninstall init-templatedir try-repo autoupdate migrate-config add --install-hooks"),
     p("doxygen|sphinx-build|mkdocs|hugo|jekyll|zola|mdbook|eleventy", "-c --conf-dir -C -D -f --config-file --config -s@ --source@ -d@ --destination@ --plugins -w --layouts --dest-dir@ --themesDir -r --root@ -o@ --output-dir@ --site-dir@ -p --theme gh-deploy deploy serve server -g -x @ --contentDir@ --layoutDir@ --cacheDir@ --open").kind(Kind::Tool),
 ];
@@ -244,9 +295,10 @@ const RUST: &[Program] = &[
     p("cargo publish", "--registry --index --token --manifest-path"),
     p("cargo fmt", "").also(special::cargo_fmt),
     p("cargo new|cargo init|cargo vendor|cargo package", "@ --registry").value("--name --edition --vcs"),
-    p("cargo miri|cargo nextest|cargo llvm-cov|cargo tarpaulin|cargo watch|cargo expand|cargo make|cargo audit|cargo deny|cargo insta|cargo bloat|cargo flamegraph|cargo criterion|cargo zigbuild|cargo xwin|cargo binstall", "--config --config-file --tool-config-file -x --exec -s --shell --makefile --extensions -o@ --output-path@ --output-dir@ --open --theme --post-process --cmd --avoid-cfg-tarpaulin --engine -c --root@ --db --manifest-path@"),
+    p("cargo flamegraph", "--root -c --cmd -o@ --output@ --post-process --open"),
+    p("cargo miri|cargo nextest|cargo llvm-cov|cargo tarpaulin|cargo watch|cargo expand|cargo make|cargo audit|cargo deny|cargo insta|cargo bloat|cargo flamegraph|cargo criterion|cargo zigbuild|cargo xwin|cargo binstall", "--config --config-file --tool-config-file -x --exec -s --shell --makefile --extensions -o@ --output-path@ --output-dir@ --open --theme --post-process --cmd --avoid-cfg-tarpaulin --engine -c --root@ --db --manifest-path@ --archive-file").also(special::cargo_watch),
     p("cargo rustc|cargo rustdoc", "").also(special::rustc),
-    p("rustc|rustdoc|clippy-driver", "--sysroot -Z -o@ --out-dir@ -L@ --extern@ --runtool --test-builder --theme --html-in-header --html-before-content --html-after-content --markdown-css --runtool-arg --test-runtool --test-runtool-arg --output@ --codegen-backend").also(special::rustc).value("--crate-name --crate-type --edition --emit --cfg --target --print -A -W -D -F --cap-lints"),
+    p("rustc|rustdoc|clippy-driver", "--sysroot -Z -o@ --out-dir@ -L@ --extern@ --runtool --test-builder --theme --html-in-header --html-before-content --html-after-content --markdown-css --runtool-arg --test-runtool --test-runtool-arg --output@ --codegen-backend").also(special::rustc).value("--crate-name --crate-type --edition --cfg --target --print -A -W -D -F --cap-lints"),
     p("rustfmt", "--config-path --config").value("--edition --emit --color").kind(Kind::Writes),
     p("rustup", "default install update uninstall self override set toolchain component target doc man").fine(""),
     p("rustup show|rustup which|rustup check", "").kind(Kind::Reads),
@@ -256,15 +308,18 @@ const RUST: &[Program] = &[
 
 /// Interpreters: the code is what they are given.
 const SCRIPTS: &[Program] = &[
+    p("k6|artillery|godot|electron|unity|nushell|phantomjs|casperjs|cookiecutter|copier|plop|degit|yo|codemod|jscodeshift", "***").fine("--version --help version help"),
     p("python|pypy|ipython|bpython|jython|micropython", "***").fine("--version -V -VV --help -h"),
     p("node|nodejs|deno|ts-node|tsx|ts-node-esm|qjs|d8|zx|bunx|coffee|babel-node", "***").fine("--version -v --help -h"),
     p("lli|wasmtime|wasmer|perl|ruby|irb|pry|php|lua|luajit|Rscript|R|julia|ghci|runghc|runhaskell|tclsh|wish|osascript|pwsh|powershell|groovy|groovysh|scala|kotlin|kotlinc|java|jshell|elixir|iex|erl|escript|swipl|racket|guile|sbcl|clisp|ocaml|crystal|nim|raku|rakudo|octave|matlab|sage|maxima|gp|gnuplot|gawk-script|janet|fennel|bb|clojure|clj|nu|xonsh|elvish|rlwrap|awk-script|jrunscript|cscript|wscript", "***").fine("--version -version -v -V --help -h -help"),
     p("sh|bash|dash|zsh|ksh|mksh|fish|ash|csh|tcsh|rbash", "***").fine("--version --help"),
-    p("deno fmt|deno lint|deno check|deno test|deno info|deno doc", "-c --config --import-map --allow-run --allow-all -A --allow-ffi --allow-env --allow-write --allow-net --preload --rules-plugin --fix --unstable-kv --cert --location"),
+    p("deno bench|deno fmt|deno lint|deno check|deno test|deno info|deno doc", "-c --config --import-map --allow-run --allow-all -A --allow-ffi --allow-env --allow-write --allow-net --preload --rules-plugin --fix --unstable-kv --cert --location").also(special::deno),
+    p("deno task", "-c --config --cwd@").also(special::deno),
 ];
 
 /// Node and its tools.
 const NODE: &[Program] = &[
+    p("sass|lessc|postcss|tailwindcss|svgo|stylus|pug|typedoc|jsdoc|mmdc|graphql-codegen|apollo|size-limit|knip|depcheck|madge|license-checker|ncu|npm-check-updates|lint-staged|release-it|semantic-release|standard-version|changeset|write-good|textlint|alex|json-server|live-server|source-map-explorer", "-c --config --config-file --configFile --configPath --config-path -u --use --plugin --plugins -p --puppeteerConfigFile -r --require --routes --middlewares --options --js -O --obj --parser -e --extends --ci publish -o@ --output@ -d@ --destination@ --dir@ --out@ -t --template --theme --packageFile@ --packageManager --rulesdir --rule --preset --loader --functions --import").kind(Kind::Tool),
     p("npm|pnpm|yarn|bun|cnpm", "--prefix@ -C@ --dir@ --cwd@ --userconfig --globalconfig --script-shell --node-options --scripts-prepend-node-path node -g --global --location publish login logout adduser token config set unpublish deprecate owner access hook profile edit explore init create link unlink exec x dlx -c --call --shell --git --viewer --editor --browser --cache@ --modules-folder@ --global-folder --rcfile -r --preload -e --eval -p --print --registry --pnpmfile --global-pnpmfile --config --store-dir@ --virtual-store-dir@ --hook-require --use-yarnrc --cafile --cert --key --yolo --tsconfig-override repl upgrade")
         .value("-w --workspace --filter -F --loglevel")
         .fine("--config.node --global-style --cert-check --init --git-tag-version --create-lockfile")
@@ -272,28 +327,32 @@ const NODE: &[Program] = &[
     // A browser.
     p("npm docs|npm home|npm repo|npm bugs|npm issues|pnpm docs|pnpm repo", "**"),
     p("npm init|npm publish|npm config|npm link|yarn global|pnpm link|bun link|yarn config|pnpm config|bun create|yarn create|pnpm create", "*").fine("--help list get ls"),
-    p("eslint|prettier|stylelint|biome|tslint|standard|xo|oxlint|dprint|rome", "-c --config --config-path --rulesdir --rule-dir --plugin --plugin-search-dir --parser --parser-options --resolve-plugins-relative-to -f --format --formatter --custom-formatter --custom-syntax --config-basedir --fix --fix-type -w --write --apply --apply-unsafe --unsafe -o --output-file --init --stdin-from --cache-file --cache-location@ --config-precedence --env-info --find-config-path --flag --vcs-root@ --tsconfig").value("--ext --max-warnings --ignore-path --ignore-pattern --loglevel --log-level").fine("--format=json --check --no-config").kind(Kind::Reads),
-    p("tsc|vue-tsc|swc|babel|esbuild|rollup|webpack|vite|parcel|turbopack|tsup|ncc|rspack|metro|snowpack", "-p@ --project@ -b@ --build@ --outDir@ --outFile@ --rootDir@ --declarationDir@ --generateTrace@ --generateCpuProfile --tsBuildInfoFile@ --plugins -c --config --config-file --config-name --configPlugin --plugin --presets --extends --require -r --inject --banner --footer --outdir@ --outfile@ -o@ -d@ --out-dir@ --out-file@ --dir@ --file@ --servedir --serve --output-path@ --output-filename --entry --env --merge --root@ -w --external-helpers --no-sandbox --conditions --loader --onSuccess --on-success --init --open").fine("--conditions").also(special::response).value("-t --target -m --module --format"),
-    p("jest|vitest|mocha|ava|tap|jasmine|karma|cypress|playwright|wdio|qunit|uvu|storybook|cucumber", "-c --config --configFile --config-file --rootDir@ --roots@ --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --runner --testRunner --testEnvironment --environment --reporters --reporter --transform --resolver --preset --prettierPath --testSequencer --snapshotSerializers --testResultsProcessor --dependencyExtractor --modulePaths --moduleLoader --globals --projects --filter --snapshotResolver --outputFile --coverageDirectory@ --cacheDirectory@ -r --require --import --loader --ui -R --node-option --node-options --package --opts --file --extension --hook-require --helper --dir@ --root@ --api --open install codegen show-report --browser --pool --project --inspect-brk --report-dir@ --temp-dir@ -b --global-setup --tsconfig --out --output --output@ --compiler --world-parameters --format").value("-t --testNamePattern --testPathPattern --maxWorkers -g --grep --timeout --shard").fine("--coverage --verbose --reporter=verbose --reporter=dot --reporter=default --browser=chromium --browser=firefox --browser=webkit"),
+    p("eslint|prettier|stylelint|biome|tslint|standard|xo|oxlint|dprint|rome", "-c --config --config-path --rulesdir --rule-dir --plugin --plugin-search-dir --parser --parser-options --resolve-plugins-relative-to -f --format --formatter --custom-formatter --custom-syntax --config-basedir --fix --fix-type -w --write --apply --apply-unsafe --unsafe -o --output-file --init --stdin-from --cache-file --cache-location@ --config-precedence --env-info --find-config-path --flag --vcs-root@ --tsconfig --inspect-config --mcp --suppress-all --suppress-rule --suppressions-location --prune-suppressions").value("--rule --env --global --stdin-filename --ext --max-warnings --ignore-path --ignore-pattern --loglevel --log-level").fine("--format=json --check --no-config --cache --stdin --stdin-filepath").kind(Kind::Reads),
+    p("tsc|vue-tsc|swc|babel|esbuild|rollup|webpack|vite|parcel|turbopack|tsup|ncc|rspack|metro|snowpack", "-p@ --project@ -b@ --build@ --outDir@ --outFile@ --rootDir@ --declarationDir@ --generateTrace@ --generateCpuProfile --tsBuildInfoFile@ --plugins -c --config --config-file --config-name --configPlugin --plugin --presets --extends --require -r --inject --banner --footer --outdir@ --outfile@ -o@ -d@ --out-dir@ --out-file@ --dir@ --file@ --servedir --serve --output-path@ --output-filename --entry --env --merge --root@ --external-helpers --no-sandbox --conditions --loader --onSuccess --on-success --init --open").fine("--conditions --output-public-path --showConfig --module --moduleResolution --moduleDetection --allowSyntheticDefaultImports --resolveJsonModule --esModuleInterop").also(special::response).value("-t --target -m --module --format"),
+    p("jest|vitest|mocha|ava|tap|jasmine|karma|cypress|playwright|wdio|qunit|uvu|storybook|cucumber", "-c --config --configFile --config-file --rootDir@ --roots@ --globalSetup --globalTeardown --setupFiles --setupFilesAfterEnv --runner --testRunner --testEnvironment --environment --reporters --reporter --transform --resolver --preset --prettierPath --testSequencer --snapshotSerializers --testResultsProcessor --dependencyExtractor --modulePaths --moduleLoader --globals --projects --filter --snapshotResolver --outputFile --coverageDirectory@ --cacheDirectory@ -r --require --import --loader --ui -R --node-option --node-options --package --opts --file --extension --hook-require --helper --dir@ --root@ --api --open install codegen show-report --browser --pool --project@ --inspect-brk --report-dir@ --temp-dir@ -b --global-setup --tsconfig --out --output --output@ --compiler --world-parameters --format --moduleNameMapper --watchPlugins --haste --coverageReporters --coverageProvider --node-flags --reporter-option --reporter-options --typecheck.checker --snapshotEnvironment --diff --sequence.sequencer --api.host").value("--project -t --testNamePattern --testPathPattern --maxWorkers -g --grep --timeout --shard").fine("--coverage --verbose --run --watch --watchAll --showConfig --output-public-path --reporter=verbose --reporter=dot --reporter=default --browser=chromium --browser=firefox --browser=webkit --coverageReporters=text --coverageReporters=lcov --coverageReporters=json --coverageReporters=html --coverageReporters=text-summary --coverageProvider=v8 --coverageProvider=babel --pool=forks --pool=threads --env=node --env=jsdom --environment=node --environment=jsdom --modulePathIgnorePatterns").also(special::tests),
     p("lerna|nx|turbo|rush|wireit|moon|npm-run-all|run-s|run-p|wsrun", "exec run-commands run-many --command --cwd@ --config --npm-client publish version --api --token --login login link --generate --graph --registry --plugins --runner --npm-path --yarn-path -c -l"),
-    p("gulp|grunt|brunch|broccoli|ember|ng|next|nuxt|gatsby|expo|react-native|remix|astro|svelte-kit|sirv|serve|http-server|pm2|forever|nest|prisma|drizzle-kit|knex|sequelize|typeorm|firebase|vercel|netlify|wrangler|serverless|sls|cdk|amplify", "--gulpfile -f --cwd@ --require -r --preload --gruntfile -b --base@ --tasks --npm --config -c --project --builder deploy publish login logout --schema@ --env-file --token secret --output-path@ -o@ --plugin --knexfile --esm --migrations-path@ --dataSource -d --app -a --profile eject install"),
+    p("gulp|grunt|brunch|broccoli|ember|ng|next|nuxt|gatsby|expo|react-native|remix|astro|svelte-kit|sirv|serve|http-server|pm2|forever|nest|prisma|drizzle-kit|knex|sequelize|typeorm|firebase|vercel|netlify|wrangler|serverless|sls|cdk|amplify", "--gulpfile -f --cwd@ --require -r --preload --gruntfile -b --base@ --tasks --npm --config -c --project --builder deploy publish login logout --schema@ --env-file --token secret --output-path@ -o@ --plugin --knexfile --esm --migrations-path@ --dataSource -d --app -a --profile eject install --file --generator"),
 ];
 
 /// Python and its tools, Ruby, PHP.
 const PYTHON: &[Program] = &[
     p("pip|pipx|pip-compile|pip-sync|easy_install", "install uninstall config download wheel cache --python --log --user -i --index-url --extra-index-url -f --find-links -t --target --prefix --root --config-settings -C --global-option --install-option --build-option -e@ --editable@ -r@ --requirement@ -c@ --constraint@ --cert --client-cert --proxy --trusted-host --src@ -d@ --dest@ -w@ --wheel-dir@ --build --cache-dir@ --report --keyring-provider --use-feature -o --output-file inject upgrade ensurepath reinstall --pip-args --rcfile --config").fine("--no-cache-dir").value("--platform --abi --python-version --format"),
     p("pip install|pip download|pip wheel|uv pip|pip uninstall", "--python --log -i --index-url --extra-index-url -f --find-links -t --target --prefix --root --config-settings -C --global-option --install-option --build-option -e@ --editable@ -r@ --requirement@ -c@ --constraint@ --cert --client-cert --proxy --trusted-host --src@ --report --user --break-system-packages @").kind(Kind::Tool),
-    p("uv|poetry|pipenv|pdm|hatch|rye|flit|conda|mamba|micromamba|pixi|setuptools|twine|build", "--directory@ --project@ -C@ -P@ --config-file --config-setting -p@ --python tool self config publish upload shell run --index --default-index --index-url --extra-index-url -i --find-links -f --install-dir --target -n --name --prefix@ install remove create update activate init --build-backend --env-file --with-editable --repository -r --source cache --root@ --manifest-path@ global auth --tool-bin-dir plugin source python --skip-existing --sdist").fine("install").value("--extra --group --with --without"),
-    p("uv sync|uv lock|uv add|uv remove|uv tree|uv venv|uv export|uv build|poetry install|poetry update|poetry add|poetry lock|poetry show|poetry check|poetry remove|pipenv install|pipenv sync|pdm install|hatch build", "").kind(Kind::Tool),
-    p("pytest|py.test", "-c --config-file --rootdir@ -p --confcutdir --override-ini --basetemp --junitxml@ --junit-xml@ --pdbcls --log-file@ --cov-config --result-log --pastebin --debug --pyargs --import-mode-file --report-log@ --html@ --pdb --trace --rsyncdir --tx --dist-command --ds --dc --python-path --pythonpath --resultlog --trace-config --cov-report-file @").value("-k -m -n -o --maxfail --tb --durations --cov --cov-report -W --color --timeout -r").fine("--cov --color --co --collect-only --cov-report --durations --disable-warnings --debugger --trace-config=no").also(special::pytest),
-    p("tox|nox|invoke|fab|behave|robot|locust|coverage|unittest|nosetests|nose2|green|hypothesis|mutmut|cosmic-ray", "-c --conf --config --config-file --workdir@ -x --override --rcfile -f --noxfile --extra-python -r --search-root --collection --plugin -P --pythonpath --listener --prerunmodifier --prerebotmodifier -d@ --outputdir@ -o --output --library --resource --variablefile -V run --source --include --data-file@ -s@ -t@ --start-directory@ --top-level-directory@ --runner --tc-file --logging-config --env-dir --locustfile --headless --web-host combine erase --stage -D -i --junit-directory@ --runner-class --posargs --discover --develop --installpkg --root@ --hashseed-file --result-json@").value("-e -k -j").fine("-e"),
-    p("black|ruff|mypy|flake8|pylint|isort|autopep8|yapf|autoflake|pyupgrade|pyright|pyre|pycodestyle|pydocstyle|vulture|djlint|sqlfluff|bandit|interrogate|pytype|basedpyright|refurb|blue|docformatter|ty", "--config --config-file --settings-path --settings-file --sp --settings -c --rcfile --init-hook --load-plugins --plugins --append-config --require-plugins --isolated-plugins --python-executable --custom-typeshed-dir --install-types --output-file -o --tee --fix --fix-only --unsafe-fixes --in-place -i --style --add-noqa --html-report --xml-report --txt-report --any-exprs-report --linecount-report --cobertura-xml-report --junit-xml --shadow-file --cache-dir@ --venv-path -v@ --venvpath --pythonpath --typeshedpath -p@ --project@ --code --import-graph --ignore-revs-file --enable-plugin --target-file --typeshed --bundled --aggressive-config --watch-file --extend-config --verbose-config --stdin-filename@ --workers-init --global-config --disable-plugin").also(special::response).value("-l --line-length -t --target-version --select --ignore --max-line-length --extend-ignore --exclude -j").fine("--check --diff --quiet -q --fix-imports -v --verbose").kind(Kind::Tool),
+    p("uv|poetry|pipenv|pdm|hatch|rye|flit", "--directory@ --project@ -C@ -P@ --config-file --config-setting -p@ --python tool self config publish upload shell run --index --default-index --index-url --extra-index-url -i --find-links -f --install-dir --target --prefix@ init --build-backend --env-file --with-editable --repository --source cache --root@ --manifest-path@ global auth --tool-bin-dir plugin source python --skip-existing --sdist").fine("install").value("--extra --group --with --without"),
+    p("conda|mamba|micromamba|pixi|setuptools|twine|build", "--config-file --index-url -n --name -p --prefix install remove create update activate init config run shell global auth upload clean --repository -r --file -f -c --channel --override-channels -o --outdir@").kind(Kind::Tool),
+    p("uv add|poetry add|pdm add|pipenv install|poetry env", "@"),
+    p("uv sync|uv lock|uv remove|uv tree|uv venv|uv export|uv build|poetry install|poetry update|poetry lock|poetry show|poetry check|poetry remove|pipenv sync|pdm install|hatch build", "").kind(Kind::Tool),
+    p("pytest|py.test", "-c --config-file --rootdir@ -p --confcutdir --override-ini --basetemp --junitxml@ --junit-xml@ --pdbcls --log-file@ --cov-config --result-log --pastebin --debug --pyargs --import-mode-file --report-log@ --html@ --pdb --trace --rsyncdir --tx --dist-command --ds --dc --python-path --pythonpath --resultlog --trace-config --cov-report-file --env-file --envfile --benchmark-storage@ --benchmark-json@ --mypy-ini-file --mypy-config-file --driver-path --pylint-rcfile --flake8-config @").value("-k -m -n -o --maxfail --tb --durations --dist --import-mode --cov -W --color --timeout -r").fine("--cov --color --co --collect-only --cov-report --durations --disable-warnings --debugger --trace-config=no").also(special::pytest),
+    p("tox|nox|invoke|fab|behave|robot|locust|coverage|unittest|nosetests|nose2|green|hypothesis|mutmut|cosmic-ray", "-c --conf --config --config-file --workdir@ -x --override --rcfile -f --noxfile --extra-python --search-root --collection --plugin -P --pythonpath --listener --prerunmodifier --prerebotmodifier -d@ --outputdir@ -o --output --library --resource --variablefile -V --source --include --data-file@ -s@ -t@ --start-directory@ --top-level-directory@ --runner --tc-file --logging-config --env-dir --locustfile --headless --web-host --stage -D -i --junit-directory@ --runner-class --posargs --discover --develop --installpkg --root@ --hashseed-file --result-json@ exec e devenv --envdir@ --extra-pythons --force-python --force-pythons").value("-e -k -j -m").fine("-e").also(special::coverage),
+    p("timeit|cProfile|profile|pdb|trace|runpy|doctest|webbrowser|ensurepip|zipapp", "*").fine("-h --help -v"),
+    p("json.tool|venv|compileall|zipfile|tarfile|http.server|py_compile|gzip", "-d --directory -b --bind").also(special::module),
+    p("black|ruff|mypy|flake8|pylint|isort|autopep8|yapf|autoflake|pyupgrade|pyright|pyre|pycodestyle|pydocstyle|vulture|djlint|sqlfluff|bandit|interrogate|pytype|basedpyright|refurb|blue|docformatter|ty", "--config --config-file --settings-path --settings-file --sp --settings -c --rcfile --init-hook --load-plugins --plugins --append-config --require-plugins --isolated-plugins --python-executable --custom-typeshed-dir --install-types --output-file -o --tee --fix --fix-only --unsafe-fixes --in-place -i --style --add-noqa --html-report --xml-report --txt-report --any-exprs-report --linecount-report --cobertura-xml-report --junit-xml --shadow-file --cache-dir@ --venv-path -v@ --venvpath --pythonpath --typeshedpath -p@ --project@ --code --import-graph --ignore-revs-file --enable-plugin --target-file --typeshed --bundled --aggressive-config --watch-file --extend-config --verbose-config --stdin-filename@ --workers-init --global-config --disable-plugin server lsp --enable-extensions --regenerate-todo --lineprecision-report --xslt-html-report --xslt-txt-report --linecoverage-report").also(special::response).value("-l --line-length -t --target-version --select --ignore --max-line-length --extend-ignore --exclude -j").fine("--disable --enable --check --diff --quiet -q --fix-imports -v --verbose").kind(Kind::Tool),
     p("django-admin|manage.py|flask|uvicorn|gunicorn|celery|alembic|jupyter|ipython|streamlit|airflow|scrapy|ansible-galaxy|ansible-lint|mkvirtualenv|virtualenv|pyenv|uvx", "shell dbshell runscript runserver --settings --pythonpath -c --config --app -A --factory --app-dir@ --env-file --log-config -e --preload -k --worker-class --paste --chdir@ install uninstall --template -x --execute --to --exec --pre-exec notebook lab console run nbconvert -p --python --extra-search-dir --app-data --creator --init-script fetch crawl parse runspider --spider"),
     p("prove", "-e --exec -I -M -P --source --formatter --harness --rc -A -a --archive -w -l --state --rules @").fine("--color --nocolor"),
     p("perldoc", "-d -o -M -n -w -D -T"),
-    p("gem|bundle|bundler|rspec|rubocop|rails|rake-cli|brakeman|standardrb|jekyll-cli|cucumber-ruby|puma|guard|sorbet|srb|solargraph|steep", "install uninstall update push yank owner signin signout cert -r --require -I -O --options --default-path@ -o --out -c --config -a -A --autocorrect --auto-correct --autocorrect-all --fix -x console c runner r dbconsole db server s new generate g config --path --gemfile --standalone plugin init open add --config-file --format -f --format-options --plugin --force-exclusion-file --cache-root@ --drb -P --source -s --bindir -n -i --install-dir --with-opt --clear-sources --key --env-file viz gem exec pristine --binstubs --trust-policy -C@ --output -w --write").value("-e --example -t --tag").fine("").kind(Kind::Tool),
+    p("gem|bundle|bundler|rspec|rubocop|rails|rake-cli|brakeman|standardrb|jekyll-cli|cucumber-ruby|puma|guard|sorbet|srb|solargraph|steep", "install uninstall update push yank owner signin signout cert -r --require -I -O --options --default-path@ -o --out -c --config -a -A --autocorrect --auto-correct --autocorrect-all --fix -x console c runner r dbconsole db server s new generate g config --path --gemfile --standalone plugin init open add --config-file --format -f --format-options --plugin --force-exclusion-file --cache-root@ --drb -P --source -s --bindir -n -i --install-dir --with-opt --clear-sources --key --env-file viz gem app:template --fix-layout --regenerate-todo --auto-gen-config exec pristine --binstubs --trust-policy -C@ --output -w --write").value("-e --example -t --tag").fine("").kind(Kind::Tool),
     p("bundle install|bundle update|bundle check|bundle list|bundle show|bundle outdated", "--gemfile@ --path@ --standalone --binstubs --trust-policy"),
-    p("composer|phpunit|phpstan|psalm|pest|php-cs-fixer|phpcs|phpcbf|artisan|drush|wp|rector|infection|deptrac|behat|codecept", "-d@ --working-dir@ global config exec run-script self-update require create-project init -c --configuration --config --bootstrap --prepend --printer --extension --include-path --log-junit@ --coverage-html@ --coverage-clover@ --testdox-html@ --testdox-text@ --log-teamcity --generate-configuration --migrate-configuration -a --autoload-file --rules --rule-tester --plugin --report-file --report --standard --runtime-set --config-set --config-delete --config-path fix process tinker db serve eval eval-file shell --exec --require --path --ssh --http --memory-limit-file --generate-baseline --error-format --initial-tests-php-options --test-framework-options --phpunit --ignore-platform-config -i --root --init --alter"),
+    p("composer|phpunit|phpstan|psalm|pest|php-cs-fixer|phpcs|phpcbf|artisan|drush|wp|rector|infection|deptrac|behat|codecept", "-d@ --working-dir@ global config exec run-script self-update selfupdate create-project init -c --configuration --config --bootstrap --prepend --printer --extension --include-path --log-junit@ --coverage-html@ --coverage-clover@ --testdox-html@ --testdox-text@ --log-teamcity --generate-configuration --migrate-configuration -a --autoload-file --rules --rule-tester --plugin --report-file --report --standard --runtime-set --config-set --config-delete --config-path fix process tinker db serve eval eval-file shell --exec --require --path --ssh --http --memory-limit-file --generate-baseline --error-format --initial-tests-php-options --test-framework-options --phpunit --ignore-platform-config -i --root --init --alter --coverage-php@ --coverage-text@ --coverage-xml@").also(special::tests),
 ];
 
 /// Go.
@@ -308,14 +367,21 @@ const GO: &[Program] = &[
 
 /// Other languages.
 const OTHER_CODE: &[Program] = &[
-    p("javac|scalac|groovyc|ecj", "-processor -processorpath --processor-path -J -d@ -s@ -h@ -Xplugin -cp@ -classpath@ -Xbootclasspath -toolsjar -bootclasspath --system --upgrade-module-path -Xscript -plugin").also(special::compiler),
+    p("keytool|jarsigner", "-J -providerclass -providerClass -providerpath -providerPath -providerarg -genkey -genkeypair -genseckey -gencert -importcert -import -importkeystore -importpass -delete -changealias -storepasswd -keypasswd -export -exportcert -certreq -file -conf -signedjar -keystore@ -addprovider").fine("-list -printcert -help -v -rfc"),
+    p("javap|jps|jstack|jstat", "-J -cp@ -classpath@").kind(Kind::Reads),
+    p("jcmd|jmap|jhsdb|jinfo", "*").fine("-h -help --help -l -histo"),
+    p("forge|cast|anvil|hardhat|truffle|solc", "--ffi --allow-paths --config --config-path --root@ script create send run console exec deploy publish install --private-key --mnemonic --keystore --solc --use --compiler -o@ --output-dir@ --out@").kind(Kind::Tool),
+    p("luarocks|pod|fastlane|ghcup|opam-install", "*").fine("--version --help list search show outdated lanes"),
+    p("dbt|sqlfmt", "--profiles-dir@ --project-dir@ run-operation --macro --profile-file --target-path@ --log-path@"),
+    p("gcovr|lcov|genhtml|geninfo", "-o@ --output@ --output-file@ --output-directory@ --config --config-file --gcov-executable --gcov-tool --rc -d@ --directory@ -r@ --root@ --css-file --html-prolog --html-epilog --branding --demangle-cpp-tool --version-script --criteria-script --annotate-script --select-script"),
+    p("javac|scalac|groovyc|ecj", "-processor -processorpath --processor-path -J -d@ -s@ -h@ -Xplugin -cp@ -classpath@ -Xbootclasspath -toolsjar -bootclasspath --system --upgrade-module-path -Xscript -plugin --module-path --add-plugin").also(special::compiler),
     p("dotnet|msbuild|nuget|mono|fsi|csi|csc", "run exec tool new publish nuget push fsi script -s --settings --test-adapter-path --logger -l --collect --diag@ -o@ --output@ --artifacts-path@ -p --property /p /property --additionalprobingpath --additional-deps --depsfile --runtimeconfig --roll-forward-to --runsettings -r@ --results-directory@ workload sdk --source --configfile --configuration-file dev-certs user-secrets watch --project@ build-server @ --analyzer -analyzer --interactive").also(special::dotnet).value("-c --configuration -f --framework -v --verbosity --filter").fine("--configuration"),
     p("zig|odin|v|vlang|nimble|crystal-build|shards|dub|rdmd|dmd|ldc2|gnatmake|fpc|cobc", "run build-exe build-lib build-obj cc c++ ar --build-file --build-runner --global-cache-dir@ --zig-lib-dir --prefix@ -p@ --test-cmd --test-cmd-bin --test-runner -femit-bin -of@ --compiler --eval -e --config install init publish --single --root@ translate-c --libc --sysroot -extra-linker-flags -exec -out -file -custom-attribute --nim --cc -prod-linker --linker -L"),
     p("stack|cabal|ghc|hlint|ormolu|fourmolu|haddock", "exec run runghc runhaskell script eval repl ghci ghc -e -pgmF -pgmP -pgmL -pgmc -pgma -pgml -F -fplugin -package-db -package-env --with-ghc -w --with-gcc --stack-yaml --project-file --ghc-options --setup-info-yaml --docker --nix --work-dir@ --stack-root --config-file --store-dir install upload sdist new init hoogle -o@ --refactor --refactor-options --refactor-path -h --hint --report --mode --inplace -i -pgm -hide-all --exec --builddir@ --prog-path --with-compiler").fine(""),
     p("dune|opam|ocamlfind|ocamlopt|ocamlc|esy|rebar|mix|hex|gleam|rescript", "exec utop --root@ --workspace --config-file --prefix@ --build-dir@ install uninstall switch pin init remove reinstall -pp -ppx -ppopt -pp-opt -plugin -o@ run cmd eval -e --eval local archive.install escript.install shell -r --require hex.publish publish --no-mix-exs release --toolchain -use-runtime -cc promote ocaml-merlin top upgrade"),
-    p("dart|flutter|pub", "run compile pub global --packages@ --enable-vm-service --observe install -o@ --output@ --dart-define-from-file --local-engine --local-engine-src-path config upgrade downgrade channel drive --driver --target@ -t@ attach screenshot symbolize create --use-application-binary emulators custom-devices publish --plugins --tool"),
+    p("dart|flutter|pub", "run compile pub global --packages@ --enable-vm-service --observe install -o@ --output@ --dart-define-from-file --local-engine --local-engine-src-path config upgrade downgrade channel drive --driver --target@ -t@ attach screenshot symbolize create --use-application-binary emulators custom-devices publish --plugins --tool").also(special::operands_are_code),
     p("kotlinc-jvm|ktlint|detekt|scalafmt|scalafix|google-java-format|checkstyle|pmd|spotbugs|jmh", "-F --format -R --ruleset --reporter -r --rules -c --config --config-resource -p --plugins --report -i --replace --inPlace --in-place --auto-correct -ac --classpath -cp --jvm-args -o --output --tool-classpath --auxclasspath --pluginList -jvmArgs --non-interactive --editorconfig --baseline --generateConfiguration --build-upon"),
-    p("terraform|tofu|terragrunt|pulumi|packer|vagrant|cdktf", "-chdir@ --terragrunt-working-dir@ --cwd@ -C@ apply destroy console import login logout up down refresh taint untaint state force-unlock workspace ssh provision reload halt plugin install init --terragrunt-config --terragrunt-tfpath --tf-path -out -state -state-out -backup -backend-config -plugin-dir -from-module -var-file@ -generate-config-out --exec-agent --config-file --policy-pack --plugin-path build -on-error --terragrunt-download-dir box -lock-file run-all hclfmt-file").fine("-out=plan -lock").value("-target -var"),
+    p("terraform|tofu|terragrunt|pulumi|packer|vagrant|cdktf", "-chdir@ --terragrunt-working-dir@ --cwd@ -C@ apply destroy console import login logout up down refresh taint untaint state force-unlock workspace ssh provision reload halt plugin install --terragrunt-config --terragrunt-tfpath --tf-path -out -state -state-out -backup -backend-config -plugin-dir -from-module -var-file@ -generate-config-out --exec-agent --config-file --policy-pack --plugin-path build -on-error --terragrunt-download-dir box -lock-file run-all hclfmt-file mirror 0.12upgrade 0.13upgrade @").fine("-out=plan -lock").value("-target -var"),
     p("terraform init|tofu init", "-backend-config -plugin-dir -from-module -get-plugins -chdir"),
     p("terraform state|terraform workspace", "rm mv push pull replace-provider delete new"),
 ];
@@ -334,37 +400,43 @@ const DATA: &[Program] = &[
 /// Containers and clouds.
 const CLOUD: &[Program] = &[
     p("docker|podman|nerdctl|buildah|docker-compose|podman-compose", "-H --host -c --context --config --tlscacert --tlscert --tlskey cp create service stack push login logout save export import load plugin context swarm commit trust attach -f@ --file@ --env-file --project-directory@ -v --volume --mount --privileged --pid --device --cap-add --security-opt -o --output --secret --ssh --iidfile --metadata-file --cidfile --entrypoint --url --root --runroot --runtime --conmon --hooks-dir --module --storage-driver --build-context --builder builder buildx machine unshare mount system secret config volume checkpoint --sig-proxy --detach-keys --cgroup-parent --add-host --network --userns --ipc --uts --authfile --creds --cert-dir --signature-policy --profile-file --decryption-key")
-        .value("-t --tag --build-arg --target --platform -n --tail --filter --format --since --name -p --project-name -l --label")
-        .fine("--format")
+        .value("--profile -t --tag --build-arg --target --platform -n --tail --filter --format --since --name -p --project-name -l --label")
+        .fine("--format --build --volumes")
         .also(special::docker),
     // What is built is what the file says.
     p("docker build|podman build|nerdctl build|buildah build|buildah bud", "-f --file --env-file -o --output --secret --ssh --iidfile --metadata-file --build-context --builder --add-host --allow --security-opt --network --cache-to --cache-from --config --volume -v --privileged").value("-t --tag --build-arg --target --platform"),
-    p("docker compose|docker-compose up|docker-compose build|docker-compose ps|docker-compose logs|docker-compose down", "-f@ --file@ --env-file --project-directory@ -o --output --secret --ssh --iidfile --metadata-file --build-context --builder --add-host --allow --security-opt --network --cache-to --cache-from --config run exec cp --volume -v --entrypoint --privileged").fine("-v").value("-t --tag --build-arg --target --platform -p --project-name --profile"),
+    p("docker compose|docker-compose up|docker-compose build|docker-compose ps|docker-compose logs|docker-compose down", "-f@ --file@ --env-file --project-directory@ -o --output --secret --ssh --iidfile --metadata-file --build-context --builder --add-host --allow --security-opt --network --cache-to --cache-from --config run exec cp --volume --entrypoint --privileged").fine("-v --build --volumes").value("-t --tag --build-arg --target --platform -p --project-name --profile"),
     p("docker ps|docker images|docker logs|docker inspect|docker stats|docker top|docker port|docker version|docker info|docker history|docker diff|podman ps|podman images|podman logs|docker-compose ps", "").kind(Kind::Reads),
     p("kubectl|oc|k3s|microk8s|minikube|kind|k9s|kubens|kubectx|stern|kustomize|skaffold|tilt|argocd|flux|istioctl|linkerd|crictl|ctr", "--kubeconfig -s --server --token --as --cluster --user --certificate-authority --client-key --client-certificate --insecure-skip-tls-verify --raw cp attach port-forward proxy edit config apply create delete replace patch scale rollout set label annotate drain cordon uncordon taint certificate plugin exec run debug expose autoscale auth --profile-output -k@ --kustomize@ -f@ --filename@ --template --plugin-dir --enable-exec --enable-alpha-plugins --enable-helm --helm-command --exec start stop ssh mount tunnel load --password --cache-dir@ --record --subresource --config -c --plugins-dir")
         .value("-n --namespace -l --selector -o --output --context -c --container --tail --since")
-        .fine("-o --output -c --container --output-watch-events"),
+        .fine("-o --output -c --container --output-watch-events").also(special::kubectl),
     p("kubectl apply|kubectl create|kubectl delete|kubectl rollout|kubectl scale|kubectl label|kubectl annotate|kubectl patch|kubectl set|kubectl expose|kubectl edit|kubectl config|kubectl auth|kubectl port-forward|kubectl replace", "--kubeconfig --server --token --raw -k@ --kustomize@ -f@ --filename@ --patch-file@ --edit --from-file --from-env-file --template --exec-command set-context set-cluster set-credentials use-context unset delete-context").kind(Kind::Tool),
-    p("helm|helmfile", "--post-renderer --post-renderer-args plugin --kubeconfig --kube-apiserver --kube-token --registry-config --repository-config --repository-cache -f --values --set-file install upgrade uninstall rollback push registry repo --key-file --cert-file --ca-file --output-dir@ -d@ --destination@ --helm-binary --file --environment --args --keyring --plugins"),
-    p("aws|gcloud|az|doctl|heroku|flyctl|fly|linode-cli|oci|ibmcloud|hcloud|scw|s3|cf|eb|sam|copilot", "--cli-input-json --cli-input-yaml --endpoint-url --profile configure --ca-bundle --config --flags-file --impersonate-service-account --credential-file-override --configuration login logout auth cp mv sync rm rb put-object s3api ssh ssm scp rsync deploy create delete update run invoke start-session execute-command --template-file --parameter-overrides --body --zip-file --payload --user-data secretsmanager get-secret-value sts iam extension plugins alias component components").fine("--output --format").also(special::local_files),
+    p("helm|helmfile", "--post-renderer --post-renderer-args plugin --kubeconfig --kube-apiserver --kube-token --registry-config --repository-config --repository-cache -f --values --set-file install upgrade uninstall rollback push registry repo --key-file --cert-file --ca-file --output-dir@ -d@ --destination@ --helm-binary --file --environment --args --keyring --plugins").fine("--set --set-string --set-json --plugin-dir=").also(special::helm),
+    p("aws|gcloud|az|doctl|heroku|flyctl|fly|linode-cli|oci|ibmcloud|hcloud|scw|s3|cf|eb|sam|copilot", "--cli-input-json --cli-input-yaml --endpoint-url --profile configure --ca-bundle --config --flags-file --impersonate-service-account --credential-file-override --configuration login logout auth cp mv sync rm rb put-object s3api ssh ssm scp rsync deploy create delete update run invoke start-session execute-command --template-file --parameter-overrides --body --zip-file --payload --user-data secretsmanager get-secret-value iam extension plugins alias component components set submit call upload rest update-kubeconfig --access-token-file").fine("--output --format").also(special::cloud),
     p("ansible-vault|ansible-inventory|ansible-doc|salt|salt-call|puppet|chef|chef-client|knife|cfengine|inspec|molecule", "**").fine("--version --help"),
     p("vault|pass|bw|gopass|keyring|secret-tool|security|op|lpass|1password", "**").fine("--version status"),
 ];
 
 /// The system.
 const SYSTEM: &[Program] = &[
+    p("sar|iostat|mpstat|pidstat|sadf", "-o").kind(Kind::Reads),
+    p("renice|ipcrm|stty|setterm|chvt", "*").fine("-a --all size --help --version"),
     p("cpan|apt|apt-get|aptitude|apt-key|apt-mark|apt-add-repository|add-apt-repository|yum|dnf|microdnf|zypper|apk|pacman|yay|paru|emerge|xbps-install|opkg|brew|port|snap|flatpak|nix-env|nix-channel|nix-build|nixos-rebuild|home-manager|guix|choco|winget|scoop|asdf|mise|sdk|nvm|fnm|volta|rbenv|nodenv|goenv|tfenv", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h config-dump").also(special::packages),
     p("apt-cache|dpkg-query", "-c --config-file -o --option --admindir").kind(Kind::Reads),
     p("dpkg|dpkg-deb|rpm|rpmbuild|alien|makepkg|debuild", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture"),
-    p("date", "-s --set").value("-d --date -f -r").kind(Kind::Reads).also(special::date),
+    p("date|gdate", "-s --set").value("-d --date -f -r").kind(Kind::Reads).also(special::date),
     p("hostname|domainname|dnsdomainname", "-F --file -b --boot").kind(Kind::Reads).also(special::hostname),
-    p("ip|ifconfig|route|iptables|ip6tables|nft|ufw|firewall-cmd|tc|bridge|ethtool|nmcli|iw|iwconfig|brctl|wg|wg-quick|resolvectl|arptables|ebtables|ipset|sysctl|swapon|swapoff|losetup|hdparm|modprobe|insmod|rmmod|depmod|mount|umount|fsck|mkfs|fdisk|parted|sgdisk|cfdisk|mkswap|cryptsetup|lvcreate|vgcreate|pvcreate|mdadm|zfs|zpool|btrfs|tune2fs|resize2fs|debugfs|quota|setquota|blkdiscard|wipefs|eject|udevadm|kexec|setcap|getcap|restorecon|chcon|semanage|setenforce|auditctl", "*").fine("a addr link -a show -V --version -h --help -br -c -4 -6 route -n -l --list status"),
-    p("systemctl|loginctl|hostnamectl|timedatectl|localectl|machinectl|networkctl|coredumpctl|busctl|journalctl|service|rc-service|rc-update|chkconfig|initctl|launchctl|supervisorctl|sv|s6-svc|svc|runit|systemd-analyze", "start stop restart reload enable disable mask unmask kill edit set-property daemon-reload daemon-reexec isolate reboot poweroff halt suspend hibernate link revert preset set-default set-environment unset-environment import-environment emergency rescue kexec switch-root cancel clean freeze thaw bind mount-image add-wants add-requires set-hostname set-time set-timezone set-ntp set-locale set-keymap lock-session terminate-session debug gdb call set-log-level --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --file --directory -D --root --image --relinquish-var --update-catalog -H --host -M --machine bootstrap load unload kickstart submit add update shell reread remove default try-restart reload-or-restart force-reload log-level set-user-linger enable-linger condrestart --cursor-file once down up exit verify-script cat-config").value("-u --unit -n --lines -p --property -t --since --until -o --output").fine("-o --output"),
-    p("crontab", "*").fine("-l"),
+    p("ip|ifconfig", "*").fine("a addr link -a show -s -d -V --version -h --help -br -c -4 -6 route -o -j -json neigh rule ls list"),
+    p("mount|umount|swapon|swapoff", "*").fine("-l -V --version -h --help -s --show"),
+    p("route|iptables|ip6tables|nft|ufw|firewall-cmd|tc|bridge|ethtool|nmcli|iw|iwconfig|brctl|wg|wg-quick|resolvectl|arptables|ebtables|ipset|sysctl|losetup|hdparm|modprobe|insmod|rmmod|depmod|fsck|mkfs|fdisk|parted|sgdisk|cfdisk|mkswap|cryptsetup|lvcreate|vgcreate|pvcreate|mdadm|zfs|zpool|btrfs|tune2fs|resize2fs|debugfs|quota|setquota|blkdiscard|wipefs|eject|udevadm|kexec|setcap|getcap|restorecon|chcon|semanage|setenforce|auditctl", "*").fine("show -a -V --version -h --help -4 -6 -n -l --list status"),
+    p("systemctl|loginctl|hostnamectl|timedatectl|localectl|machinectl|networkctl|coredumpctl|busctl|journalctl|service|rc-service|rc-update|chkconfig|initctl|launchctl|supervisorctl|sv|s6-svc|svc|runit|systemd-analyze", "start stop restart reload enable disable mask unmask kill edit set-property daemon-reload daemon-reexec isolate reboot poweroff halt suspend hibernate link revert preset set-default set-environment unset-environment import-environment emergency rescue kexec switch-root cancel clean freeze thaw bind mount-image add-wants add-requires set-hostname set-time set-timezone set-ntp set-locale set-keymap lock-session terminate-session debug gdb call set-log-level --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --file --directory -D --root --image --relinquish-var --update-catalog -H --host -M --machine bootstrap load unload kickstart submit add update shell reread remove default try-restart reload-or-restart force-reload log-level set-user-linger enable-linger condrestart --cursor-file once down up exit verify-script cat-config").value("-u --unit -n --lines -p --property -t --since --until -o --output").fine("-o --output").also(special::systemctl),
+    p("crontab", "**").fine("-l"),
     p("at|atq|atrm|batch|anacron|fcrontab", "**").fine("-l -V"),
     p("useradd|userdel|usermod|groupadd|groupdel|groupmod|adduser|deluser|addgroup|passwd|chpasswd|gpasswd|chsh|chfn|chage|newgrp|visudo|vipw|su|sudoedit|pkexec|login|ldconfig|update-alternatives|alternatives|update-rc.d|update-grub|grub-install|update-initramfs|dpkg-reconfigure|debconf-set-selections|locale-gen|reboot|shutdown|halt|poweroff|init|telinit|mknod|makedev|dmsetup|ldapmodify|kadmin|defaults|scutil|spctl|csrutil|dscl|tccutil|nvram|pmset|diskutil|hdiutil|installer|softwareupdate|xattr|regedit|reg|setx|sc|net|netsh|schtasks|bcdedit|wmic", "**"),
     p("dmesg", "-C --clear -c --read-clear -D --console-off -E -n --console-level -F@ --file@").kind(Kind::Reads),
     p("kill|pkill|killall|xkill|skill|fuser", "-1 -k --kill").kind(Kind::Tool).also(special::kill),
+    p("inotifywait|inotifywatch", "-o --outfile -d --daemon --fromfile"),
+    p("nix", "-f --file --expr -E --option --impure -I --include --builders --override-input --override-flake --inputs-from @ run shell develop repl profile bundle copy store daemon edit upgrade-nix registry").value("-L").also(special::deno),
     p("top|htop|atop|btop|iotop|glances|nvidia-smi|sensors|powertop|watch", "--config --export -w@ -C --stdout-file --output-file --enable-plugin -pm -r -f@ --filename@").kind(Kind::Tool),
     p("logger|wall|write|mesg|notify-send|say|beep|xdg-open|open|start|explorer|sensible-browser|xdg-mime|xdg-settings|gio|kde-open|gnome-open|wslview|cygstart|see|run-mailcap|x-www-browser|firefox|chromium|google-chrome|lynx|w3m|links|elinks|xclip|xsel|pbcopy|pbpaste|wl-copy|xdotool|ydotool|wmctrl|xterm|gnome-terminal|konsole|alacritty|kitty|wezterm|urxvt|dbus-send|gdbus|qdbus", "**").fine("--version --help"),
     p("history|fc|hash|bind|enable|shopt|complete|compgen|compopt|dirs|caller|suspend|logout|disown|fg|bg|jobs|times|ulimit|umask|exit", ""),

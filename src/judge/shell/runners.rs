@@ -101,6 +101,10 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "a
 
 /// Runners of which only the name is known.
 const OTHERS: &[&str] = &[
+    "rust-gdb",
+    "rust-lldb",
+    "watchman",
+    "dtrace",
     "parallel",
     "msgexec",
     "msgfilter",

@@ -71,7 +71,7 @@ pub(super) fn approves(words: &[Word]) -> bool {
         Some("rpc") => words.iter().any(|word| CALLS.iter().any(|call| word.text.contains(call))),
         Some("run") => words.iter().any(|word| {
             let text = word.text.as_str();
-            text == "--trust"
+            text.starts_with("--tr")
                 || ["yolo", "bypass"].iter().any(|mode| {
                     text == *mode || text.ends_with(&format!("={mode}")) || text == format!("-a{mode}")
                 })

@@ -9,7 +9,7 @@ use super::collect::{Collected, View, collect};
 use super::condense::condense;
 use super::files;
 use super::follow::{MOST_FOLDERS, Where, changes_folder, folder, follow};
-use super::hatch::{Call, Kind, TOO_MUCH, may_become_an_option, rows, stem};
+use super::hatch::{Call, Kind, TOO_MUCH, may_become_an_option, rows};
 use super::pattern::{CommandPattern, Found, Programs, name};
 use super::places::{self, Care, Folders, Written, may_matter};
 use super::safe;
@@ -17,6 +17,7 @@ use super::script::{Beyond, Redir, RedirKind, Simple};
 use super::second;
 use super::shape::{CHANGES_SHELL, assignment, shape};
 use super::sight::{approves, odd_character};
+use super::special;
 use super::through::{Through, through};
 use super::word::{Marks, Word};
 use super::wrappers::inside;
@@ -497,18 +498,16 @@ impl<'a> Reading<'a> {
             return Err(reason);
         }
         // `python -m pytest`: what pytest may do counts.
-        if words.len() > 3
-            && spelled >= 3
-            && words[1].text == "-m"
-            && stem(&words[0].text) == "python"
-            && let Some(reason) = super::hatch::rows(&words[2..]).asks(&Call {
-                words: &words[2..],
-                granted: spelled - 2,
-                outside: &outside,
-                meter,
-            })
-        {
-            return Err(reason);
+        if let Some(at) = special::python_module(words, spelled) {
+            let words = &words[at..];
+            let call = Call { words, granted: spelled - at, outside: &outside, meter };
+            if let Some(reason) = super::hatch::rows(words).asks(&call) {
+                return Err(reason);
+            }
+        }
+        // `sed -i`: what the grant spells makes it write.
+        if spelled > 1 && rows.writes_as_granted(&words[..spelled], meter) {
+            files::refuse_to_leave(words, spelled, cwds, self.folders)?;
         }
         if rows.has_hatches()
             && let Some(word) = words.iter().skip(spelled.max(1)).find(|word| {

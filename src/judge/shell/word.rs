@@ -171,7 +171,11 @@ impl Draft {
             if first && marks.has(Marks::GLOB) {
                 marks.add(Marks::GLOB_FIRST);
             }
-            let dash = |pair: &[u8]| pair[1] == b'-' && matches!(pair[0], b'{' | b',' | b'}' | b'.');
+            // What stands behind braces begins the word where a choice within them is empty.
+            let empty = bytes.windows(2).any(|pair| matches!(pair, b"{," | b",," | b",}"));
+            let dash = |pair: &[u8]| {
+                pair[1] == b'-' && (matches!(pair[0], b'{' | b',' | b'.') || pair[0] == b'}' && empty)
+            };
             if bytes.starts_with(b"-") || (first && bytes.windows(2).any(dash)) {
                 marks.add(Marks::BRACE_DASH);
             }

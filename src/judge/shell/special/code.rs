@@ -192,8 +192,11 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             (text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")) && (call.outside)(text)
         };
         match verb.text.as_str() {
-            "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" => {
-                any(call, "another project", outside)
+            "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" | "submodule" => {
+                any(call, "another project", |text| outside(text.strip_prefix("--repo=").unwrap_or(text)))
+            }
+            "clean" => {
+                any(call, "this removes what lies there", |text| !text.starts_with('-') && outside(text))
             }
             _ => None,
         }
@@ -204,6 +207,12 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
                 name.len() > 2 && "--rebase".starts_with(name) && how.starts_with('i')
             })
         }),
+        // The signature is checked by another program.
+        "log" | "show" | "branch" | "tag" | "for-each-ref" | "reflog" | "whatchanged" | "rev-list"
+        | "shortlog" => {
+            any(call, "this runs gpg", |text| text.contains("%G") || text.contains("%(signature"))
+        }
+        "rm" => removes_all(call, at),
         "stash" if !words.iter().any(|word| word.text == "show") => {
             any(call, "this asks", |text| text == "-p" || text.len() > 2 && "--patch".starts_with(text))
         }
@@ -214,6 +223,24 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         any(call, "another project", |text| {
             text.strip_prefix("file://").is_some_and(|path| (call.outside)(path))
         })
+    })
+}
+
+/// `git rm -r .`: the whole workspace goes.
+fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
+    let words = &call.words[verb + 1..];
+    let told = |wanted: &str| words.iter().any(|word| word.text == wanted);
+    let recursive = words
+        .iter()
+        .any(|word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('r'));
+    if told("--cached") || told("-n") || told("--dry-run") || !recursive {
+        return None;
+    }
+    any(call, "all files of the project are removed", |text| {
+        let path = text.trim_start_matches("./").trim_end_matches('/');
+        matches!(path, "" | "." | ".." | "*" | ":/" | ":" | "**") && !text.is_empty()
+            || path.ends_with("..")
+            || !text.starts_with('-') && (call.outside)(&format!("{path}/.."))
     })
 }
 
@@ -268,10 +295,17 @@ pub(in crate::judge::shell) fn git_config(call: &Call<'_>) -> Option<String> {
     if (reads || names.len() <= 1) && !changes {
         return None;
     }
-    let elsewhere = words.iter().any(|word| matches!(word.text.as_str(), "--global" | "--system"));
+    let elsewhere = words.iter().any(|word| {
+        matches!(word.text.as_str(), "--global" | "--system")
+            || word.text.len() > 3
+                && ["--global", "--system"].iter().any(|option| option.starts_with(&word.text))
+    });
     let harmless = matches!(names.first(), Some((_, "user.name" | "user.email"))) && !elsewhere && !changes;
     let spelled = names.first().is_some_and(|(at, _)| *at < call.granted);
-    if harmless || spelled { None } else { hit("git config", "settings of git can run programs") }
+    let reaches = call
+        .free()
+        .any(|(_, text)| text.len() > 3 && ["--global", "--system"].iter().any(|o| o.starts_with(text)));
+    if harmless || spelled && !reaches { None } else { hit("git config", "settings of git can run programs") }
 }
 
 /// make: variables on the command line can name programs.
@@ -402,6 +436,12 @@ pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
             || text.starts_with("-specs")
             || text.starts_with("-fuse-ld")
             || text.starts_with("-Wp,")
+            || text.starts_with("-Xplugin")
+            || text == "-p" && call.words[0].text == "javac"
+            || text.starts_with("-f") && text.split_once('=').is_some_and(|(_, path)| (call.outside)(path))
+            || text.starts_with("-Wl,")
+                && (text.contains(",-o,") || text.contains("-Map"))
+                && text.split([',', '=']).any(|part| (call.outside)(part))
             || text.starts_with("-fpass-plugin")
             || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))
     })
@@ -527,6 +567,14 @@ const CARGO_VERBS: &[&str] = &[
 pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
+    // The description of a target names the linker.
+    let target = call.free().find(|(at, text)| {
+        let file = text.strip_prefix("--target=").or((words[at - 1].text == "--target").then_some(*text));
+        file.is_some_and(|file| file.contains('/') || file.ends_with(".json"))
+    });
+    if let Some((_, text)) = target {
+        return hit(text, "the description of a target may name any linker");
+    }
     if let Some(reason) = any(call, "another cargo", |text| text.starts_with('+') && text.contains('/')) {
         return Some(reason);
     }
@@ -543,13 +591,14 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
             let option = if text == "-C" || text == "--codegen" {
                 next
             } else {
-                text.strip_prefix("-C").unwrap_or("")
+                text.strip_prefix("-C").map_or("", |option| option.trim_start_matches('='))
             };
             ["linker", "link-arg", "link-args", "pre-link", "dlltool", "profile"]
                 .iter()
                 .any(|word| option.starts_with(word))
                 || text.starts_with("-Z")
                 || text.starts_with("--sysroot")
+                || text.starts_with("--emit") && text.contains('/')
                 || text == "-o"
                 || text.starts_with("--out-dir")
                 || text.starts_with("--codegen=")
@@ -586,12 +635,28 @@ pub(in crate::judge::shell) fn rustc(call: &Call<'_>) -> Option<String> {
         let next = words.get(at + 1).map_or("", |word| word.text.as_str());
         let option = match text {
             "-C" | "--codegen" => next,
-            _ => text.strip_prefix("--codegen=").or_else(|| text.strip_prefix("-C")).unwrap_or(""),
+            _ => text
+                .strip_prefix("--codegen=")
+                .or_else(|| text.strip_prefix("-C"))
+                .unwrap_or("")
+                .trim_start_matches('='),
         };
         let names_program = ["linker", "link-arg", "link-args", "pre-link", "dlltool", "ar"]
             .iter()
             .any(|w| option.starts_with(w));
-        if names_program || text.starts_with('@') { hit(text, "the linker is another program") } else { None }
+        let emits = |text: &str| {
+            text.split_once('=')
+                .is_some_and(|(_, path)| (call.outside)(path.rsplit('=').next().unwrap_or(path)))
+        };
+        let before = words[at - 1].text.as_str();
+        let leaves = text.starts_with("--emit=") && emits(text.strip_prefix("--emit=").unwrap_or(text))
+            || matches!(before, "--emit" | "--extern" | "--print") && emits(text)
+            || text.starts_with("--print=") && emits(text.strip_prefix("--print=").unwrap_or(text));
+        if names_program || leaves || text.starts_with('@') {
+            hit(text, "the linker is another program")
+        } else {
+            None
+        }
     })
 }
 
@@ -606,6 +671,13 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     {
         return hit(&call.words[at].text, "code named on the command line");
     }
+    if name == "bun"
+        && let Some((_, text)) = call
+            .free()
+            .find(|(at, text)| *text == "-" || text.starts_with("./") && call.words[at - 1].text == "run")
+    {
+        return hit(text, "code named on the command line");
+    }
     // Code from a place that a word names is not a package by its name.
     const PLACES: &[&str] =
         &["git+", "git://", "http://", "https://", "github:", "gitlab:", "bitbucket:", "gist:"];
@@ -613,16 +685,30 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
         .is_some_and(|at| matches!(call.words[at].text.as_str(), "install" | "i" | "add" | "ci"));
     if installs
         && let Some(reason) = any(call, "code from elsewhere", |text| {
-            PLACES.iter().any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
+            // `user/repository` lies at GitHub; `@scope/package` is a package.
+            let repository = !text.starts_with(['@', '-', '.', '/', '~']) && text.matches('/').count() == 1;
+            repository && !text.contains("@npm:")
+                || PLACES.iter().any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
         })
     {
         return Some(reason);
     }
+    // What stands behind `--` is for the script of the project.
+    let dashes = call.words.iter().position(|word| word.text == "--");
+    let scripts = super::super::hatch::names_a_script(call.words);
+    let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
+    let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
     // `npm install ../x` runs what the folder says.
     any(call, "another project", |text| {
         let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
         let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
-        !text.starts_with('-') && leaves && (call.outside)(path)
+        !text.starts_with('-') && leaves && !is_for_script(text) && (call.outside)(path)
+    })
+    .or_else(|| {
+        // pnpm does what these say to itself.
+        let at = verb(call.words, None).filter(|at| *at >= call.granted && name == "pnpm")?;
+        let text = call.words[at].text.as_str();
+        matches!(text, "self-update" | "setup").then(|| format!("{text}: this changes the system"))
     })
 }
 
@@ -692,5 +778,8 @@ pub(in crate::judge::shell) fn dotnet(call: &Call<'_>) -> Option<String> {
             || lower.starts_with("--property:")
             || lower.starts_with("@")
             || lower.starts_with("-logger:")
+            || lower.starts_with("-t:")
+            || lower.starts_with("-target:")
+            || lower.starts_with("--target:")
     })
 }

@@ -1,17 +1,25 @@
 //! Checks that options alone cannot express: programs within arguments (sed, awk, git), operands
 //! that are written, values with a sign in front.
 
+mod clients;
 mod code;
+mod projects;
 mod scripts;
 
+pub(super) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
 pub(super) use code::{
     cargo, cargo_fmt, clone, cmake, compiler, dotnet, git, git_config, go, java_properties, ldd, make, npm,
     protoc, pytest, rustc,
+};
+pub(super) use projects::{
+    cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,
 };
 pub(super) use scripts::{awk, sed};
 
 use super::hatch::{Call, operands, verb};
 use super::word::{Marks, Word};
+
+use clients::{has_word, statement};
 
 fn hit(text: &str, what: &str) -> Option<String> {
     Some(format!("{text}: {what}"))
@@ -68,8 +76,23 @@ pub(super) fn plus(call: &Call<'_>) -> Option<String> {
 /// yq: operators that read other files or the environment are no hatch; `-i` is in the table.
 pub(super) fn yq(call: &Call<'_>) -> Option<String> {
     any(call, "the expression loads or runs", |text| {
-        ["load(", "load_str(", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
+        ["load(", "load_", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
     })
+}
+
+/// jq: modules are code from files.
+pub(super) fn jq(call: &Call<'_>) -> Option<String> {
+    let loads = |part: &str| {
+        ["import", "include"].iter().any(|word| {
+            part.trim_start().strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with('"'))
+        })
+    };
+    any(call, "a module is loaded", |text| text.split([';', '\n']).any(loads))
+}
+
+/// man: a path is a page from a file, with whatever it asks of the programs that set it.
+pub(super) fn man(call: &Call<'_>) -> Option<String> {
+    any(call, "a page from a file", |text| !text.starts_with('-') && text.contains('/'))
 }
 
 pub(super) fn mlr(call: &Call<'_>) -> Option<String> {
@@ -124,12 +147,23 @@ pub(super) fn tar(call: &Call<'_>) -> Option<String> {
 
 /// Archivers write where they are told.
 pub(super) fn archive(call: &Call<'_>) -> Option<String> {
-    let outside = |text: &str| !text.starts_with('-') && (call.outside)(text);
+    // `-:` of unzip lets names with `..` lead out.
+    let climbs = call.words[0].text.ends_with("unzip");
+    let climbs = |text: &str| climbs && text.starts_with('-') && text.contains(':');
+    let outside = |text: &str| !text.starts_with('-') && (call.outside)(text) || climbs(text);
     any(call, "this lies outside the workspace", outside)
 }
 
 pub(super) fn seven(call: &Call<'_>) -> Option<String> {
-    any(call, "this lies outside the workspace", |text| {
+    // `-spf` keeps whole paths; lists name what is not in the text.
+    any(call, "this lies outside the workspace, or may", |text| {
+        if text.starts_with("-spf") || text.starts_with("-i@") || text.starts_with('@') {
+            return true;
+        }
+        if !text.starts_with('-') {
+            return (text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".."))
+                && (call.outside)(text);
+        }
         text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| (call.outside)(path))
     })
 }
@@ -161,6 +195,7 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
         let before = words[at - 1].text.as_str();
         // The address may be put together of parts: `fil{e}:///x`.
         let scheme = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let scheme = scheme.strip_prefix("--url=").unwrap_or(&scheme);
         if text.contains(':')
             && !text.contains(' ')
             && (scheme == "file" || scheme.contains(['{', '[']))
@@ -202,13 +237,16 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
             }
             continue;
         }
+        let value = value.strip_prefix('=').unwrap_or(value);
         let form = before.starts_with("--form")
             || before.ends_with('F')
             || option.starts_with("--form")
             || option == "-F";
         let reads = value.starts_with('@')
             || value.contains("%output")
-            || (option.contains("urlencode") || before.contains("urlencode") || option.contains("url-query"))
+            || (option.starts_with("--data-u")
+                || before.starts_with("--data-u")
+                || option.contains("url-query"))
                 && value.contains('@')
             || form
                 && (value.contains("=@")
@@ -216,7 +254,7 @@ pub(super) fn curl(call: &Call<'_>) -> Option<String> {
                     || value.contains(";type")
                     || value.contains('@'))
             || option == "-b" && !value.contains('=')
-            || before == "--cookie" && !value.contains('=');
+            || (before == "--cookie" || option == "--cookie") && !value.contains('=');
         if reads {
             return hit(text, "a local file is sent or read, or a file is written");
         }
@@ -230,9 +268,32 @@ const CURL_VALUES: &[char] = &[
     'Q', 'T', 't', 'o', 'c', 'h',
 ];
 
-/// Options from a file: `@file`.
+/// Options from a file: `@file`; code behind a colon; a class that writes the report.
 pub(super) fn response(call: &Call<'_>) -> Option<String> {
-    any(call, "options from a file", |text| text.starts_with('@'))
+    let class = |text: &str| text.contains('.') && !text.contains('/');
+    let told = |name: &str| super::hatch::stem(&call.words[0].text) == name;
+    let named = call.free().find(|(at, text)| {
+        let before = call.words[at - 1].text.as_str();
+        text.starts_with("--output-format=") && class(text)
+            || before == "--output-format" && class(text)
+            || (before == "-f" && class(text) || text.starts_with("-f") && class(text)) && told("pylint")
+            || text.starts_with("-p") && told("rollup")
+    });
+    if let Some((_, text)) = named {
+        return hit(text, "code named on the command line");
+    }
+    any(call, "options from a file, or code", |text| {
+        text.starts_with('@') || text.starts_with("--inject:") || text.starts_with("--alias:")
+    })
+}
+
+/// ffmpeg: addresses of files.
+pub(super) fn protocols(call: &Call<'_>) -> Option<String> {
+    any(call, "this lies outside the workspace", |text| {
+        text.split([':', '|'])
+            .skip(1)
+            .any(|path| !path.starts_with("//") && path.contains('/') && (call.outside)(path))
+    })
 }
 
 /// Commands of redis that run code or change the server, however they are spelled.
@@ -286,6 +347,20 @@ pub(super) fn remote(call: &Call<'_>) -> Option<String> {
     })
 }
 
+/// rsync: what is removed at the place it copies to.
+pub(super) fn rsync(call: &Call<'_>) -> Option<String> {
+    let removes = |word: &Word| word.text.starts_with("--del");
+    let last = call.words.iter().rfind(|word| !word.text.starts_with('-'))?;
+    let whole = last.text.trim_end_matches('/');
+    let everything = whole.is_empty()
+        || whole.split('/').all(|part| matches!(part, "." | ".."))
+        || (call.outside)(&format!("{whole}/.."));
+    if everything && call.words.iter().any(removes) {
+        return hit(&last.text, "all that is there and not in the other folder is removed");
+    }
+    remote(call)
+}
+
 pub(super) fn sets_arp(call: &Call<'_>) -> Option<String> {
     let name = call.words[0].text.as_str();
     if name != "arp" {
@@ -317,6 +392,18 @@ pub(super) fn sqlite(call: &Call<'_>) -> Option<String> {
     }
     any(call, "this may run a program, load code or write a file", |text| {
         let lower = text.to_ascii_lowercase();
+        let address = lower.strip_prefix("file:").map(|path| path.split('?').next().unwrap_or(path));
+        if address.is_some_and(|path| (call.outside)(path)) {
+            return true;
+        }
+        let plain = statement(text);
+        let duck = call.words[0].text.ends_with("duckdb");
+        let loads = |part: &str| {
+            ["load ", "export ", "import ", "set "].iter().any(|w| part.trim_start().starts_with(w))
+        };
+        if duck && plain.split(';').any(loads) {
+            return true;
+        }
         lower.lines().any(|line| {
             line.trim_start().starts_with('.')
                 && !line.trim_start().starts_with("./")
@@ -329,14 +416,19 @@ pub(super) fn sqlite(call: &Call<'_>) -> Option<String> {
             "edit(",
             "readfile",
             "attach",
-            "vacuum into",
+            "into '",
+            "into \"",
             "fts3_tokenizer",
+            "fsdir(",
+            "zipfile(",
+            "store_directory",
             "copy ",
+            "copy(",
             "install ",
             "httpfs",
         ]
         .iter()
-        .any(|word| lower.contains(word))
+        .any(|word| plain.contains(word))
     })
 }
 
@@ -364,7 +456,8 @@ pub(super) fn psql(call: &Call<'_>) -> Option<String> {
         let lower = text.to_ascii_lowercase();
         lower.contains('\\') && !is_tame_backslash(&lower)
             || lower.contains("program")
-            || lower.contains("copy ")
+            || has_word(&lower, &["copy", "language", "extension", "load"])
+            || statement(text).contains("alter system")
             || lower.contains("lo_export")
             || lower.contains("lo_import")
             || lower.contains("pg_read")
@@ -383,7 +476,7 @@ pub(super) fn psql_client(call: &Call<'_>) -> Option<String> {
 
 fn is_tame_backslash(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>'])
+    text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>', '`'])
         || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
 }
 
@@ -396,9 +489,16 @@ pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
         return hit(&call.words[0].text, OBEYS);
     }
     any(call, "this may run a program or write a file", |text| {
-        let lower = text.to_ascii_lowercase();
+        // `--loose-tee` is `--tee`, and `_` is `-`.
+        let other = text.starts_with("--loose") || text.starts_with("--enable-l");
+        if other || text.starts_with("--") && text.split('=').next().is_some_and(|name| name.contains('_')) {
+            return true;
+        }
+        let lower = statement(text);
         [
             "\\",
+            "soname",
+            "plugin",
             "system ",
             "source ",
             "outfile",
@@ -414,11 +514,19 @@ pub(super) fn mysql(call: &Call<'_>) -> Option<String> {
     })
 }
 
+/// TeX: its commands can stand in the place of a file.
+pub(super) fn latex(call: &Call<'_>) -> Option<String> {
+    any(call, "commands, or a format with commands", |text| text.contains('\\') || text.starts_with('&'))
+}
+
 /// docker: a context outside the workspace is sent away.
 pub(super) fn docker(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     if let Some(project) = compose_project(call) {
         return hit(project, "this works on the project that a file names");
+    }
+    if let Some(reason) = clients::docker_verbs(call) {
+        return Some(reason);
     }
     let at = verb(words, None)?;
     let image = words[at].text == "image" && words.get(at + 1).is_some_and(|word| word.text == "build");
@@ -428,6 +536,8 @@ pub(super) fn docker(call: &Call<'_>) -> Option<String> {
                 && (text.starts_with('/') || text.starts_with("..") || text.starts_with('~'))
                 && (call.outside)(text)
                 || text.contains("://")
+                || text.starts_with("git@")
+                || text == "-"
         });
     }
     if words[at].text == "compose" {
@@ -497,6 +607,22 @@ pub(super) fn kill(call: &Call<'_>) -> Option<String> {
     let words = call.words;
     if let Some(reason) = any(call, "this may end the daemon", |text| text.contains("agentd")) {
         return Some(reason);
+    }
+    if matches!(words[0].text.as_str(), "pkill" | "killall" | "skill") {
+        let values = "-s --signal -u --euid -U --uid -g --pgroup -G --group -t --terminal -P --parent -o -y";
+        let found = operands(words, values);
+        // A pattern is looked for anywhere in a name.
+        let ours = |text: &str| "agentd".contains(text) || text.bytes().all(|c| !c.is_ascii_alphanumeric());
+        if found.is_empty()
+            && call.granted < words.len()
+            && !words.iter().any(|word| matches!(word.text.as_str(), "-l" | "-V" | "-h"))
+        {
+            return hit(&words[0].text, "this ends whatever a person runs");
+        }
+        if let Some((_, word)) = found.iter().find(|(at, word)| *at >= call.granted && ours(&word.text)) {
+            return hit(&word.text, "this may end the daemon");
+        }
+        return None;
     }
     call.free().find_map(|(at, text)| {
         let signal = at == 1 && text.starts_with('-');
