@@ -25,7 +25,7 @@ use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
-use crate::types::permission::Verdict;
+use crate::types::permission::{Verdict, VerdictKind};
 use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
 use crate::workspace;
 
@@ -275,6 +275,7 @@ impl Jobs {
         for stop in self.tools.values() {
             stop.cancel();
         }
+        self.house.setup().tools.none_now();
     }
 
     /// Stops model calls, waits and preparations; running tools go on.
@@ -508,7 +509,11 @@ impl Jobs {
                 let scene = law.scene(&setup.settings, blobs, &around);
                 let look = |call: &Arc<ToolCall>| {
                     let prepared = desk.prepare(call, &scene)?;
-                    Ok(law::judged(&law, &setup.settings, &around, &call.tool, prepared))
+                    let judged = law::judged(&law, &setup.settings, &around, &call.tool, prepared);
+                    if judged.1.verdict != VerdictKind::Allow {
+                        setup.tools.not_now(call.call_id);
+                    }
+                    Ok(judged)
                 };
                 let look = |call: &Arc<ToolCall>| {
                     let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ahead::Ahead;
 use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
@@ -179,6 +180,7 @@ pub(super) struct Context {
     pub(super) places: Arc<Places>,
     pub(super) cells: Arc<Cells>,
     pub(super) jails: Arc<Jails>,
+    pub(super) ahead: Arc<Ahead>,
     pub(super) scene: Scene,
 }
 

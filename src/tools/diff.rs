@@ -10,7 +10,7 @@ const LONGEST: usize = 1 << 20;
 const LARGEST: usize = 1 << 20;
 
 /// What changed from one text to another.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Diff {
     pub(super) text: String,
     pub(super) added: u64,

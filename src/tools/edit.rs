@@ -8,8 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::ahead::Look;
 use super::care::Access;
 use super::context::Context;
+use super::digest::LARGE;
 use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
 use super::held::{Content, Held};
@@ -20,7 +22,7 @@ use super::{input, toolbox};
 use crate::types::ids::CallId;
 use crate::types::tool::{Prepared, ToolOutcome};
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The file: absolute, or relative to the current folder.
     file_path: String,
@@ -39,11 +41,32 @@ pub(super) const DESCRIPTION: &str = "Replaces text in a file. old_string must b
     (add lines around it until it is), unless replace_all is set. Encoding and line endings are kept. \
     With an empty old_string a new file is created. The file must have been read before.";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, call_id: CallId, input: &Input) -> Result<Prepared, Refusal> {
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let plan = plan(context, input, &path, None).map(|(change, _)| change);
-    guard::prepare(context, path, "Edit", plan)
+    let plan = plan(context, input, &path, None);
+    if let Ok((change, replaced)) = &plan
+        && let Some(look) = look(input, change, *replaced)
+    {
+        context.ahead.keep(call_id, look);
+    }
+    guard::prepare(context, path, "Edit", plan.map(|(change, _)| change))
+}
+
+/// What is kept of a change until it is made, if it is worth keeping.
+fn look(input: &Input, change: &Change, replaced: usize) -> Option<Look> {
+    let before = change.before.clone().filter(|before| before.bytes.len() >= LARGE)?;
+    Some(Look {
+        input: input.clone(),
+        path: change.path.path.clone(),
+        before,
+        after: change.after.clone(),
+        digest: change.digest.clone(),
+        charset: change.charset,
+        endings: change.endings,
+        diff: change.diff.clone(),
+        replaced,
+    })
 }
 
 pub(super) fn run(
@@ -55,7 +78,8 @@ pub(super) fn run(
 ) -> Result<ToolOutcome, Refusal> {
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let (change, replaced) = plan(context, input, &path, Some(prepared))?;
+    let known = context.ahead.take(call_id).and_then(|look| again(context, input, &path, look));
+    let (change, replaced) = known.unwrap_or_else(|| plan(context, input, &path, Some(prepared)))?;
     toolbox::same_change(prepared, &change)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -67,6 +91,33 @@ pub(super) fn run(
         (Some(_), n) => format!("Edited {shown} in {n} places"),
     };
     change.make(call_id, &done, json!({ "replaced": replaced }))
+}
+
+/// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
+/// Whether it holds what was looked at is compared before it is replaced.
+fn again(
+    context: &Context,
+    input: &Input,
+    path: &Held,
+    look: Look,
+) -> Option<Result<(Change, usize), Refusal>> {
+    let before = (look.input == *input && look.path == path.path).then(|| path.seen(&look.before))??;
+    let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
+    if let Err(refusal) = guard::require_known(context, &path.path, &before, Needs::AnyPart) {
+        return Some(Err(refusal));
+    }
+    let change = Change {
+        path: path.clone(),
+        before: Some(before),
+        after: look.after,
+        digest: look.digest,
+        charset: look.charset,
+        endings: look.endings,
+        diff: look.diff,
+        known_whole,
+        mode_of: None,
+    };
+    Some(Ok((change, look.replaced)))
 }
 
 fn wanted(input: &Input) -> Wanted<'_> {

@@ -188,6 +188,17 @@ impl Held {
         }))
     }
 
+    /// Content that was read before, with the permissions of what is there now; `None` if that cannot hold it.
+    pub(super) fn seen(&self, before: &Content) -> Option<Content> {
+        let meta = &self.found.as_ref()?.meta;
+        let could_hold = meta.is_file() && meta.len() == before.bytes.len() as u64;
+        could_hold.then(|| Content {
+            mode: meta.mode() & 0o7777,
+            owner: (meta.uid(), meta.gid()),
+            ..before.clone()
+        })
+    }
+
     fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, Refusal> {
         let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
         let mut bytes = room::bytes(expected + 1);

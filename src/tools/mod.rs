@@ -13,6 +13,7 @@
 //! - `media`: PDFs and pictures in Read; `given`: what a person hands over; `shell`: Bash; `web`: WebFetch; `convert`: documents and pictures of others, in a
 //!   process of their own.
 
+mod ahead;
 mod aliases;
 mod care;
 mod context;

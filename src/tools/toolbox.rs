@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::ahead::Ahead;
 use super::care::Places;
 use super::context::{Context, Scene, Settings};
 use super::given::{self, Gift, Taken};
@@ -33,6 +34,7 @@ pub struct Toolbox {
     places: Arc<Places>,
     cells: Arc<Cells>,
     jails: Arc<Jails>,
+    ahead: Arc<Ahead>,
     cards: Arc<[ToolCard]>,
     web: web::Client,
 }
@@ -69,7 +71,7 @@ impl Desk {
             Call::KillBash(input) => shell::prepare_kill(&context, input),
             Call::Read(input) => read::prepare(&context, input),
             Call::Write(input) => write::prepare(&context, input),
-            Call::Edit(input) => edit::prepare(&context, input),
+            Call::Edit(input) => edit::prepare(&context, call.call_id, input),
             Call::MultiEdit(input) => multi_edit::prepare(&context, input),
             Call::ApplyPatch(input) => patch::prepare(&context, input),
             Call::NotebookEdit(input) => notebook::prepare(&context, input),
@@ -115,6 +117,7 @@ impl Toolbox {
             places,
             cells,
             jails,
+            ahead: Arc::default(),
             cards: cards(),
             web: web::Client::default(),
         }
@@ -209,6 +212,16 @@ impl Toolbox {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let here = runtime.block_on(Available::here());
         shell::spawn_bare(&self.context(scene), here)
+    }
+
+    /// A call that was prepared will not run now: what was kept for it may go.
+    pub fn not_now(&self, call_id: CallId) {
+        drop(self.ahead.take(call_id));
+    }
+
+    /// Nothing that was prepared will run now.
+    pub fn none_now(&self) {
+        self.ahead.clear();
     }
 
     /// For who prepares calls on a thread that may wait for the disk.
@@ -334,6 +347,7 @@ impl Toolbox {
             places: self.places.clone(),
             cells: self.cells.clone(),
             jails: self.jails.clone(),
+            ahead: self.ahead.clone(),
             scene: scene.clone(),
         }
     }

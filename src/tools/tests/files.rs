@@ -337,6 +337,46 @@ async fn the_run_refuses_another_object_than_the_one_that_was_judged() {
 }
 
 #[tokio::test]
+async fn a_large_file_is_replaced_only_if_it_is_as_it_was_when_it_was_looked_at() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for ends in ["\n", "\r\n"] {
+        let mut room = Room::new();
+        let text = |word: &str| format!("{word}{ends}{}", format!("line{ends}").repeat(500_000));
+        let (one, other) = (text("one"), text("one").replacen("line", "LINE", 1));
+        room.put("a.txt", &one);
+        room.run("Read", json!({"file_path": "a.txt"})).await;
+        let call = room.call("Edit", edit("a.txt", "one", "two"));
+        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+
+        // Of the same length, and behind the daemon's back.
+        room.put("a.txt", &other);
+        failed(&room.run_prepared(&call, &prepared).await, "file_changed");
+        assert!(room.bytes("a.txt") == other.as_bytes());
+        // Once more, with nothing kept.
+        failed(&room.run_prepared(&call, &prepared).await, "file_changed");
+
+        // As it was, but for who may read it: that stays as it is now.
+        room.put("a.txt", &one);
+        let prepared = room.tools.prepare(&call, &room.scene).await.unwrap();
+        std::fs::set_permissions(room.path("a.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
+        // Another call of the same file is not this one.
+        let stranger = room.call("Edit", edit("a.txt", "one", "three"));
+        let asked = room.tools.prepare(&stranger, &room.scene).await.unwrap();
+        assert_ne!(asked.diff, prepared.diff);
+        completed(&room.run_prepared(&call, &prepared).await);
+        assert!(room.bytes("a.txt") == text("two").as_bytes());
+        let mode = std::fs::metadata(room.path("a.txt")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        failed(&room.run_prepared(&stranger, &asked).await, "file_changed");
+        assert!(room.bytes("a.txt") == text("two").as_bytes());
+
+        room.run("Read", json!({"file_path": "a.txt"})).await;
+        completed(&room.run("Edit", edit("a.txt", "two", "one")).await);
+        assert!(room.bytes("a.txt") == one.as_bytes());
+    }
+}
+
+#[tokio::test]
 async fn without_the_guard_unread_files_may_be_edited_but_not_behind_a_persons_back() {
     let mut room = Room::with(|settings| settings.edit_requires_read = false);
     room.put("a.txt", "one\n");
