@@ -1,6 +1,6 @@
 //! The load generator: the real daemon, a fast model server of our own, raw JSON over the socket.
 //!
-//! `cargo bench --bench load` measures everything, `-- b3 b5` only those. Every figure is a median of
+//! `cargo bench --features fuzzing --bench load` measures everything, `-- b3 b5` only those. Every figure is a median of
 //! five runs or more and stands beside a reference that was measured in the same run, since a figure
 //! alone says more about the machine than about us.
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let measured = arguments.iter().any(|argument| argument == "--bench");
     if !measured || arguments.iter().any(|argument| argument == "--test") {
-        println!("load: nothing to test; `cargo bench --bench load` measures");
+        println!("load: nothing to test; `cargo bench --features fuzzing --bench load` measures");
         return ExitCode::SUCCESS;
     }
     let wanted: Vec<String> = arguments

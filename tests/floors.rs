@@ -64,6 +64,7 @@ const WORDS: &[(&[&str], &[&str])] = &[
         &[
             "tokio",
             "sqlx",
+            "rusqlite",
             "jsonrpsee",
             "reqwest",
             "tracing",
@@ -78,7 +79,10 @@ const WORDS: &[(&[&str], &[&str])] = &[
     // What the engine remembers is nobody's business: only facts are stored.
     (&["engine"], &["Serialize", "Deserialize"]),
     (&["store", "model", "tools", "workspace", "session", "client", "daemon"], &["jsonrpsee"]),
-    (&["model", "tools", "workspace", "transport", "session", "rpc", "client", "daemon", "bin"], &["sqlx"]),
+    (
+        &["model", "tools", "workspace", "transport", "session", "rpc", "client", "daemon", "bin"],
+        &["sqlx", "rusqlite"],
+    ),
     (
         &["store", "tools", "workspace", "transport", "session", "rpc", "client", "daemon", "bin"],
         &["reqwest"],

@@ -1,9 +1,13 @@
-//! B8: a turn of a hundred commands that do nothing, at each level of the sandbox.
+//! B8: a turn of a hundred commands that do nothing, at each level of the sandbox, held against a bare shell
+//! at the same level.
 
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use agentd::tools::{LevelSetting, Scene, Settings, Toolbox, Unreadable};
+use agentd::types::ids::{Mint, Seed};
 
 use super::Outcome;
 use super::bare;
@@ -19,43 +23,56 @@ const SYNCS: f64 = 3.0;
 /// What a call may take beside the process and the syncs.
 const OURS_MS: f64 = 3.0;
 
-/// What a shell is started behind to see what a level itself takes. Landlock and limits are set by the
-/// process that becomes the command: their reference is the bare shell.
-const LEVELS: [(&str, &[&str]); 4] = [
-    ("off", &[]),
-    ("rlimits", &[]),
-    ("landlock", &[]),
-    (
-        "bubblewrap",
-        &[
-            "bwrap",
-            "--unshare-all",
-            "--die-with-parent",
-            "--ro-bind",
-            "/",
-            "/",
-            "--dev",
-            "/dev",
-            "--proc",
-            "/proc",
-        ],
-    ),
+const LEVELS: [(&str, LevelSetting); 4] = [
+    ("off", LevelSetting::Off),
+    ("rlimits", LevelSetting::Rlimits),
+    ("landlock", LevelSetting::Landlock),
+    ("bubblewrap", LevelSetting::Bubblewrap),
 ];
 
 pub fn run() -> Outcome<()> {
-    for (level, behind) in LEVELS {
+    for (name, level) in LEVELS {
         // What this machine cannot hold is said and left out.
-        if let Err(error) = measure(level, behind) {
-            println!("# B8 {level}: not measured: {error}");
+        if let Err(error) = measure(name, level) {
+            println!("# B8 {name}: not measured: {error}");
         }
     }
     Ok(())
 }
 
-fn measure(level: &str, behind: &[&str]) -> Outcome<()> {
+/// The reference: a shell that is held as the daemon's would be, with nothing else of the daemon's beside it.
+/// What holds it is made before the clock starts.
+fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcome<Duration>> {
+    let home = place.home();
+    let mut settings = Settings::new(home.clone());
+    settings.sandbox.level = level;
+    settings.sandbox.hidden = place.hidden();
+    settings.sandbox.temp = place.path("temp");
+    let mut mint = Mint::new(0, Seed(1));
+    let scene = Scene {
+        session_id: mint.session(),
+        workspace: place.workspace(),
+        additional: Vec::new(),
+        cwd: place.workspace(),
+        reads: Arc::default(),
+        unattended: false,
+        unreadable: Unreadable::default(),
+        blobs: None,
+        commands: Vec::new(),
+    };
+    let tools = Toolbox::new(settings);
+    Ok(move || match level {
+        // Nothing is to be done in the child, so it may be started as fast as can be.
+        LevelSetting::Off | LevelSetting::Rlimits => bare::shell(),
+        _ => Ok(tools.bare_shell(&scene)?),
+    })
+}
+
+fn measure(name: &str, level: LevelSetting) -> Outcome<()> {
     let model = Model::start()?;
     let place = Place::new(Some(model.address))?;
-    place.hold(level)?;
+    place.hold(name)?;
+    let bare_shell = bare_shell(&place, level)?;
     let mut file = File::create(place.path("synced"))?;
     let daemon = place.start()?;
     let mut client = daemon.client()?;
@@ -65,7 +82,7 @@ fn measure(level: &str, behind: &[&str]) -> Outcome<()> {
     let (mut spawns, mut syncs) = (Sample::default(), Sample::default());
     for _ in 0..ROUNDS {
         for _ in 0..CALLS / 5 {
-            spawns.push_ms(bare::shell(behind)?);
+            spawns.push_ms(bare_shell()?);
             syncs.push_ms(bare::append(&mut file)?);
         }
         let left = Arc::new(AtomicU32::new(CALLS));
@@ -77,13 +94,13 @@ fn measure(level: &str, behind: &[&str]) -> Outcome<()> {
     }
     daemon.stop()?;
     let machine = spawns.median() + SYNCS * syncs.median();
-    Figure::of(&format!("B8 a call, level {level}"), "ms", &calls)
+    Figure::of(&format!("B8 a call, level {name}"), "ms", &calls)
         .beside("ms spawn + 3 fdatasyncs", machine)
         .target(Target::AtMost(machine + OURS_MS))
         .print();
-    Figure::number(&format!("B8 ours in it, level {level}"), "ms", calls.median() - machine)
+    Figure::number(&format!("B8 ours in it, level {name}"), "ms", calls.median() - machine)
         .target(Target::AtMost(OURS_MS))
         .print();
-    Figure::of(&format!("B8 daemon CPU a call, level {level}"), "ms", &cpu).print();
+    Figure::of(&format!("B8 daemon CPU a call, level {name}"), "ms", &cpu).print();
     Ok(())
 }

@@ -31,7 +31,12 @@ impl Place {
     pub fn new(model: Option<SocketAddr>) -> Outcome<Self> {
         let disk = tempfile::Builder::new().prefix("load").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let private = Permissions::from_mode(0o700);
-        let sockets = tempfile::Builder::new().prefix("load").permissions(private).tempdir()?;
+        // Where runtime folders are: the common one for temporary files changes all the time, and with it what
+        // is to be hidden in there.
+        let folder = |within: &Path| {
+            tempfile::Builder::new().prefix("load").permissions(private.clone()).tempdir_in(within)
+        };
+        let sockets = folder(Path::new("/run")).or_else(|_| folder(&std::env::temp_dir()))?;
         let place = Self { disk, sockets };
         std::fs::create_dir(place.workspace())?;
         // Nobody listens on port 9 of this machine; without a model none is asked.
@@ -46,6 +51,16 @@ impl Place {
         );
         std::fs::write(place.config(), config)?;
         Ok(place)
+    }
+
+    /// `HOME` of the daemon.
+    pub fn home(&self) -> PathBuf {
+        self.disk.path().to_owned()
+    }
+
+    /// What the daemon hides from commands.
+    pub fn hidden(&self) -> Vec<PathBuf> {
+        vec![self.path(".config/agentd"), self.data(), self.config(), self.sockets.path().to_owned()]
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -98,7 +98,7 @@ pub fn run() -> Outcome<()> {
 }
 
 /// A release has no way to make a job panic, so this part alone runs on a build for tests, all of it
-/// slower in the same way: `AGENTD_CRASH=tool.Bash:0:panic cargo bench --profile dev --features failpoints
+/// slower in the same way: `AGENTD_CRASH=tool.Bash:0:panic cargo bench --profile dev --features failpoints,fuzzing
 /// --bench load -- s13`.
 fn panics() -> Outcome<()> {
     if std::env::var("AGENTD_CRASH").is_err() {

@@ -59,7 +59,11 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
         let mut wait = LOOK_ANYWAY;
         loop {
             let _ = tokio::time::timeout(wait, ended.recv()).await;
-            let reaped = tokio::task::spawn_blocking(proc::reap).await;
+            // Mostly there is nobody: then it takes two system calls, and no other thread for them.
+            let reaped = match proc::is_alone() {
+                true => Ok(proc::reap()),
+                false => tokio::task::spawn_blocking(proc::reap).await,
+            };
             wait = if matches!(reaped, Ok(None)) { LOOK_SOON } else { LOOK_ANYWAY };
         }
     }))

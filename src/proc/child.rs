@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use tokio::process::{self, ChildStderr, ChildStdout};
 
 use super::inside::Inside;
+use super::stat;
 
 /// A child that is killed when it is dropped.
 #[derive(Debug)]
@@ -24,6 +25,19 @@ impl Child {
             Child::Usual(child) => i32::try_from(child.id()?).ok(),
             Child::Inside(child) => Some(child.id()),
         }
+    }
+
+    /// When it started, in clock ticks since boot. To be asked before its end is waited for.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn started(&self) -> io::Result<u64> {
+        let known = match self {
+            Child::Usual(_) => None,
+            Child::Inside(child) => child.started,
+        };
+        let gone = || io::Error::other("no process id");
+        known.map_or_else(|| Ok(stat::one(self.id().ok_or_else(gone)?)?.started), Ok)
     }
 
     /// Waits for its end. Cancel-safe; later calls give the same.

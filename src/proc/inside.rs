@@ -30,6 +30,8 @@ use super::owned;
 #[derive(Debug)]
 pub struct Inside {
     life: Life,
+    /// When it started, in clock ticks since boot, if that could be read.
+    pub(super) started: Option<u64>,
     /// Readable once it has ended, pidfd_open(2).
     end: AsyncFd<OwnedFd>,
     /// The reading end of what it says.
@@ -175,7 +177,7 @@ pub unsafe fn spawn_inside(
     let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) else { return Ok(None) };
     // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
     let end = unsafe { OwnedFd::from_raw_fd(end) };
-    owned::note(pid);
+    let started = owned::note(pid);
     let mut life = Life { pid, status: None };
     drop((failure, stdout, stderr));
     if let Err(error) = told(failed) {
@@ -187,6 +189,7 @@ pub unsafe fn spawn_inside(
     let end = unsafe { AsyncFd::register_with_interest(end, Interest::READABLE)? };
     Ok(Some(Inside {
         life,
+        started,
         end,
         stdout: Some(ChildStdout::from_std(OwnedFd::from(said).into())?),
         stderr: Some(ChildStderr::from_std(OwnedFd::from(complained).into())?),

@@ -42,7 +42,7 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     let _starting = starting();
     let child = command.spawn()?;
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
-        note(pid);
+        let _ = note(pid);
     }
     Ok(child)
 }
@@ -52,10 +52,12 @@ pub(super) fn starting() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes a child that was just started and not waited for yet: so it is there, dead or alive.
-pub(super) fn note(pid: i32) {
-    let started = stat::one(pid).map_or(UNKNOWN, |process| process.started);
-    owned().push((pid, started));
+/// Notes a child that was just started and not waited for yet: so it is there, dead or alive. Says when it
+/// started, if that can be read.
+pub(super) fn note(pid: i32) -> Option<u64> {
+    let started = stat::one(pid).ok().map(|process| process.started);
+    owned().push((pid, started.unwrap_or(UNKNOWN)));
+    started
 }
 
 /// Nobody waits any more for this child, which was killed: its exit status is taken when it has died.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::sync::OnceLock;
 
 /// A process at the moment it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,16 @@ pub fn cgroup(pid: i32) -> Option<String> {
 /// the kernel does not say.
 #[must_use]
 pub fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    static KNOWN: OnceLock<String> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return known.clone();
+    }
+    let read = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+    // What could not be read for want of descriptors, say, can be the next time.
+    if !read.is_empty() {
+        let _ = KNOWN.set(read.clone());
+    }
+    read
 }
 
 #[cfg(test)]

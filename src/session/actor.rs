@@ -442,8 +442,13 @@ impl Actor {
     /// Stores who was started for a call, before its tool goes on (S9).
     async fn born(&mut self, birth: Birth) {
         let call_id = birth.record.call_id;
-        let at = self.house.clock.now();
-        let stored = self.house.store.append(journal::birth(self.key, *birth.record, at)).await;
+        let born = journal::birth(self.key, *birth.record, self.house.clock.now());
+        let mut stored = self.house.store.append(born.clone()).await;
+        if stored.is_err() {
+            // It may have come through all the same, and written twice it is the same. Who is not known is
+            // killed, so it is worth another try.
+            stored = self.house.store.append(born).await;
+        }
         if stored.is_ok() {
             self.state.born.insert(call_id);
         }

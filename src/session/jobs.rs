@@ -20,13 +20,13 @@ use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Command, Live, Presence, Refusal, Running, Scene, Unreadable};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
 use crate::types::permission::Verdict;
-use crate::types::tool::{Confinement, Inspection, Prepared, Progress, Subject, ToolOutcome};
+use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
 use crate::workspace;
 
 #[cfg(test)]
@@ -495,38 +495,34 @@ impl Jobs {
         });
     }
 
-    /// Looks at the calls and judges them, all before any is reported.
+    /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
+    /// for the disk and that nobody waits for while it judges a long line.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         let blobs = Arc::clone(&self.blobs);
         self.start(async move {
-            let law = Law::now(&house, &around).await;
-            let scene = law.scene(&setup.settings, blobs, &around);
-            let mut judged = Vec::with_capacity(calls.len());
-            for call in &calls {
-                let looked = AssertUnwindSafe(setup.tools.prepare(call, &scene)).catch_unwind().await;
-                let result = match looked {
-                    Ok(Ok(mut prepared)) => {
-                        let offer = setup.settings.engine.offer_outside;
-                        let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
-                        let leave = offer.holds(around.scene.unattended) && held;
-                        let leave = law.outside(&around, &prepared).filter(|_| leave);
-                        if leave.is_some() {
-                            prepared.sandbox = Some(Confinement::OUTSIDE);
-                        }
-                        let verdict = verdict(&law, &setup, &around, &call.tool, &prepared).await;
-                        let verdict = match leave {
-                            Some(grant) => law::told_outside(verdict, &grant),
-                            None => verdict,
-                        };
-                        Ok((prepared, verdict))
-                    }
-                    Ok(Err(outcome)) => Err(outcome),
-                    Err(_) => Err(panicked()),
+            let (desk, runtime, mode) = (setup.tools.desk().await, Handle::current(), around.mode);
+            let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+            let looked = tokio::task::spawn_blocking(move || {
+                let law = Law::look(&house, &around, &runtime);
+                let scene = law.scene(&setup.settings, blobs, &around);
+                let look = |call: &Arc<ToolCall>| {
+                    let prepared = desk.prepare(call, &scene)?;
+                    Ok(law::judged(&law, &setup.settings, &around, &call.tool, prepared))
                 };
-                judged.push(Judged { call_id: call.call_id, result });
-            }
-            Some(Input::Prepared { turn_id, mode: around.mode, calls: judged })
+                let look = |call: &Arc<ToolCall>| {
+                    let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
+                    let result = match looked {
+                        Ok(looked) => looked.map_err(|refusal: Refusal| ToolOutcome::from(refusal)),
+                        Err(_) => Err(panicked()),
+                    };
+                    Judged { call_id: call.call_id, result }
+                };
+                calls.iter().map(look).collect::<Vec<_>>()
+            });
+            let failed = || given.iter().map(|id| Judged { call_id: *id, result: Err(panicked()) }).collect();
+            let calls = looked.await.unwrap_or_else(|_| failed());
+            Some(Input::Prepared { turn_id, mode, calls })
         });
     }
 
@@ -550,7 +546,11 @@ impl Jobs {
         let blobs = Arc::clone(&self.blobs);
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
         self.running.spawn(async move {
-            let scene = Law::now(&house, &around).await.scene(&setup.settings, blobs, &around);
+            let scene = match prepared.subject {
+                // What it may read is for its sandbox to say.
+                Subject::Bash { .. } => Scene { blobs: Some(blobs), ..Scene::clone(&around.scene) },
+                _ => Law::now(&house, &around).await.scene(&setup.settings, blobs, &around),
+            };
             let started = house.clock.now();
             let call_id = call.call_id;
             if goes_on {

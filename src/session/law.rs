@@ -4,15 +4,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::house::{House, Settings};
 use super::jobs::Surroundings;
 use super::trust;
-use crate::engine::SessionRules;
 use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
 use crate::tools::{Blobs, Scene, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
-use crate::types::tool::{Prepared, Subject};
+use crate::types::tool::{Confinement, Prepared, Subject};
+use crate::workspace;
 
 /// All rules together, as of one moment.
 #[derive(Clone, Debug)]
@@ -23,42 +25,32 @@ pub(super) struct Law {
 }
 
 impl Law {
-    /// Looks up what holds now. Reads files when they have changed.
+    /// Looks up what holds now, on a thread that may wait for the disk.
     pub async fn now(house: &Arc<House>, around: &Surroundings) -> Self {
-        let (shared, workspace) = (Arc::clone(house), around.scene.workspace.clone());
-        let own = Arc::clone(&around.rules);
-        let project = trust::rules(house, &workspace).await;
-        let read = tokio::task::spawn_blocking(move || {
-            Self::read(&shared, &shared.setup().settings, &workspace, &project, &own)
-        });
-        read.await.unwrap_or_else(|_| Self {
+        let (house, around, runtime) = (Arc::clone(house), around.clone(), Handle::current());
+        let looked = tokio::task::spawn_blocking(move || Self::look(&house, &around, &runtime));
+        looked.await.unwrap_or_else(|_| Self {
             rules: Arc::default(),
             problem: Some("the rules could not be read: see the daemon's log".into()),
         })
     }
 
-    fn read(
-        house: &House,
-        settings: &Settings,
-        workspace: &Path,
-        (project, damage): &(Rules, Option<String>),
-        own: &SessionRules,
-    ) -> Self {
-        let mut problem = damage.clone();
-        let mut more = Rules::default();
-        for place in [Place::User, Place::Workspace(workspace)] {
-            match house.policies.read(place) {
-                Ok(policy) => join(&mut more, &policy.rules),
-                Err(error) => problem = Some(error.to_string()),
-            }
-        }
-        join(&mut more, project);
+    /// The same, for who is on such a thread already. Reads files.
+    pub fn look(house: &House, around: &Surroundings, runtime: &Handle) -> Self {
+        let workspace = &around.scene.workspace;
+        let (mut more, mut problem) = files(house, workspace);
+        let ground = workspace::survey(workspace);
+        let (project, damage) = runtime.block_on(trust::rules(house, workspace, ground));
+        join(&mut more, &project);
+        problem = problem.or(damage);
         if problem.is_some() {
             more.allow.clear();
         }
         // They were checked when they were given.
         let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
+        let own = &around.rules;
         join(&mut more, &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) });
+        let settings = &house.setup().settings;
         let rules = if more == Rules::default() {
             Arc::clone(&settings.rules)
         } else {
@@ -139,8 +131,43 @@ impl Law {
     }
 }
 
+/// The rules of the user's files, and what is wrong with one of them, if so.
+fn files(house: &House, workspace: &Path) -> (Rules, Option<String>) {
+    let (mut rules, mut problem) = (Rules::default(), None);
+    for place in [Place::User, Place::Workspace(workspace)] {
+        match house.policies.read(place) {
+            Ok(policy) => join(&mut rules, &policy.rules),
+            Err(error) => problem = Some(error.to_string()),
+        }
+    }
+    (rules, problem)
+}
+
+/// A call with its verdict. A command that the session was granted to run outside the sandbox is judged, and
+/// told, as one that does.
+pub(super) fn judged(
+    law: &Law,
+    settings: &Settings,
+    around: &Surroundings,
+    tool: &str,
+    mut prepared: Prepared,
+) -> (Prepared, Verdict) {
+    let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
+    let may_leave = held && settings.engine.offer_outside.holds(around.scene.unattended);
+    let grant = law.outside(around, &prepared).filter(|_| may_leave);
+    if grant.is_some() {
+        prepared.sandbox = Some(Confinement::OUTSIDE);
+    }
+    let verdict = law.verdict(settings, around, tool, &prepared);
+    let verdict = match grant {
+        Some(grant) => told_outside(verdict, &grant),
+        None => verdict,
+    };
+    (prepared, verdict)
+}
+
 /// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
-pub(super) fn told_outside(verdict: Verdict, grant: &str) -> Verdict {
+fn told_outside(verdict: Verdict, grant: &str) -> Verdict {
     match verdict.verdict {
         VerdictKind::Allow => {
             let by = verdict.rule.clone().unwrap_or_else(|| verdict.reason.clone());

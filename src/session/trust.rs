@@ -35,27 +35,27 @@ pub struct Standing {
 
 /// Looks at a folder and asks whether it is trusted as it is.
 pub(super) async fn look(house: &House, cwd: &Path) -> Result<(Ground, bool), StoreError> {
-    // First: trust that is taken back meanwhile is believed a moment longer than it should be, which is
-    // the same as asking a moment earlier.
-    let known = house.store.trusted(&cwd.to_string_lossy()).await?;
     let folder = cwd.to_owned();
     let ground = tokio::task::spawn_blocking(move || workspace::survey(&folder)).await.unwrap_or_default();
-    let trusted = !ground.digest.is_empty() && known.as_ref() == Some(&ground.digest);
+    let trusted = holds(house, cwd, &ground.digest).await?;
     Ok((ground, trusted))
 }
 
+/// Whether a folder is trusted as this digest tells of it.
+async fn holds(house: &House, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
+    let known = house.store.trusted(&cwd.to_string_lossy()).await?;
+    Ok(!digest.is_empty() && known.as_deref() == Some(digest))
+}
+
 /// The project's own rules as far as they count now, and why nothing may pass unasked there, if so.
-pub(super) async fn rules(house: &House, cwd: &Path) -> (Rules, Option<String>) {
-    let (ground, trusted) = match look(house, cwd).await {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
-            let folder = cwd.to_owned();
-            let ground = tokio::task::spawn_blocking(move || workspace::survey(&folder)).await;
-            (ground.unwrap_or_default(), false)
-        }
-    };
+pub(super) async fn rules(house: &House, cwd: &Path, ground: Ground) -> (Rules, Option<String>) {
     let project = ground.project;
+    // Only what it allows hangs on trust.
+    let trusted = !project.allow.is_empty()
+        && holds(house, cwd, &ground.digest).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
+            false
+        });
     let allow = if trusted { project.allow } else { Vec::new() };
     let problem = project.problem.filter(|_| project.is_closed).map(|problem| {
         format!("the project's .agentd/config.toml is not understood, so every call asks: {problem}")

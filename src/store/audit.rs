@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rusqlite::OptionalExtension as _;
 use sha2::{Digest as _, Sha256};
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -18,8 +19,9 @@ use super::error::StoreError;
 use super::open::Store;
 use super::rescue::beside;
 use super::rows::Sync;
-use super::script::Script;
-use super::writer::{Command, integer};
+use super::script::{Script, values};
+use super::statements::integer;
+use super::writer::Command;
 use crate::crash;
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
 use crate::types::ids::SessionId;
@@ -32,6 +34,11 @@ const FAULTS: usize = 20;
 
 const COLUMNS: &str = "id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, client, \
                        uid, pid, exe, sandbox, prev, hash";
+/// A row of these columns.
+const INSERT: &str = "insert into audit (id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, \
+                      reason, client, uid, pid, exe, sandbox, prev, hash) \
+                      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const NEWEST: &str = "select id, hash from audit order by id desc limit 1";
 
 /// Which rows are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -272,53 +279,52 @@ fn hash_of(values: &serde_json::Value) -> String {
 }
 
 /// The newest row; an empty hash before the first.
-pub(super) async fn head(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
-    let row: Option<(i64, String)> = sqlx::query_as("select id, hash from audit order by id desc limit 1")
-        .fetch_optional(connection)
-        .await?;
+pub(super) fn head(connection: &rusqlite::Connection) -> Result<AuditHead, StoreError> {
+    let row = connection.query_row(NEWEST, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(head_of(row))
+}
+
+/// The same, over a connection that is not the writer's.
+async fn newest(connection: &mut SqliteConnection) -> Result<AuditHead, StoreError> {
+    Ok(head_of(sqlx::query_as(NEWEST).fetch_optional(connection).await?))
+}
+
+fn head_of(row: Option<(i64, String)>) -> AuditHead {
     let (id, hash) = row.unwrap_or_default();
-    Ok(AuditHead { id: u64::try_from(id).unwrap_or(0), hash })
+    AuditHead { id: u64::try_from(id).unwrap_or(0), hash }
 }
 
 /// Adds rows behind `head`, which moves on to the last of them. It counts only if the transaction does.
-pub(super) async fn insert(
-    script: &mut Script<'_>,
-    head: &mut AuditHead,
-    notes: &[AuditNote],
-) -> Result<(), StoreError> {
+pub(super) fn insert(script: &mut Script, head: &mut AuditHead, notes: &[AuditNote]) {
     for note in notes {
         crash::point("C24.deciding");
         let id = head.id + 1;
         let own = hash(&head.hash, id, note);
-        script.sql().push(
-            "insert into audit (id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, \
-             client, uid, pid, exe, sandbox, prev, hash) ",
+        script.add(
+            INSERT,
+            values![
+                integer(id),
+                note.at_ms.0,
+                note.kind.name(),
+                note.session_id.map(|id| id.to_string()),
+                note.seq.map(integer),
+                note.call_id.map(|id| id.to_string()),
+                note.tool.as_ref(),
+                note.digest.as_ref(),
+                &note.verdict,
+                note.rule.as_ref(),
+                &note.reason,
+                note.client.as_ref(),
+                note.uid,
+                note.pid,
+                note.exe.as_ref(),
+                &note.sandbox,
+                &head.hash,
+                &own,
+            ],
         );
-        script.sql().push_values([note], |mut values, note| {
-            values
-                .push_bind(integer(id))
-                .push_bind(note.at_ms.0)
-                .push_bind(note.kind.name())
-                .push_bind(note.session_id.map(|id| id.to_string()))
-                .push_bind(note.seq.map(integer))
-                .push_bind(note.call_id.map(|id| id.to_string()))
-                .push_bind(note.tool.clone())
-                .push_bind(note.digest.clone())
-                .push_bind(note.verdict.clone())
-                .push_bind(note.rule.clone())
-                .push_bind(note.reason.clone())
-                .push_bind(note.client.clone())
-                .push_bind(note.uid)
-                .push_bind(note.pid)
-                .push_bind(note.exe.clone())
-                .push_bind(note.sandbox.clone())
-                .push_bind(head.hash.clone())
-                .push_bind(own.clone());
-        });
-        script.end(true).await?;
         *head = AuditHead { id, hash: own };
     }
-    Ok(())
 }
 
 /// Where the newest row's hash is kept beside the database.
@@ -333,10 +339,11 @@ fn anchor(database: &Path) -> Option<AuditHead> {
 }
 
 /// Whether the row that the file beside the database knows of is there.
-pub(super) async fn fits_note(connection: &mut SqliteConnection, database: &Path) -> bool {
+pub(super) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> bool {
     let Some(known) = anchor(database) else { return true };
-    let row = sqlx::query_scalar("select hash from audit where id = ?").bind(integer(known.id));
-    let hash: Result<Option<String>, _> = row.fetch_optional(connection).await;
+    let hash = connection
+        .query_row("select hash from audit where id = ?", [integer(known.id)], |row| row.get::<_, String>(0))
+        .optional();
     // What cannot be read now is no contradiction.
     hash.is_err() || hash.is_ok_and(|hash| hash.as_deref() == Some(&known.hash))
 }
@@ -354,12 +361,12 @@ pub(super) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()
 
 /// Says in the log of a database that was saved from a damaged one that it is such. Returns that row.
 pub(super) async fn rescued(new: &mut SqliteConnection, at: Timestamp) -> Result<AuditHead, StoreError> {
-    let mut end = head(new).await?;
+    let mut end = newest(new).await?;
     let reason = format!("a damaged database was set aside; rows after {} may be lost", end.id);
     let note = AuditNote::new(at, AuditKind::Rescue, "rescued", reason);
-    let mut script = Script::begin(new, true).await?;
-    insert(&mut script, &mut end, &[note]).await?;
-    script.commit().await?;
+    let mut script = Script::default();
+    insert(&mut script, &mut end, &[note]);
+    script.run_over(new).await?;
     Ok(end)
 }
 
@@ -369,7 +376,7 @@ pub(super) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<u64, StoreError> {
-    let mut last = head(new).await?.id;
+    let mut last = newest(new).await?.id;
     loop {
         let query =
             sqlx::AssertSqlSafe(format!("select {COLUMNS} from audit where id > ? order by id limit 1"));
@@ -380,11 +387,8 @@ pub(super) async fn copy(
         let [kind, session_id, call_id, tool, digest, verdict, rule, reason, client, exe, sandbox] =
             row.texts;
         let [seq, uid, pid] = row.numbers;
-        let insert = sqlx::AssertSqlSafe(format!(
-            "insert into audit ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        ));
         let insert =
-            sqlx::query(insert).bind(integer(row.id)).bind(row.at_ms).bind(kind).bind(session_id).bind(seq);
+            sqlx::query(INSERT).bind(integer(row.id)).bind(row.at_ms).bind(kind).bind(session_id).bind(seq);
         let insert =
             insert.bind(call_id).bind(tool).bind(digest).bind(verdict).bind(rule).bind(reason).bind(client);
         let insert = insert.bind(uid).bind(pid).bind(exe).bind(sandbox).bind(row.prev).bind(row.hash);

@@ -16,8 +16,8 @@ use sqlx::sqlite::SqliteConnection;
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::SessionKey;
-use super::script::Script;
-use super::writer::integer;
+use super::script::{Script, values};
+use super::statements::integer;
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
 use crate::types::ids::{BlobId, Seq};
@@ -180,45 +180,34 @@ fn read_file(path: &Path, offset: u64, wanted: usize) -> std::io::Result<Vec<u8>
 }
 
 /// Writes blobs; those that the session has already stay as they are.
-pub(super) async fn insert(
-    script: &mut Script<'_>,
-    key: SessionKey,
-    blobs: &[Blob],
-) -> Result<(), StoreError> {
+pub(super) fn insert(script: &mut Script, key: SessionKey, blobs: &[Blob]) {
     for blob in blobs {
         let blob_id = blob.blob_id.to_string();
         let in_file = matches!(blob.content, Content::File { .. });
-        script.sql().push("insert into blob (session, blob_id, media_type, bytes, in_file) ");
-        script.sql().push_values([blob], |mut values, blob| {
-            values
-                .push_bind(key.0)
-                .push_bind(&blob_id)
-                .push_bind(&blob.media_type)
-                .push_bind(integer(blob.len()))
-                .push_bind(in_file);
-        });
-        script.sql().push(" on conflict (session, blob_id) do nothing");
-        script.end(true).await?;
+        script.add(
+            "insert into blob (session, blob_id, media_type, bytes, in_file) values (?, ?, ?, ?, ?) \
+             on conflict (session, blob_id) do nothing",
+            values![key.0, &blob_id, &blob.media_type, integer(blob.len()), in_file],
+        );
         let Content::Bytes(bytes) = &blob.content else { continue };
         for (nth, part) in bytes.chunks(PART).enumerate() {
-            let sql = script.sql();
-            sql.push("insert into blob_part (blob, nth, content) select id, ").push_bind(nth as i64);
-            sql.push(", ").push_bind(part).push(" from blob where session = ").push_bind(key.0);
-            sql.push(" and blob_id = ").push_bind(&blob_id);
-            sql.push(" on conflict (blob, nth) do nothing");
-            script.end(true).await?;
+            script.add(
+                "insert into blob_part (blob, nth, content) select id, ?, ? from blob \
+                 where session = ? and blob_id = ? on conflict (blob, nth) do nothing",
+                values![nth as i64, part, key.0, &blob_id],
+            );
         }
     }
-    Ok(())
 }
 
 /// The files of a session that is about to be removed.
-pub(super) async fn files_of(
-    connection: &mut SqliteConnection,
+pub(super) fn files_of(
+    connection: &rusqlite::Connection,
     key: SessionKey,
 ) -> Result<Vec<String>, StoreError> {
-    let sql = "select blob_id from blob where session = ? and in_file = 1";
-    Ok(sqlx::query_scalar(sql).bind(key.0).fetch_all(connection).await?)
+    let mut files = connection.prepare("select blob_id from blob where session = ? and in_file = 1")?;
+    let files = files.query_map([key.0], |row| row.get(0))?;
+    Ok(files.collect::<Result<_, _>>()?)
 }
 
 /// Removes files whose session is gone. What cannot be removed is left to [`Store::sweep_blobs`].
@@ -241,17 +230,16 @@ pub(super) async fn cut_oversized(connection: &mut SqliteConnection) -> Result<(
         .fetch_optional(&mut *connection)
         .await?;
         let Some((session, seq, body)) = next else { break };
-        let mut script = Script::begin(connection, false).await?;
+        let mut script = Script::default();
+        script.add("begin immediate", values![]);
         if let Some((cut, blobs)) = wire::cut(&body) {
-            insert(&mut script, SessionKey(session), &blobs).await?;
-            script.sql().push("update event set body = ").push_bind(cut);
-            script.sql().push(" where session = ").push_bind(session).push(" and seq = ").push_bind(seq);
-            script.end(true).await?;
+            insert(&mut script, SessionKey(session), &blobs);
+            script
+                .add("update event set body = ? where session = ? and seq = ?", values![&*cut, session, seq]);
         }
-        script.sql().push("delete from oversized where session = ").push_bind(session);
-        script.sql().push(" and seq = ").push_bind(seq);
-        script.end(true).await?;
-        script.commit().await?;
+        script.add("delete from oversized where session = ? and seq = ?", values![session, seq]);
+        script.add("commit", values![]);
+        script.run_over(connection).await?;
     }
     Ok(())
 }

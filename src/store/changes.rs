@@ -6,7 +6,7 @@ use super::error::StoreError;
 use super::open::Store;
 use super::read::{JournalRow, Page};
 use super::rows::SessionKey;
-use super::writer::integer;
+use super::statements::integer;
 use crate::types::ids::Seq;
 
 /// As much of a page as fits, at least one row. Bodies of other events are not touched.

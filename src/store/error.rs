@@ -60,17 +60,9 @@ impl std::error::Error for StoreError {}
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::Database(inner) if inner.is_unique_violation() => StoreError::Taken,
             sqlx::Error::Database(inner) => {
-                let text = inner.message().to_string();
-                // Primary result codes of <https://sqlite.org/rescode.html>: the low byte.
-                match inner.code().and_then(|code| code.parse::<i64>().ok()).unwrap_or(0) & 0xff {
-                    // PERM, BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
-                    3 | 5 | 6 | 8 | 10 | 13 | 14 => StoreError::Unwritable(text),
-                    // CORRUPT, NOTADB
-                    11 | 26 => StoreError::Corrupt(text),
-                    _ => StoreError::Sql(text),
-                }
+                let code = inner.code().and_then(|code| code.parse().ok()).unwrap_or(0);
+                StoreError::of_code(code, inner.message().to_string())
             }
             // The database's thread is gone: a new connection may do better.
             sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => StoreError::Unwritable(error.to_string()),
@@ -79,6 +71,36 @@ impl From<sqlx::Error> for StoreError {
                 StoreError::Corrupt(error.to_string())
             }
             _ => StoreError::Sql(error.to_string()),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::SqliteFailure(inner, text) => {
+                StoreError::of_code(inner.extended_code, text.unwrap_or_else(|| inner.to_string()))
+            }
+            // What we wrote was of the right kind: a column that is not was changed by somebody else.
+            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) => {
+                StoreError::Corrupt(error.to_string())
+            }
+            _ => StoreError::Sql(error.to_string()),
+        }
+    }
+}
+
+impl StoreError {
+    /// Of an extended result code of <https://sqlite.org/rescode.html>, whose low byte is the primary one.
+    fn of_code(code: i32, text: String) -> Self {
+        match (code, code & 0xff) {
+            // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
+            (1555 | 2067, _) => StoreError::Taken,
+            // PERM, BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
+            (_, 3 | 5 | 6 | 8 | 10 | 13 | 14) => StoreError::Unwritable(text),
+            // CORRUPT, NOTADB
+            (_, 11 | 26) => StoreError::Corrupt(text),
+            _ => StoreError::Sql(text),
         }
     }
 }

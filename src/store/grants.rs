@@ -1,12 +1,11 @@
 //! Grants that are promised and not yet written where they belong: an outbox (P5).
 
 use sqlx::Row as _;
-use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::OwedGrant;
-use super::script::Script;
+use super::script::{Script, values};
 use super::writer::Command;
 
 impl Store {
@@ -38,19 +37,17 @@ impl Store {
     }
 }
 
-pub(super) async fn owe(script: &mut Script<'_>, grant: &OwedGrant) -> Result<(), StoreError> {
-    script.sql().push("insert into owed_grant (request_id, workspace, entry) ");
-    script.sql().push_values([grant], |mut values, grant| {
-        values.push_bind(&grant.request_id).push_bind(&grant.workspace).push_bind(&grant.entry);
-    });
-    script.end(true).await
+pub(super) fn owe(script: &mut Script, grant: &OwedGrant) {
+    script.add(
+        "insert into owed_grant (request_id, workspace, entry) values (?, ?, ?)",
+        values![&grant.request_id, &grant.workspace, &grant.entry],
+    );
 }
 
-pub(super) async fn pay(connection: &mut SqliteConnection, requests: &[String]) -> Result<(), StoreError> {
-    let mut script = Script::begin(connection, false).await?;
+pub(super) fn pay(requests: &[String]) -> Script {
+    let mut script = Script::default();
     for request in requests {
-        script.sql().push("delete from owed_grant where request_id = ").push_bind(request);
-        script.end(true).await?;
+        script.add("delete from owed_grant where request_id = ?", values![request]);
     }
-    script.commit().await
+    script
 }

@@ -5,8 +5,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::error::StoreError;
 use super::open::Store;
-use super::script::Script;
-use super::writer::integer;
+use super::script::{Script, values};
+use super::statements::integer;
 use crate::types::ids::SessionId;
 use crate::types::ledger::{Booking, LedgerRow, ModelUsage};
 use crate::types::time::Timestamp;
@@ -148,35 +148,34 @@ fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
 }
 
 /// Writes a call down. One that stands there already is the same: its event has one number for ever.
-pub(super) async fn insert(script: &mut Script<'_>, booking: &Booking) -> Result<(), StoreError> {
+pub(super) fn insert(script: &mut Script, booking: &Booking) {
     let price = booking.terms.price.and_then(|price| serde_json::to_string(&price).ok());
-    script.sql().push(
+    let usage = &booking.usage;
+    script.add(
         "insert or ignore into ledger (session_id, seq, at_ms, model, input_tokens, output_tokens, \
          cache_read_tokens, cache_write_tokens, cache_write_1h_tokens, reasoning_tokens, web_search_requests, \
-         cost_usd_micros, lost, estimated, context_window, max_output_tokens, price) ",
+         cost_usd_micros, lost, estimated, context_window, max_output_tokens, price) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values![
+            booking.session_id.to_string(),
+            integer(booking.seq),
+            booking.at.0,
+            &booking.model,
+            integer(usage.input_tokens),
+            integer(usage.output_tokens),
+            integer(usage.cache_read_tokens),
+            integer(usage.cache_write_tokens),
+            integer(usage.cache_write_1h_tokens),
+            integer(usage.reasoning_tokens),
+            integer(usage.web_search_requests),
+            booking.cost_usd_micros.map(integer),
+            booking.is_lost,
+            booking.is_estimated,
+            booking.terms.context_window,
+            booking.terms.max_output_tokens,
+            price,
+        ],
     );
-    script.sql().push_values([booking], |mut values, booking| {
-        let usage = &booking.usage;
-        values
-            .push_bind(booking.session_id.to_string())
-            .push_bind(integer(booking.seq))
-            .push_bind(booking.at.0)
-            .push_bind(booking.model.clone())
-            .push_bind(integer(usage.input_tokens))
-            .push_bind(integer(usage.output_tokens))
-            .push_bind(integer(usage.cache_read_tokens))
-            .push_bind(integer(usage.cache_write_tokens))
-            .push_bind(integer(usage.cache_write_1h_tokens))
-            .push_bind(integer(usage.reasoning_tokens))
-            .push_bind(integer(usage.web_search_requests))
-            .push_bind(booking.cost_usd_micros.map(integer))
-            .push_bind(booking.is_lost)
-            .push_bind(booking.is_estimated)
-            .push_bind(booking.terms.context_window.map(i64::from))
-            .push_bind(booking.terms.max_output_tokens.map(i64::from))
-            .push_bind(price.clone());
-    });
-    script.end(true).await
 }
 
 /// Copies what can be read of `source` to a new database, where the journals have brought their own:
@@ -190,7 +189,9 @@ pub(super) async fn copy(
     // A row that cannot be read ends what can be read.
     while let Ok(Some(row)) = rows.try_next().await {
         let Ok(booking) = stored(&row) else { continue };
-        insert(&mut Script::single(&mut *new), &booking).await?;
+        let mut script = Script::default();
+        insert(&mut script, &booking);
+        script.run_over(new).await?;
     }
     Ok(())
 }

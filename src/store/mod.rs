@@ -1,6 +1,6 @@
 //! Floor 2: SQLite. The only folder that knows there is SQL.
 //!
-//! One writer task owns the one connection that writes and commits what waits as a group; reads go
+//! One thread owns the one connection that writes, and commits what waits as a group; reads go
 //! through a small read-only pool. The journal (`event`) is the truth; the other tables are
 //! summaries, written in the same transaction.
 
@@ -22,6 +22,7 @@ mod rows;
 mod saved;
 mod script;
 mod site;
+mod statements;
 mod summaries;
 mod trust;
 mod writer;

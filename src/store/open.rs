@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{Connection, SqlitePool};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinHandle;
 
 use super::backup::sync_folder;
 use super::blobs::cut_oversized;
@@ -35,9 +35,10 @@ pub struct Store {
     pub(super) chores: Arc<Semaphore>,
 }
 
-/// The writer task; [`StoreOwner::close`] ends it after everything queued is written.
+/// The writer's thread; [`StoreOwner::close`] ends it after everything queued is written.
 pub struct StoreOwner {
-    writer: JoinHandle<()>,
+    /// Dropped by the thread as its last act.
+    over: oneshot::Receiver<()>,
     store: Store,
 }
 
@@ -47,7 +48,7 @@ impl StoreOwner {
         // The writer last: only a connection that may write can fold the log into the database.
         self.store.readers.close().await;
         let _ = self.store.commands.send(Command::Close).await;
-        let _ = self.writer.await;
+        let _ = self.over.await;
     }
 }
 
@@ -64,15 +65,12 @@ impl Store {
     pub(super) async fn open_over(path: &Path, lies: Lies) -> Result<(Self, StoreOwner), StoreError> {
         let log = std::fs::metadata(beside(path, "-wal"));
         let site = Site::make(path)?;
-        let mut connection = site.connect().await?;
         let migrations = sqlx::migrate!();
-        #[cfg(feature = "failpoints")]
-        crash_anywhere(&mut connection).await?;
-        keep_a_copy(&mut connection, &migrations, path).await?;
-        migrations.run(&mut connection).await?;
-        cut_oversized(&mut connection).await?;
-        #[cfg(feature = "failpoints")]
-        connection.lock_handle().await?.remove_progress_handler();
+        let current = site.open_to_write().ok().filter(|connection| is_current(connection, &migrations));
+        let connection = match current {
+            Some(connection) => connection,
+            None => bring_up_to_date(&site, &migrations).await?,
+        };
 
         let readers = SqlitePoolOptions::new()
             .max_connections(3)
@@ -84,11 +82,19 @@ impl Store {
         let (commands, inbox) = mpsc::channel(QUEUE);
         let health = Health::of(path);
         let writer = Writer::new(connection, site.clone(), health.clone(), lies);
-        let writer = tokio::spawn(writer.run(inbox));
+        let (ended, over) = oneshot::channel();
+        let run = move || {
+            writer.run(inbox);
+            drop::<oneshot::Sender<()>>(ended);
+        };
+        std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(run)
+            .map_err(|error| StoreError::Sql(format!("no thread for the journal: {error}")))?;
         let after_crash = log.is_ok_and(|log| log.len() > 0);
         let chores = Arc::new(Semaphore::new(1));
         let store = Self { commands, readers, health, site, after_crash, chores };
-        Ok((store.clone(), StoreOwner { writer, store }))
+        Ok((store.clone(), StoreOwner { over, store }))
     }
 
     /// Appends one transaction. When this returns `Ok`, it is committed as surely as it asked for.
@@ -145,6 +151,39 @@ impl Store {
     }
 }
 
+/// Whether nothing is to be done before the database is used. A look over the writer's own connection: most
+/// starts find it so. Whatever is in doubt is for the long way.
+fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool {
+    let look = || -> rusqlite::Result<bool> {
+        let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
+        let left: i64 =
+            connection.query_row("select exists (select 1 from oversized)", [], |row| row.get(0))?;
+        let mut applied =
+            connection.prepare("select version, checksum, success from _sqlx_migrations order by version")?;
+        let applied = applied.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let applied: Vec<(i64, Vec<u8>, bool)> = applied.collect::<Result<_, _>>()?;
+        let wanted: Vec<_> = migrations.iter().map(|it| (it.version, it.checksum.to_vec(), true)).collect();
+        Ok(mode == "wal" && left == 0 && applied == wanted)
+    };
+    look().unwrap_or(false)
+}
+
+/// Makes the schema what this version wants, and opens the writer's connection.
+async fn bring_up_to_date(site: &Site, migrations: &Migrator) -> Result<rusqlite::Connection, StoreError> {
+    let mut connection = site.connect().await?;
+    #[cfg(feature = "failpoints")]
+    crash_anywhere(&mut connection).await?;
+    keep_a_copy(&mut connection, migrations, &site.path).await?;
+    migrations.run(&mut connection).await?;
+    cut_oversized(&mut connection).await?;
+    #[cfg(feature = "failpoints")]
+    connection.lock_handle().await?.remove_progress_handler();
+    let writer = site.open_to_write()?;
+    // After the writer's is open: the last to close a database folds the log and removes it.
+    connection.close().await?;
+    Ok(writer)
+}
+
 /// While a schema is brought up to date, every step of SQLite's machine is a crash point: there are
 /// some of them in each statement, the copy before and the bookkeeping after included.
 #[cfg(feature = "failpoints")]
@@ -160,7 +199,7 @@ async fn crash_anywhere(connection: &mut sqlx::SqliteConnection) -> Result<(), S
 /// `N` is the schema that is about to come.
 async fn keep_a_copy(
     connection: &mut sqlx::SqliteConnection,
-    migrations: &sqlx::migrate::Migrator,
+    migrations: &Migrator,
     path: &Path,
 ) -> Result<(), StoreError> {
     let table: Option<String> = sqlx::query_scalar(
@@ -195,16 +234,4 @@ async fn keep_a_copy(
         .map_err(|error| StoreError::Unwritable(format!("{}: {error}", copy.display())))?;
     tracing::info!(copy = %copy.display(), "the database was copied before its schema changes");
     Ok(())
-}
-
-/// Says whether a failed group should be tried again one by one: one bad part must not fail others.
-pub(super) fn is_worth_single_tries(error: &StoreError) -> bool {
-    matches!(error, StoreError::Taken | StoreError::Sql(_))
-}
-
-/// Closes the writer's connection; errors are logged, since nobody is left to be told.
-pub(super) async fn close_connection(connection: sqlx::SqliteConnection) {
-    if let Err(error) = connection.close().await {
-        tracing::warn!(%error, "could not close the database cleanly");
-    }
 }

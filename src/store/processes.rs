@@ -1,13 +1,13 @@
 //! The list of processes that may be alive (S9): written when one starts, read when a daemon starts.
 
 use sqlx::Row as _;
-use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::{ProcessRow, SessionKey};
-use super::script::Script;
-use super::writer::{Command, integer};
+use super::script::{Script, values};
+use super::statements::integer;
+use super::writer::Command;
 use crate::types::ids::CallId;
 use crate::types::tool::ProcessRecord;
 
@@ -45,38 +45,30 @@ impl Store {
     }
 }
 
-pub(super) async fn update(
-    script: &mut Script<'_>,
-    key: SessionKey,
-    row: &ProcessRow,
-) -> Result<(), StoreError> {
+pub(super) fn update(script: &mut Script, key: SessionKey, row: &ProcessRow) {
     match row {
-        ProcessRow::Born { record, at } => {
-            script
-                .sql()
-                .push("insert or replace into process (call_id, session, pid, started, boot_id, at_ms) ");
-            script.sql().push_values([record], |mut values, record| {
-                values
-                    .push_bind(record.call_id.to_string())
-                    .push_bind(key.0)
-                    .push_bind(record.pid)
-                    .push_bind(integer(record.started))
-                    .push_bind(&record.boot_id)
-                    .push_bind(at.0);
-            });
-        }
-        ProcessRow::Gone(call_id) => {
-            script.sql().push("delete from process where call_id = ").push_bind(call_id.to_string());
-        }
+        ProcessRow::Born { record, at } => script.add(
+            "insert or replace into process (call_id, session, pid, started, boot_id, at_ms) \
+             values (?, ?, ?, ?, ?, ?)",
+            values![
+                record.call_id.to_string(),
+                key.0,
+                record.pid,
+                integer(record.started),
+                &record.boot_id,
+                at.0,
+            ],
+        ),
+        ProcessRow::Gone(call_id) => gone(script, *call_id),
     }
-    script.end(true).await
 }
 
-pub(super) async fn forget(connection: &mut SqliteConnection, calls: &[CallId]) -> Result<(), StoreError> {
-    let mut script = Script::begin(connection, false).await?;
-    for call_id in calls {
-        script.sql().push("delete from process where call_id = ").push_bind(call_id.to_string());
-        script.end(true).await?;
-    }
-    script.commit().await
+fn gone(script: &mut Script, call_id: CallId) {
+    script.add("delete from process where call_id = ?", values![call_id.to_string()]);
+}
+
+pub(super) fn forget(calls: &[CallId]) -> Script {
+    let mut script = Script::default();
+    calls.iter().for_each(|call_id| gone(&mut script, *call_id));
+    script
 }

@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteRow;
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::SessionKey;
-use super::writer::integer;
+use super::statements::integer;
 use crate::types::ids::{RequestId, Seq, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionState, SessionView};

@@ -31,8 +31,8 @@ use super::rows::{SessionKey, Summary};
 use super::saved::{Journal, Line, Source};
 use super::script::Script;
 use super::site::{Site, make_private};
+use super::statements::{integer, to_text};
 use super::summaries::Summaries;
-use super::writer::{integer, to_text};
 use crate::types::event::{Envelope, Event};
 use crate::types::ledger::Booking;
 use crate::types::time::Timestamp;
@@ -403,11 +403,11 @@ async fn save(
         });
         sql.build().persistent(false).execute(&mut *new).await?;
     }
-    blobs::insert(&mut Script::single(new), SessionKey(key), &journal.blobs).await?;
+    let mut rest = Script::default();
+    blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
+    known.iter().filter_map(Booking::of).for_each(|booking| ledger::insert(&mut rest, &booking));
+    rest.run_over(new).await?;
     summaries.write(new, key).await?;
-    for booking in known.iter().filter_map(Booking::of) {
-        ledger::insert(&mut Script::single(new), &booking).await?;
-    }
     sqlx::query("commit").execute(new).await?;
     Ok(())
 }

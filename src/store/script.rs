@@ -1,66 +1,138 @@
-//! One transaction's statements on their way to the database's thread.
+//! The statements of one transaction, put together before any of them runs.
 //!
-//! A trip there and back wakes two threads, which costs more than a small statement does. So the few
-//! statements of an everyday decision make the trip as one text; many rows go one statement at a
-//! time, each prepared once and kept.
+//! Whoever makes them does no I/O: the writer runs them on its own thread, and whoever mends a database
+//! runs the same over another connection.
 
-use sqlx::sqlite::{SqliteConnection, SqliteQueryResult};
-use sqlx::{QueryBuilder, Sqlite};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 
-/// A transaction in the making. If anything fails, or it is dropped before [`Script::commit`], the
-/// transaction may be open: whoever holds the connection rolls it back.
-pub(super) struct Script<'c> {
-    connection: &'c mut SqliteConnection,
-    sql: QueryBuilder<Sqlite>,
-    together: bool,
+/// What a statement is given for one `?`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Integer(i64),
+    Text(String),
+    /// A row's body, which others hold as well.
+    Shared(Arc<str>),
+    Blob(Vec<u8>),
 }
 
-impl<'c> Script<'c> {
-    /// Begins. `together` is for transactions whose whole text recurs.
-    pub async fn begin(connection: &'c mut SqliteConnection, together: bool) -> Result<Self, StoreError> {
-        let mut script = Self { connection, sql: QueryBuilder::new("begin immediate"), together };
-        script.end(true).await?;
-        Ok(script)
+/// The values of a statement, in the order of its `?`.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::store::script::Value::from($value)),*] };
+}
+pub(super) use values;
+
+/// Statements in the order in which they run.
+#[derive(Debug, Default)]
+pub(super) struct Script(Vec<(Cow<'static, str>, Vec<Value>)>);
+
+impl Script {
+    /// Adds a statement. Its text should recur: it is prepared once and kept.
+    pub fn add(&mut self, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) {
+        self.0.push((sql.into(), values));
     }
 
-    /// For one statement, which is a transaction by itself: it is committed when it has ended.
-    pub fn single(connection: &'c mut SqliteConnection) -> Self {
-        Self { connection, sql: QueryBuilder::new(""), together: false }
+    /// Runs all of it in one transaction. After an error the transaction may be open: whoever holds the
+    /// connection rolls it back.
+    pub fn commit(&self, connection: &rusqlite::Connection) -> Result<(), StoreError> {
+        if let [_] = self.0.as_slice() {
+            // A statement is a transaction by itself.
+            return self.run(connection);
+        }
+        connection.prepare_cached("begin immediate")?.execute([])?;
+        self.run(connection)?;
+        connection.prepare_cached("commit")?.execute([])?;
+        Ok(())
     }
 
-    /// Where the next statement is written.
-    pub fn sql(&mut self) -> &mut QueryBuilder<Sqlite> {
-        &mut self.sql
-    }
-
-    /// The statement is complete. `kept` says that its text recurs.
-    pub async fn end(&mut self, kept: bool) -> Result<(), StoreError> {
-        if self.together {
-            self.sql.push("; ");
-        } else {
-            self.send(kept).await?;
+    /// Runs all of it, as a part of a transaction.
+    pub fn run(&self, connection: &rusqlite::Connection) -> Result<(), StoreError> {
+        for (sql, values) in &self.0 {
+            connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values))?;
         }
         Ok(())
     }
 
-    /// Like [`Script::end`], but has everything up to here run now. Returns the key of the row it
-    /// inserted last.
-    pub async fn end_for_key(&mut self) -> Result<i64, StoreError> {
-        Ok(self.send(true).await?.last_insert_rowid())
-    }
-
-    /// Commits.
-    pub async fn commit(mut self) -> Result<(), StoreError> {
-        self.sql.push("commit");
-        self.send(true).await?;
+    /// The same over a connection that is not the writer's.
+    pub async fn run_over(self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        for (sql, values) in self.0 {
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.into_owned()));
+            for value in values {
+                query = match value {
+                    Value::Null => query.bind(None::<i64>),
+                    Value::Integer(number) => query.bind(number),
+                    Value::Text(text) => query.bind(text),
+                    Value::Shared(text) => query.bind(text.to_string()),
+                    Value::Blob(bytes) => query.bind(bytes),
+                };
+            }
+            query.execute(&mut *connection).await?;
+        }
         Ok(())
     }
+}
 
-    async fn send(&mut self, kept: bool) -> Result<SqliteQueryResult, StoreError> {
-        let result = self.sql.build().persistent(kept).execute(&mut *self.connection).await;
-        self.sql = QueryBuilder::new("");
-        Ok(result?)
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Shared(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
     }
 }
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Value::Text(text.clone())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<&Arc<str>> for Value {
+    fn from(text: &Arc<str>) -> Self {
+        Value::Shared(Arc::clone(text))
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Value::Blob(bytes.to_vec())
+    }
+}
+
+macro_rules! from_numbers {
+    ($($number:ty),*) => {
+        $(impl From<$number> for Value {
+            fn from(number: $number) -> Self {
+                Value::Integer(i64::from(number))
+            }
+        })*
+    };
+}
+from_numbers!(bool, i32, i64, u16, u32);

@@ -4,10 +4,16 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::OpenFlags;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 
 use super::error::StoreError;
+
+/// How long one waits for another that holds the database.
+const BUSY: Duration = Duration::from_secs(5);
+/// Statements that the writer keeps prepared: more than there are.
+const STATEMENTS: usize = 64;
 
 /// The place of one database.
 #[derive(Clone, Debug)]
@@ -27,22 +33,38 @@ impl Site {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(Duration::from_secs(5))
+            .busy_timeout(BUSY)
             .disable_statement_logging();
         Ok(Self { path: path.to_path_buf(), options, file: identity(path)? })
     }
 
-    /// A connection that may write; its commits are synced.
+    /// A connection that may write, to look after the whole database; its commits are synced.
     pub async fn connect(&self) -> Result<SqliteConnection, StoreError> {
         self.is_ours()?;
+        Ok(self.options.clone().pragma("temp_store", "memory").connect().await?)
+    }
+
+    /// The connection that writes the journal. How sure its commits are is to be set first. Blocking.
+    ///
+    /// # Errors
+    /// It could not be opened.
+    pub fn open_to_write(&self) -> Result<rusqlite::Connection, StoreError> {
+        self.is_ours()?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY)?;
         // Room for the pages that a thousand sessions write to at once; it fills as it is used. What a
         // statement keeps in case it fails stays in memory: a file would be made and removed each time.
-        let options = self.options.clone().pragma("cache_size", "-16000").pragma("temp_store", "memory");
         // Readers take a page at a time, so the log is begun anew about every 1000 pages (SQLite's
         // default). Only a copy of the whole database holds that up; what the log grew by meanwhile is
         // given back. Pages that deleted sessions leave in the database itself are used again, and the
         // file does not shrink.
-        Ok(options.pragma("journal_size_limit", "16777216").connect().await?)
+        connection.execute_batch(
+            "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
+             pragma journal_size_limit = 16777216;",
+        )?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(connection)
     }
 
     /// How readers open it.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
-use super::writer::integer;
+use super::statements::integer;
 use crate::types::event::{Envelope, Event};
 use crate::types::session::{ItemKind, ItemStatus};
 

@@ -22,6 +22,7 @@ use serde_json::json;
 use super::digest::{self, Bytes, Digest};
 use super::disk::{self, Identity, Stamp};
 use super::refusal::Refusal;
+use super::room;
 use crate::crash;
 use crate::types::ids::CallId;
 use crate::types::tool::ResolvedPath;
@@ -189,7 +190,7 @@ impl Held {
 
     fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, Refusal> {
         let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
-        let mut bytes = Vec::with_capacity(expected + 1);
+        let mut bytes = room::bytes(expected + 1);
         file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| Refusal::io(&self.path, &e))?;
         if bytes.len() as u64 > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));

@@ -45,6 +45,7 @@ mod patch;
 mod read;
 mod refusal;
 mod resolve;
+mod room;
 mod search;
 mod shell;
 mod text;
@@ -68,5 +69,5 @@ pub use shell::{
     Available, Birth, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, Running, SandboxSettings,
     Spools, Swept,
 };
-pub use toolbox::{SandboxReport, Toolbox};
+pub use toolbox::{Desk, SandboxReport, Toolbox};
 pub use web::{Ranges, WrongRange};

@@ -9,6 +9,8 @@ use std::ops::Range;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
+use super::room;
+
 /// So many bytes at the beginning decide whether a file is binary.
 pub(super) const SNIFF: usize = 8 << 10;
 
@@ -246,7 +248,7 @@ impl<'t> Shown<'t> {
             }
             Endings::CrLf | Endings::Mixed => {}
         }
-        let mut text = String::with_capacity(original.len());
+        let mut text = room::text(original.len());
         let mut crlf = Vec::new();
         let mut done = 0;
         for at in memchr::memmem::find_iter(original.as_bytes(), b"\r\n") {
@@ -285,7 +287,7 @@ impl<'t> Shown<'t> {
         &self,
         parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
     ) -> String {
-        let mut out = String::with_capacity(self.original.len() + 1024);
+        let mut out = room::text(self.original.len() + 1024);
         let mut done = 0;
         for (range, new) in parts {
             out.push_str(&self.original[done..self.origin(range.start)]);

@@ -50,6 +50,37 @@ pub struct SandboxReport {
     pub bubblewrap: Result<(), String>,
 }
 
+/// Where calls are looked at by who may wait for the disk.
+pub struct Desk {
+    tools: Toolbox,
+    here: &'static Available,
+}
+
+impl Desk {
+    /// As [`Toolbox::prepare`]. Blocking.
+    ///
+    /// # Errors
+    /// As an outcome it goes to the model.
+    pub fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, Refusal> {
+        let context = self.tools.context(scene);
+        match &self.tools.parse(call)? {
+            Call::Bash(input) => shell::prepare(&context, self.here, input),
+            Call::BashOutput(input) => shell::prepare_output(&context, input),
+            Call::KillBash(input) => shell::prepare_kill(&context, input),
+            Call::Read(input) => read::prepare(&context, input),
+            Call::Write(input) => write::prepare(&context, input),
+            Call::Edit(input) => edit::prepare(&context, input),
+            Call::MultiEdit(input) => multi_edit::prepare(&context, input),
+            Call::ApplyPatch(input) => patch::prepare(&context, input),
+            Call::NotebookEdit(input) => notebook::prepare(&context, input),
+            Call::WebFetch(input) => web::prepare(input),
+            Call::Glob(input) => glob::prepare(&context, input),
+            Call::Grep(input) => grep::prepare(&context, input),
+            Call::Ls(input) => ls::prepare(&context, input),
+        }
+    }
+}
+
 /// The arguments of a call, read.
 enum Call {
     Bash(shell::Input),
@@ -163,25 +194,26 @@ impl Toolbox {
     /// that goes to the model: unknown tools, arguments that do not fit, calls that cannot
     /// succeed. Cancel-safe.
     pub async fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, ToolOutcome> {
-        let context = self.context(scene);
-        let call = self.parse(call)?;
-        let here = Available::here().await;
-        let prepared = blocking(move || match &call {
-            Call::Bash(input) => shell::prepare(&context, here, input),
-            Call::BashOutput(input) => shell::prepare_output(&context, input),
-            Call::KillBash(input) => shell::prepare_kill(&context, input),
-            Call::Read(input) => read::prepare(&context, input),
-            Call::Write(input) => write::prepare(&context, input),
-            Call::Edit(input) => edit::prepare(&context, input),
-            Call::MultiEdit(input) => multi_edit::prepare(&context, input),
-            Call::ApplyPatch(input) => patch::prepare(&context, input),
-            Call::NotebookEdit(input) => notebook::prepare(&context, input),
-            Call::WebFetch(input) => web::prepare(input),
-            Call::Glob(input) => glob::prepare(&context, input),
-            Call::Grep(input) => grep::prepare(&context, input),
-            Call::Ls(input) => ls::prepare(&context, input),
-        });
-        Ok(prepared.await?)
+        let (desk, call, scene) = (self.desk().await, call.clone(), scene.clone());
+        let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &scene));
+        Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
+    }
+
+    /// How long a shell takes that does nothing and is held as a call of this scene would be: for the benches
+    /// alone. Blocking.
+    ///
+    /// # Errors
+    /// The level cannot be had here, or the shell failed.
+    #[cfg(feature = "fuzzing")]
+    pub fn bare_shell(&self, scene: &Scene) -> std::io::Result<std::time::Duration> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let here = runtime.block_on(Available::here());
+        shell::spawn_bare(&self.context(scene), here)
+    }
+
+    /// For who prepares calls on a thread that may wait for the disk.
+    pub async fn desk(&self) -> Desk {
+        Desk { tools: self.clone(), here: Available::here().await }
     }
 
     /// Runs the call. `prepared` is what was judged: if the call would now touch something else,

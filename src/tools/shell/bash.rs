@@ -47,11 +47,11 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
-/// anybody waits for a model, some 10 MB a second: its writer waits meanwhile, and others have the processor
+/// anybody waits for a model, some 3 MB a second: its writer waits meanwhile, and others have the processor
 /// and the disk (S13).
 const UNHURRIED_BYTES: u64 = 4 << 20;
 const BURST_BYTES: u64 = 64 << 10;
-const REST: Duration = Duration::from_millis(6);
+const REST: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -320,7 +320,7 @@ async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusa
         ));
     }
     let context = context.clone();
-    let made = toolbox::blocking(move || {
+    let make = move || {
         let cwd = starting_folder(&context);
         let make = || {
             let layout = match choice.level {
@@ -338,8 +338,12 @@ async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusa
             )
         });
         made.map(|(confined, ground)| Place { cwd, choice, confined, ground })
-    });
-    made.await
+    };
+    match choice.level {
+        // It only looks whether the folder is there, and the start waits for that on this thread anyway.
+        Level::Off | Level::Rlimits => make(),
+        Level::Landlock | Level::Bubblewrap => toolbox::blocking(make).await,
+    }
 }
 
 fn environment(

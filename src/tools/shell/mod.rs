@@ -2,6 +2,8 @@
 //! tree, also of what a dead daemon left.
 
 mod background;
+#[cfg(feature = "fuzzing")]
+mod bare;
 mod bash;
 mod birth;
 mod capture;
@@ -18,6 +20,8 @@ mod tree;
 use crate::types::tool::Confinement;
 pub(super) use background::start;
 pub use background::{Live, Running};
+#[cfg(feature = "fuzzing")]
+pub(super) use bare::spawn as spawn_bare;
 pub(super) use bash::{DESCRIPTION, Input, Wires, prepare, run};
 pub use birth::Birth;
 pub(super) use cell::Cells;

@@ -61,7 +61,7 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
     let child = launch.confined.spawn(shell, launch.limits, launch.cell, number)?;
     let pid = child.id().ok_or_else(|| io::Error::other("no process id"))?;
     // Not waited for yet, so it is there, dead or alive.
-    let started = proc::one(pid)?.started;
+    let started = child.started()?;
     Ok(Shell { child, pid, started, folder: File::from(read) })
 }
 

@@ -4,6 +4,7 @@
 //! a filter that does not know them would let through under one number what it forbids under another.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use nix::libc;
 use seccompiler::{
@@ -91,6 +92,13 @@ const TERMINAL: &[u64] = &[0x5412, 0x541C];
 /// The program. Without `network` there are no sockets but local ones; `truncate` allows truncate(2).
 /// `None` on an architecture that is not known here.
 pub(super) fn program(network: bool, truncate: bool) -> Option<BpfProgram> {
+    /// There are four, and making one takes longer than all else of a call's filter.
+    static MADE: [OnceLock<Option<BpfProgram>>; 4] = [const { OnceLock::new() }; 4];
+    let made = &MADE[usize::from(network) * 2 + usize::from(truncate)];
+    made.get_or_init(|| make(network, truncate)).clone()
+}
+
+fn make(network: bool, truncate: bool) -> Option<BpfProgram> {
     let arch: TargetArch = std::env::consts::ARCH.try_into().ok()?;
     let mut program = preface()?;
     program.extend(rules(network, truncate, arch).ok()?);

@@ -1,0 +1,31 @@
+//! A shell behind a level of the sandbox and nothing else of ours: what the benches hold a call against.
+
+use std::io;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::sandbox::{Available, Confined, Layout, Level};
+use crate::tools::context::Context;
+
+/// Starts a shell that does nothing, held as a call of this context would be, and waits for its end. What
+/// holds it is made before; only the start, what the kernel does for the level, and the end count.
+///
+/// # Errors
+/// The level cannot be had here, or the shell failed.
+pub(in crate::tools) fn spawn(context: &Context, here: &Available) -> io::Result<Duration> {
+    let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
+    let layout = match choice.level {
+        Level::Off | Level::Rlimits => None,
+        Level::Landlock | Level::Bubblewrap => Some(Layout::of(context, choice.network)?),
+    };
+    let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
+    let cwd = &context.scene.cwd;
+    let confined = Confined::new(choice, layout, here, cwd)?;
+    let mut command = confined.command("/bin/bash");
+    command.args(["-c", "true"]).current_dir(cwd).stdin(Stdio::null());
+    confined.enforce_in(&mut command, Vec::new(), None, None);
+    let begun = Instant::now();
+    let status = command.as_std_mut().status()?;
+    let took = begun.elapsed();
+    if status.success() { Ok(took) } else { Err(io::Error::other(format!("the shell ended with {status}"))) }
+}
