@@ -194,7 +194,7 @@ pub(super) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
     let global = matches!(text, "-g" | "--global") && told(0, "npm");
     let lists = ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| told(1, verb));
     global && lists
-        || text == "-f" && told(0, "pip") && told(1, "show")
+        || text == "-f" && (told(0, "pip") && told(1, "show") || told(0, "man"))
         || text == "-r" && told(0, "pnpm")
         || text == "-v" && told(1, "compose") && call.words.iter().any(|word| word.text == "down")
 }
@@ -248,8 +248,12 @@ pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
     let is = |at: Option<usize>, of: &[&str]| {
         at.and_then(|at| words.get(at)).is_some_and(|word| of.contains(&word.text.as_str()))
     };
+    let bundles =
+        at == 1 && words[0].text == "bundle" && matches!(words[at].text.as_str(), "install" | "update");
     let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
-    is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"])) || composes
+    is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"]))
+        || composes
+        || bundles
 }
 
 /// Programs that take the beginning of a command for the whole: their commands, and other names of them, that do no

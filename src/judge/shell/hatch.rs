@@ -199,6 +199,14 @@ impl Row {
     }
 }
 
+/// `go run ./cmd/x`, where the grant spells the program: what follows is for the program.
+fn runs_what_is_spelled(call: &Call<'_>) -> bool {
+    let is = |at: usize, wanted: &str| call.words.get(at).is_some_and(|word| word.text == wanted);
+    let last = call.granted.checked_sub(1).and_then(|at| call.words.get(at));
+    let names = |text: &str| text == "." || text.starts_with("./") || text.ends_with(".go");
+    call.granted == 3 && is(0, "go") && is(1, "run") && last.is_some_and(|word| names(&word.text))
+}
+
 /// Whether an option behind code on the command line is still the interpreter's: `perl -ne CODE -i`.
 fn more_options_count(call: &Call<'_>) -> bool {
     let before = call.granted.checked_sub(2).and_then(|at| call.words.get(at)).map_or("", |word| &word.text);
@@ -276,6 +284,15 @@ pub(super) fn stem(text: &str) -> &str {
     } else {
         name
     };
+    // `arm-none-eabi-gcc`
+    const CROSS: &[&str] = &[
+        "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "as", "ar", "nm", "objcopy", "objdump", "strip",
+        "gdb",
+    ];
+    let name = match name.rsplit_once('-') {
+        Some((_, tool)) if name.matches('-').count() > 1 && CROSS.contains(&tool) => tool,
+        _ => name,
+    };
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
     // `7z`, `[`, `md5sum` keep their digits; only those in the table lose them.
@@ -333,6 +350,9 @@ impl Rows {
                 .filter(|row| row.alone || row.obeys)
                 .map(|_| format!("{} runs what it reads", call.words.first().map_or("it", |w| &w.text)));
         }
+        if runs_what_is_spelled(call) {
+            return None;
+        }
         let one = |row: &'static Row| {
             if let Some(reason) = scan(row, call) {
                 return Some(reason);
@@ -368,6 +388,10 @@ impl Rows {
         let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
         let hands_on = matches!(row.names.split('|').next(), Some("cargo" | "npm" | "dotnet"));
         let compiles = row.names.starts_with("gcc|");
+        // What the grant spells may end with it.
+        if hands_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
+            return None;
+        }
         for (at, text) in call.free() {
             if text == "--" && hands_on {
                 return None;

@@ -195,6 +195,11 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" | "submodule" => {
                 any(call, "another project", |text| outside(text.strip_prefix("--repo=").unwrap_or(text)))
             }
+            "diff" | "grep"
+                if words.iter().any(|word| word.text.len() > 4 && "--no-index".starts_with(&word.text)) =>
+            {
+                any(call, "this lies outside the workspace", |text| !text.starts_with('-') && outside(text))
+            }
             "clean" => {
                 any(call, "this removes what lies there", |text| !text.starts_with('-') && outside(text))
             }
