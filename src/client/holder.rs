@@ -10,6 +10,13 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+/// Whether the last daemon of this folder ended, or is ending, because somebody wanted it: then its lock file
+/// is empty or says so. After a crash it holds a process id and nothing else.
+pub(super) fn was_stopped(data_dir: &Path) -> bool {
+    let text = std::fs::read_to_string(data_dir.join("agentd.lock"));
+    text.is_ok_and(|text| text.is_empty() || text.lines().nth(1) == Some("stopping"))
+}
+
 /// Who holds the lock of a data folder, by what it wrote into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
@@ -29,7 +36,7 @@ impl Holder {
             .ok()?;
         let mut text = String::new();
         (&mut file).take(32).read_to_string(&mut text).ok()?;
-        let pid: i32 = text.trim().parse().ok().filter(|pid| *pid > 1)?;
+        let pid: i32 = text.lines().next()?.trim().parse().ok().filter(|pid| *pid > 1)?;
         // Asked before the lock is touched: a daemon that just starts shall not find it taken by us.
         let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         is_held(&file).then_some(Self { pid, is_agentd: comm.trim() == "agentd" })

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::connect::{CallError, Client};
 use super::escape;
 use super::failure::Failure;
-use super::holder::Holder;
+use super::holder::{self, Holder};
 use super::places::Places;
 use crate::api::exit;
 use crate::api::params::ClientRole;
@@ -82,9 +82,7 @@ impl Reach {
     /// # Errors
     /// As of [`Reach::connect_or_start`].
     pub async fn connect_again(&self) -> Result<Client, Failure> {
-        // A clean end empties the lock file; after a crash it still holds the process id.
-        let lock = std::fs::metadata(self.places.data_dir.join("agentd.lock"));
-        if lock.is_ok_and(|lock| lock.len() == 0) {
+        if holder::was_stopped(&self.places.data_dir) {
             self.connect().await
         } else {
             self.connect_or_start().await

@@ -163,7 +163,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     wiring::telemetry(&config, &env)?;
     let ways = herald::Ways::of(&config)?;
     places::make_private(&places.data_dir)?;
-    let _lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
+    let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
     let found = Found { instance, open_files: orphans::raise_open_files(), ..found };
     let setup = wiring::setup(&config, &places, &found)?;
@@ -280,6 +280,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         }
     }
     tracing::info!("stopping");
+    lock.leaving();
     // Whoever still waits for a reload is told.
     drop(reloads);
     crash::point("C23.told");

@@ -49,6 +49,8 @@ impl Drop for Mourner {
 /// How long a deadline is waited for without a look at the clock.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
+/// A birth that could not be written is tried once more if that was known within this time.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Wait before a failed write is tried again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
@@ -443,10 +445,11 @@ impl Actor {
     async fn born(&mut self, birth: Birth) {
         let call_id = birth.record.call_id;
         let born = journal::birth(self.key, *birth.record, self.house.clock.now());
+        let begun = Instant::now();
         let mut stored = self.house.store.append(born.clone()).await;
-        if stored.is_err() {
+        if stored.is_err() && begun.elapsed() < TRY_AGAIN {
             // It may have come through all the same, and written twice it is the same. Who is not known is
-            // killed, so it is worth another try.
+            // killed, so it is worth another try, unless that would keep an abort waiting.
             stored = self.house.store.append(born).await;
         }
         if stored.is_ok() {

@@ -504,6 +504,9 @@ impl Jobs {
         self.start(async move {
             let (desk, runtime, mode) = (setup.tools.desk().await, Handle::current(), around.mode);
             let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+            let unwanted = CancellationToken::new();
+            // Whoever drops this job wants no more of it.
+            let _wanted = unwanted.clone().drop_guard();
             let looked = tokio::task::spawn_blocking(move || {
                 let law = Law::look(&house, &around, &runtime);
                 let scene = law.scene(&setup.settings, blobs, &around);
@@ -523,7 +526,12 @@ impl Jobs {
                     };
                     Judged { call_id: call.call_id, result }
                 };
-                calls.iter().map(look).collect::<Vec<_>>()
+                let judged: Vec<_> =
+                    calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
+                if unwanted.is_cancelled() {
+                    setup.tools.none_now();
+                }
+                judged
             });
             let failed = || given.iter().map(|id| Judged { call_id: *id, result: Err(panicked()) }).collect();
             let calls = looked.await.unwrap_or_else(|_| failed());

@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
@@ -16,7 +17,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::SessionKey;
-use super::script::{Script, values};
+use super::script::{Script, Value, values};
 use super::statements::integer;
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
@@ -190,7 +191,8 @@ pub(super) fn insert(script: &mut Script, key: SessionKey, blobs: &[Blob]) {
             values![key.0, &blob_id, &blob.media_type, integer(blob.len()), in_file],
         );
         let Content::Bytes(bytes) = &blob.content else { continue };
-        for (nth, part) in bytes.chunks(PART).enumerate() {
+        for (nth, from) in (0..bytes.len()).step_by(PART).enumerate() {
+            let part = Value::Part(Arc::clone(bytes), from..bytes.len().min(from + PART));
             script.add(
                 "insert into blob_part (blob, nth, content) select id, ?, ? from blob \
                  where session = ? and blob_id = ? on conflict (blob, nth) do nothing",

@@ -4,6 +4,7 @@
 //! runs the same over another connection.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -19,7 +20,8 @@ pub(super) enum Value {
     Text(String),
     /// A row's body, which others hold as well.
     Shared(Arc<str>),
-    Blob(Vec<u8>),
+    /// A part of a content that others hold as well.
+    Part(Arc<[u8]>, Range<usize>),
 }
 
 /// The values of a statement, in the order of its `?`.
@@ -69,7 +71,7 @@ impl Script {
                     Value::Integer(number) => query.bind(number),
                     Value::Text(text) => query.bind(text),
                     Value::Shared(text) => query.bind(text.to_string()),
-                    Value::Blob(bytes) => query.bind(bytes),
+                    Value::Part(bytes, part) => query.bind(bytes[part].to_vec()),
                 };
             }
             query.execute(&mut *connection).await?;
@@ -85,7 +87,7 @@ impl ToSql for Value {
             Value::Integer(number) => ValueRef::Integer(*number),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
             Value::Shared(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
+            Value::Part(bytes, part) => ValueRef::Blob(&bytes[part.clone()]),
         }))
     }
 }
@@ -117,12 +119,6 @@ impl From<&str> for Value {
 impl From<&Arc<str>> for Value {
     fn from(text: &Arc<str>) -> Self {
         Value::Shared(Arc::clone(text))
-    }
-}
-
-impl From<&[u8]> for Value {
-    fn from(bytes: &[u8]) -> Self {
-        Value::Blob(bytes.to_vec())
     }
 }
 

@@ -59,6 +59,8 @@ impl Site {
         // default). Only a copy of the whole database holds that up; what the log grew by meanwhile is
         // given back. Pages that deleted sessions leave in the database itself are used again, and the
         // file does not shrink.
+        // The size of the cache is asked of the schema, with which the connection takes its lock: as long as it is
+        // open, no other that closes is the last and folds the log.
         connection.execute_batch(
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",

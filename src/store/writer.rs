@@ -240,17 +240,24 @@ impl Writer {
     }
 
     fn delete(&mut self, deletion: &Deletion) -> Result<(), StoreError> {
-        let files = blobs::files_of(&self.connection, deletion.key);
-        let files = self.undone(files)?;
+        let done = self.delete_session(deletion);
+        let files = self.undone(done)?;
+        blobs::remove_files(&self.site.path, &files);
+        Ok(())
+    }
+
+    /// Gives the files that are to be removed.
+    fn delete_session(&mut self, deletion: &Deletion) -> Result<Vec<String>, StoreError> {
+        let files = blobs::files_of(&self.connection, deletion.key)?;
         let mut script = Script::default();
         script.add("delete from session where id = ?", values![deletion.key.0]);
         if let Some(row) = &deletion.idempotency {
             // It belongs to no session: it outlives this one.
             statements::remember(&mut script, None, row, deletion.at.0);
         }
-        self.perform(Sync::Full, &script)?;
-        blobs::remove_files(&self.site.path, &files);
-        Ok(())
+        self.set_sync(Sync::Full)?;
+        script.commit(&self.connection)?;
+        Ok(files)
     }
 
     fn trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
@@ -266,11 +273,21 @@ impl Writer {
     }
 
     /// Writes what was decided, and the rows of the audit log that tell of it.
-    fn record(&mut self, sync: Sync, mut script: Script, notes: &[AuditNote]) -> Result<(), StoreError> {
-        let head = self.take_head();
-        let mut head = self.undone(head)?;
+    fn record(&mut self, sync: Sync, script: Script, notes: &[AuditNote]) -> Result<(), StoreError> {
+        let done = self.write_record(sync, script, notes);
+        self.undone(done)
+    }
+
+    fn write_record(
+        &mut self,
+        sync: Sync,
+        mut script: Script,
+        notes: &[AuditNote],
+    ) -> Result<(), StoreError> {
+        let mut head = self.take_head()?;
         audit::insert(&mut script, &mut head, notes);
-        self.perform(sync, &script)?;
+        self.set_sync(sync)?;
+        script.commit(&self.connection)?;
         self.head = Some(head);
         Ok(())
     }

@@ -76,10 +76,13 @@ pub(super) fn run(
     prepared: &Prepared,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, Refusal> {
+    let look = context.ahead.take(call_id);
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
-    let known = context.ahead.take(call_id).and_then(|look| again(context, input, &path, look));
-    let (change, replaced) = known.unwrap_or_else(|| plan(context, input, &path, Some(prepared)))?;
+    let (change, replaced) = match look.and_then(|look| again(context, input, &path, look)) {
+        Some(known) => known,
+        None => plan(context, input, &path, Some(prepared))?,
+    };
     toolbox::same_change(prepared, &change)?;
     if stop.is_cancelled() {
         return Ok(cancelled());
@@ -95,17 +98,11 @@ pub(super) fn run(
 
 /// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
 /// Whether it holds what was looked at is compared before it is replaced.
-fn again(
-    context: &Context,
-    input: &Input,
-    path: &Held,
-    look: Look,
-) -> Option<Result<(Change, usize), Refusal>> {
+fn again(context: &Context, input: &Input, path: &Held, look: Look) -> Option<(Change, usize)> {
     let before = (look.input == *input && look.path == path.path).then(|| path.seen(&look.before))??;
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
-    if let Err(refusal) = guard::require_known(context, &path.path, &before, Needs::AnyPart) {
-        return Some(Err(refusal));
-    }
+    // Else it is all worked out again, which says what is wrong, if anything is.
+    guard::require_known(context, &path.path, &before, Needs::AnyPart).ok()?;
     let change = Change {
         path: path.clone(),
         before: Some(before),
@@ -117,7 +114,7 @@ fn again(
         known_whole,
         mode_of: None,
     };
-    Some(Ok((change, look.replaced)))
+    Some((change, look.replaced))
 }
 
 fn wanted(input: &Input) -> Wanted<'_> {

@@ -322,6 +322,7 @@ impl Toolbox {
             call => call,
         };
         if stop.is_cancelled() {
+            self.not_now(call_id);
             return Ok(cancelled());
         }
         let prepared = prepared.clone();

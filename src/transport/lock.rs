@@ -10,6 +10,9 @@ use nix::fcntl::OFlag;
 
 use super::error::TransportError;
 
+/// The line behind the number of a holder that is being stopped.
+const LEAVING: &str = "stopping\n";
+
 /// The lock on a state folder. Held until dropped or until the process ends; children do not
 /// inherit it (close-on-exec).
 #[derive(Debug)]
@@ -57,6 +60,14 @@ impl StateLock {
     }
 }
 
+impl StateLock {
+    /// Notes behind the number that its holder ends because somebody wanted it, for those who lose it and
+    /// would start another. To be called before anybody can notice; a file that cannot be written says less.
+    pub fn leaving(&self) {
+        let _ = (&self.file).write_all(LEAVING.as_bytes());
+    }
+}
+
 impl Drop for StateLock {
     fn drop(&mut self) {
         // The file stays: removing it would let two daemons hold two different files of one name.
@@ -69,7 +80,7 @@ impl Drop for StateLock {
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.take(32).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    text.lines().next()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -87,8 +98,14 @@ mod tests {
         let error = StateLock::try_lock(&path).unwrap_err();
         assert_eq!(error.word(), "locked");
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+        first.leaving();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\nstopping\n", std::process::id()));
+        let error = StateLock::try_lock(&path).unwrap_err();
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
         drop(first);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
         StateLock::try_lock(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
     }
 
     #[test]
