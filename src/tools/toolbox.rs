@@ -210,8 +210,10 @@ impl Toolbox {
     #[cfg(feature = "fuzzing")]
     pub fn bare_shell(&self, scene: &Scene) -> std::io::Result<std::time::Duration> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let here = runtime.block_on(Available::here());
-        shell::spawn_bare(&self.context(scene), here)
+        runtime.block_on(async {
+            let here = Available::here().await;
+            shell::spawn_bare(&self.context(scene), here).await
+        })
     }
 
     /// A call that was prepared will not run now: what was kept for it may go.

@@ -1,6 +1,7 @@
 //! A shell behind a level of the sandbox and nothing else of ours: what the benches hold a call against.
 
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::tools::context::Context;
 ///
 /// # Errors
 /// The level cannot be had here, or the shell failed.
-pub(in crate::tools) fn spawn(context: &Context, here: &Available) -> io::Result<Duration> {
+pub(in crate::tools) async fn spawn(context: &Context, here: &Available) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
     let layout = match choice.level {
         Level::Off | Level::Rlimits => None,
@@ -22,10 +23,11 @@ pub(in crate::tools) fn spawn(context: &Context, here: &Available) -> io::Result
     let cwd = &context.scene.cwd;
     let confined = Confined::new(choice, layout, here, cwd)?;
     let mut command = confined.command("/bin/bash");
-    command.args(["-c", "true"]).current_dir(cwd).stdin(Stdio::null());
-    confined.enforce_in(&mut command, Vec::new(), None, None);
+    command.args(["-c", "true"]).env_clear().current_dir(cwd).stdin(Stdio::null());
+    // As the daemon starts it: a fork that copies the memory of who measures would be no reference.
     let begun = Instant::now();
-    let status = command.as_std_mut().status()?;
+    let mut child = confined.spawn(command, Vec::new(), None, io::stderr().as_raw_fd())?;
+    let status = child.wait().await?;
     let took = begun.elapsed();
     if status.success() { Ok(took) } else { Err(io::Error::other(format!("the shell ended with {status}"))) }
 }

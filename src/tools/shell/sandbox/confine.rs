@@ -153,7 +153,7 @@ impl Confined {
     }
 
     /// Has the child enforce it, with its limits, in the cgroup behind `entrance`; `channel` stays open.
-    pub(in crate::tools::shell) fn enforce_in(
+    pub(super) fn enforce_in(
         &self,
         command: &mut Command,
         limits: Vec<Rlimit>,
