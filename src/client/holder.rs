@@ -79,4 +79,18 @@ mod tests {
         drop(lock);
         assert_eq!(Holder::of(dir.path()), None, "given back");
     }
+
+    #[test]
+    fn who_is_being_stopped_is_told_from_who_died() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("agentd.lock");
+        assert!(!was_stopped(dir.path()), "nobody was ever there");
+        let lock = StateLock::try_lock(&path).expect("free");
+        assert!(!was_stopped(dir.path()), "running, or dead since");
+        lock.leaving();
+        assert!(was_stopped(dir.path()), "on its way out");
+        assert!(Holder::of(dir.path()).is_some(), "and still the one that holds it");
+        drop(lock);
+        assert!(was_stopped(dir.path()), "gone");
+    }
 }

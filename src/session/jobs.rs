@@ -560,7 +560,7 @@ impl Jobs {
         let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
         self.running.spawn(async move {
             let scene = match prepared.subject {
-                // What it may read is for its sandbox to say.
+                // It looks at no files for the model; what it may read is for its sandbox to say, if it has one.
                 Subject::Bash { .. } => Scene { blobs: Some(blobs), ..Scene::clone(&around.scene) },
                 _ => Law::now(&house, &around).await.scene(&setup.settings, blobs, &around),
             };

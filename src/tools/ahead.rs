@@ -5,14 +5,10 @@
 //! a call that finds nothing kept works everything out again. One is kept at most, and only for a call that
 //! may run at once.
 
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::diff::Diff;
-use super::digest::{Bytes, Digest};
 use super::edit::Input;
-use super::held::Content;
-use super::text::{Charset, Endings};
+use super::guard::Change;
 use crate::types::ids::CallId;
 
 /// The newest look.
@@ -22,14 +18,7 @@ pub(super) struct Ahead(Mutex<Option<(CallId, Look)>>);
 /// A change that was worked out.
 pub(super) struct Look {
     pub(super) input: Input,
-    /// What the path led to.
-    pub(super) path: PathBuf,
-    pub(super) before: Content,
-    pub(super) after: Bytes,
-    pub(super) digest: Digest,
-    pub(super) charset: Charset,
-    pub(super) endings: Endings,
-    pub(super) diff: Diff,
+    pub(super) change: Change,
     /// In how many places.
     pub(super) replaced: usize,
 }

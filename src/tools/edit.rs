@@ -46,27 +46,12 @@ pub(super) fn prepare(context: &Context, call_id: CallId, input: &Input) -> Resu
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path, None);
     if let Ok((change, replaced)) = &plan
-        && let Some(look) = look(input, change, *replaced)
+        && change.before.as_ref().is_some_and(|before| before.bytes.len() >= LARGE)
     {
+        let look = Look { input: input.clone(), change: change.clone(), replaced: *replaced };
         context.ahead.keep(call_id, look);
     }
     guard::prepare(context, path, "Edit", plan.map(|(change, _)| change))
-}
-
-/// What is kept of a change until it is made, if it is worth keeping.
-fn look(input: &Input, change: &Change, replaced: usize) -> Option<Look> {
-    let before = change.before.clone().filter(|before| before.bytes.len() >= LARGE)?;
-    Some(Look {
-        input: input.clone(),
-        path: change.path.path.clone(),
-        before,
-        after: change.after.clone(),
-        digest: change.digest.clone(),
-        charset: change.charset,
-        endings: change.endings,
-        diff: change.diff.clone(),
-        replaced,
-    })
 }
 
 pub(super) fn run(
@@ -99,22 +84,13 @@ pub(super) fn run(
 /// The change as it was worked out for the same call; `None` if that says nothing about what is there now.
 /// Whether it holds what was looked at is compared before it is replaced.
 fn again(context: &Context, input: &Input, path: &Held, look: Look) -> Option<(Change, usize)> {
-    let before = (look.input == *input && look.path == path.path).then(|| path.seen(&look.before))??;
-    let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
+    let Look { input: seen, change, replaced } = look;
+    let before =
+        path.seen(change.before.as_ref().filter(|_| seen == *input && change.path.path == path.path)?)?;
     // Else it is all worked out again, which says what is wrong, if anything is.
     guard::require_known(context, &path.path, &before, Needs::AnyPart).ok()?;
-    let change = Change {
-        path: path.clone(),
-        before: Some(before),
-        after: look.after,
-        digest: look.digest,
-        charset: look.charset,
-        endings: look.endings,
-        diff: look.diff,
-        known_whole,
-        mode_of: None,
-    };
-    Some((change, look.replaced))
+    let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
+    Some((Change { path: path.clone(), before: Some(before), known_whole, ..change }, replaced))
 }
 
 fn wanted(input: &Input) -> Wanted<'_> {

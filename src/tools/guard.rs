@@ -123,6 +123,7 @@ pub(super) fn encode(
 }
 
 /// A change that is ready to be made.
+#[derive(Clone)]
 pub(super) struct Change {
     pub(super) path: Held,
     /// What is replaced; `None` for a new file.
