@@ -52,7 +52,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, Part); 12] = [
+const PARTS: [(&str, Part); 13] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -65,6 +65,7 @@ const PARTS: [(&str, Part); 12] = [
     ("b10", resume::run),
     ("b11", restart::run),
     ("s13", isolation::run),
+    ("flood", isolation::flood),
 ];
 
 fn main() -> ExitCode {

@@ -141,11 +141,10 @@ impl State {
                 self.turn = None;
             }
             Event::HistoryRepaired { kept, messages, .. } => {
-                let transcript = Arc::make_mut(&mut self.transcript);
-                transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
+                self.transcript.truncate(usize::try_from(*kept).unwrap_or(usize::MAX));
                 // The provider knows the history as it was.
                 self.continues = None;
-                transcript.extend(messages.iter().cloned().map(Arc::new));
+                messages.iter().for_each(|message| self.transcript.push(message.clone()));
             }
             Event::HelperStarted { purpose, model, terms, most } => {
                 let (token, purpose, model) = (fact.seq, *purpose, model.clone());
@@ -197,7 +196,7 @@ impl State {
                 }
             }
             Event::MediaWithheld { .. } => {
-                withhold(Arc::<Vec<_>>::make_mut(&mut self.transcript));
+                self.transcript.change(withhold);
                 // What the provider keeps of the conversation may hold them.
                 self.continues = None;
             }
@@ -508,8 +507,7 @@ impl State {
                     [] => vec![Block::Text { text: item.text.clone().unwrap_or_default() }],
                     content => content.to_vec(),
                 };
-                let message = Message::new(Role::User, content);
-                Arc::make_mut(&mut self.transcript).push(Arc::new(message));
+                self.transcript.push(Message::new(Role::User, content));
             }
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
                 if let Some(Turn { activity: Activity::Calling { partial, .. }, orphans, .. }) =
@@ -537,8 +535,7 @@ impl State {
                 }
                 if !item.content.is_empty() {
                     let message = Message::new(Role::Assistant, item.content.clone());
-                    let message = Message { model: model.cloned(), ..message };
-                    Arc::make_mut(&mut self.transcript).push(Arc::new(message));
+                    self.transcript.push(Message { model: model.cloned(), ..message });
                 }
             }
             ItemKind::ToolCall => {}
@@ -582,7 +579,7 @@ impl State {
                     _ => None,
                 })
                 .collect();
-            Arc::make_mut(&mut self.transcript).push(Arc::new(Message::new(Role::User, content)));
+            self.transcript.push(Message::new(Role::User, content));
         }
     }
 }

@@ -27,6 +27,7 @@ mod switch;
 mod title;
 mod tokens;
 mod tools;
+mod transcript;
 mod update;
 mod wait;
 mod words;

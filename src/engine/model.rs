@@ -199,6 +199,19 @@ impl Draft<'_> {
         }
     }
 
+    /// The last deltas of an answer, which came with its end. Nothing is decided before them.
+    pub fn streamed(&mut self, token: Seq, deltas: Vec<Delta>) {
+        if deltas.is_empty() {
+            return;
+        }
+        let Plan { facts, items, .. } = self.engine.stream(token, deltas, self.now);
+        // Its first id is taken.
+        self.mint.item();
+        facts.iter().for_each(|entry| self.state.apply(&entry.envelope));
+        self.plan.facts.extend(facts);
+        self.plan.items.extend(items);
+    }
+
     pub fn model_done(
         &mut self,
         token: Seq,

@@ -145,7 +145,8 @@ impl Engine {
                 draft.context_ready(system, sources, untrusted);
             }
             Input::Untrusted(untrusted) => draft.ask_for_trust(untrusted),
-            Input::ModelDone { token, reply, cost_usd_micros, terms, duration_ms } => {
+            Input::ModelDone { token, mut reply, cost_usd_micros, terms, duration_ms } => {
+                draft.streamed(token, std::mem::take(&mut reply.last));
                 draft.model_done(token, *reply, cost_usd_micros, terms, duration_ms);
             }
             Input::ModelFailed { token, fault, terms, .. } => draft.model_failed(token, &fault, terms),

@@ -28,7 +28,7 @@ impl Draft<'_> {
         Ok(ModelRequest {
             model: model.parse()?,
             system: self.system(),
-            messages: normalize(&self.state.transcript, thinks.then_some(model.as_str())),
+            messages: normalize(self.state.transcript.iter(), thinks.then_some(model.as_str())),
             tools: self.offered(),
             max_output_tokens: self.output_limit(),
             thinking,
@@ -53,8 +53,12 @@ impl Draft<'_> {
 /// not copied, where nothing is to be done. Reasoning stays where `thinker` made it, the model that is
 /// asked: a signature is worth nothing to any other. `None` is for a model that is not to think.
 #[must_use]
-pub fn normalize(transcript: &[Arc<Message>], thinker: Option<&str>) -> Vec<Arc<Message>> {
-    let mut out: Vec<Arc<Message>> = Vec::with_capacity(transcript.len());
+pub fn normalize<'a>(
+    transcript: impl IntoIterator<Item = &'a Arc<Message>>,
+    thinker: Option<&str>,
+) -> Vec<Arc<Message>> {
+    let transcript = transcript.into_iter();
+    let mut out: Vec<Arc<Message>> = Vec::with_capacity(transcript.size_hint().0);
     for message in transcript {
         let message = repair(message, thinker);
         if message.content.is_empty() {
@@ -79,11 +83,11 @@ pub fn normalize(transcript: &[Arc<Message>], thinker: Option<&str>) -> Vec<Arc<
 }
 
 fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
-    let is_own = thinker.is_some() && message.model.as_deref() == thinker;
+    let is_own = || thinker.is_some() && message.model.as_deref() == thinker;
     let faulty = |block: &Block| match block {
-        Block::Text { text } => text.trim().is_empty(),
-        Block::ToolResult { content, .. } => content.trim().is_empty(),
-        Block::Thinking { .. } | Block::RedactedThinking { .. } => !is_own,
+        Block::Text { text } => is_blank(text),
+        Block::ToolResult { content, .. } => is_blank(content),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => !is_own(),
         Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => false,
     };
     // Thinking is never last (a provider's rule): without something after it, it is left out.
@@ -94,13 +98,13 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
     }
     let mut repaired = (**message).clone();
     repaired.content.retain(|block| match block {
-        Block::Text { text } => !text.trim().is_empty(),
-        Block::Thinking { .. } | Block::RedactedThinking { .. } => is_own,
+        Block::Text { text } => !is_blank(text),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => is_own(),
         Block::Image(_) | Block::Document(_) | Block::ToolCall(_) | Block::ToolResult { .. } => true,
     });
     for block in &mut repaired.content {
         if let Block::ToolResult { content, .. } = block
-            && content.trim().is_empty()
+            && is_blank(content)
         {
             *content = NO_OUTPUT.into();
         }
@@ -111,6 +115,11 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
         repaired.content.pop();
     }
     Arc::new(repaired)
+}
+
+/// Looks no further than to the first letter.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(char::is_whitespace)
 }
 
 #[cfg(test)]

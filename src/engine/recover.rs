@@ -78,7 +78,7 @@ impl Draft<'_> {
 
     /// Mends a history that breaks the rules, and says so (S5).
     fn repair_history(&mut self) {
-        let transcript = Arc::clone(&self.state.transcript);
+        let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
         let open = self.state.calls().iter().any(|call| !call.is_done());
         let settled = transcript.len() - usize::from(open && !transcript.is_empty());
         let (settled, open) = transcript.split_at(settled);

@@ -1,7 +1,6 @@
 //! What of a conversation only a model with sight understands (Q7, Q31), and the conversation without it, for
 //! a provider that refuses it.
 
-use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::words;
@@ -12,14 +11,14 @@ use crate::types::model::{FaultKind, ModelFault};
 /// Whether a request of these messages shows a picture. A PDF does not count: of one, a model without
 /// sight is given the text.
 #[must_use]
-pub fn needs_sight<M: Borrow<Message>>(messages: &[M]) -> bool {
-    let blocks = messages.iter().flat_map(|message| &message.borrow().content);
+pub fn needs_sight<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
+    let blocks = messages.into_iter().flat_map(|message| &message.content);
     blocks.flat_map(|block| block.shown()).any(|(kind, _)| kind == AttachmentKind::Image)
 }
 
 /// How many pictures and PDFs a request of these messages shows.
-pub(super) fn count_shown<M: Borrow<Message>>(messages: &[M]) -> usize {
-    let blocks = messages.iter().flat_map(|message| &message.borrow().content);
+pub(super) fn count_shown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
+    let blocks = messages.into_iter().flat_map(|message| &message.content);
     blocks.map(|block| block.shown().count()).sum()
 }
 
@@ -158,9 +157,9 @@ mod tests {
         ];
         let untouched = Arc::new(Message::user("a"));
         let mut transcript = vec![Arc::clone(&untouched), Arc::new(Message::new(Role::User, content))];
-        assert_eq!(count_shown(&transcript), 4);
+        assert_eq!(count_shown(transcript.iter().map(|message| &**message)), 4);
         withhold(&mut transcript);
-        assert_eq!(count_shown(&transcript), 0);
+        assert_eq!(count_shown(transcript.iter().map(|message| &**message)), 0);
         assert!(Arc::ptr_eq(&transcript[0], &untouched), "what shows nothing is not copied");
         let told = serde_json::to_string(&transcript[1]).expect("written");
         for words in ["look", "shot.png", "the pages", "image/gif", "read"] {

@@ -11,12 +11,13 @@ use super::known::{Known, Quick, StandIns};
 use super::limit::OUTPUT_TOKENS;
 use super::retry::Retry;
 use super::said::Said;
+use super::transcript::Transcript;
 use super::wait::Wait;
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use crate::types::ledger::ModelUsage;
-use crate::types::message::{Block, InputBlock, Message, ToolCall};
+use crate::types::message::{Block, InputBlock, ToolCall};
 use crate::types::model::StopReason;
 use crate::types::permission::{Mode, OnTimeout, RuleKind, digest};
 use crate::types::sampling::Sampling;
@@ -170,7 +171,7 @@ pub(super) struct State {
     pub is_stale: bool,
     /// What of the workspace trust was asked for last.
     pub trust_asked: Option<String>,
-    pub transcript: Arc<Vec<Arc<Message>>>,
+    pub transcript: Transcript,
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
@@ -657,7 +658,7 @@ impl State {
             system: None,
             is_stale: false,
             trust_asked: None,
-            transcript: Arc::default(),
+            transcript: Transcript::default(),
             continues: None,
             turn: None,
             queue: VecDeque::new(),

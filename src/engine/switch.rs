@@ -35,7 +35,7 @@ impl Draft<'_> {
     /// How many pictures and documents the model is shown.
     fn shown(&self) -> usize {
         let sees = self.engine.settings.known.of(&self.turn_model()).sees;
-        if sees { count_shown(&self.state.transcript) } else { 0 }
+        if sees { count_shown(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
     }
 
     /// No model is shown any of the pictures and documents any more that the provider refused.
@@ -59,7 +59,7 @@ impl Draft<'_> {
         let model = self.turn_model();
         let can = self.engine.settings.known.of(&model);
         if !can.sees
-            && needs_sight(&self.state.transcript)
+            && needs_sight(self.state.transcript.iter().map(|message| &**message))
             && let Some(to) = self.stand_ins(None).vision
         {
             let detail = format!("the conversation holds pictures, which {model} cannot see");

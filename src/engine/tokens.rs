@@ -18,17 +18,17 @@ impl Draft<'_> {
     pub fn sent_tokens(&self) -> u64 {
         let transcript = &self.state.transcript;
         let reported = self.state.context_tokens;
-        let answered = transcript.iter().rposition(|message| message.role == Role::Assistant);
-        let (first, system) = match answered.filter(|_| reported > 0) {
-            Some(at) => (at + 1, 0),
-            None => (0, self.state.system.as_ref().map_or(0, |system| of_text(system))),
+        let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
+        let (since, system) = match reported > 0 && since < transcript.len() {
+            true => (since, 0),
+            false => (transcript.len(), self.state.system.as_ref().map_or(0, |system| of_text(system))),
         };
-        reported + system + of_messages(&transcript[first..])
+        reported + system + of_messages(transcript.iter().rev().take(since))
     }
 }
 
-fn of_messages(messages: &[Arc<Message>]) -> u64 {
-    messages.iter().flat_map(|message| &message.content).map(of_block).sum()
+fn of_messages<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages.flat_map(|message| &message.content).map(of_block).sum()
 }
 
 fn of_block(block: &Block) -> u64 {
@@ -64,6 +64,6 @@ mod tests {
         let blob = BlobRef::from(&Blob::new("image/png", *b"x"));
         let content = vec![Block::Text { text: "a".repeat(400) }, Block::Image(Picture { blob, name: None })];
         let message = Arc::new(Message::new(Role::User, content));
-        assert_eq!(of_messages(&[message]), 100 + PICTURE);
+        assert_eq!(of_messages([message].iter()), 100 + PICTURE);
     }
 }

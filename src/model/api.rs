@@ -6,6 +6,7 @@ use crate::types::usage::Usage;
 use super::assembly::CallIds;
 use super::settings::{Kind, ModelSettings};
 use super::sse::Parser;
+use super::written::Written;
 use super::{anthropic, fault, openai_chat, openai_responses};
 
 /// An API.
@@ -81,15 +82,16 @@ impl Api {
         }
     }
 
-    /// The body of a request.
+    /// The body of a request. What it says again is taken from what was `written` before.
     pub(super) fn body(
         self,
         request: &ModelRequest,
         settings: &ModelSettings,
         to: Addressee<'_>,
+        written: &Written,
     ) -> Result<Vec<u8>, ModelFault> {
         match self {
-            Api::Anthropic => anthropic::body(request, settings),
+            Api::Anthropic => anthropic::body(request, settings, written),
             Api::OpenAiChat => openai_chat::body(request, settings, to.is_vendor),
             Api::OpenAiResponses => openai_responses::body(request, settings, to.store, to.previous),
         }

@@ -181,6 +181,7 @@ impl Assembly {
             response_id,
             notices: self.notices,
             cache_hit: false,
+            last: Vec::new(),
         }
     }
 

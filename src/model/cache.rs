@@ -93,6 +93,7 @@ impl Cache {
             content: reply.content.clone(),
             stop_reason: reply.stop_reason,
             response_id: reply.response_id.clone(),
+            last: Vec::new(),
         };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| entry.key != key);
@@ -161,6 +162,7 @@ mod tests {
             response_id: Some("msg_1".into()),
             notices: vec!["told once".into()],
             cache_hit: false,
+            last: Vec::new(),
         }
     }
 

@@ -209,6 +209,10 @@ impl Exchange<'_> {
             if is_quick && outcome.is_ok() && !reader.is_done() && bytes < BATCH_BYTES {
                 ahead = at_hand(&mut response).await;
             }
+            if reader.is_done() && outcome.is_ok() && bytes < BATCH_BYTES {
+                // It goes with the answer: one thing to write, not two.
+                break;
+            }
             // What was brought is handed on before anything is waited for.
             if !matches!(ahead, Some(Ok(Some(_)))) {
                 if !batch.is_empty() {
@@ -220,8 +224,11 @@ impl Exchange<'_> {
             outcome?;
         }
         let is_done = reader.is_done();
-        let outcome = reader.end(&mut batch);
-        hand_on(batch, out).await?;
+        let mut outcome = reader.end(&mut batch);
+        match &mut outcome {
+            Ok(reply) => reply.last = batch,
+            Err(_) => hand_on(batch, out).await?,
+        }
         if is_done {
             read_out(&mut response).await;
         }

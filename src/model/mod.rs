@@ -45,6 +45,7 @@ mod sse;
 #[cfg(any(test, feature = "fuzzing"))]
 mod testing;
 mod text;
+mod written;
 
 pub use keys::Key;
 pub use known::ModelFacts;

@@ -27,6 +27,7 @@ use super::record::{Recorder, Tape};
 use super::replay::Player;
 use super::sampling::left_out;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
+use super::written::Written;
 
 /// The version of the Anthropic API that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -47,6 +48,7 @@ struct Inner {
     /// What people were told of temperatures that were not sent.
     unsampled: Mutex<BTreeSet<String>>,
     clients: Clients,
+    written: Written,
     cache: Option<Cache>,
     connect_timeout: Duration,
     patience: Patience,
@@ -99,6 +101,7 @@ impl Models {
                 strangers: Mutex::default(),
                 unthinking: Mutex::default(),
                 unsampled: Mutex::default(),
+                written: Written::default(),
                 cache: settings.cache.then(Cache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
@@ -292,7 +295,7 @@ impl Models {
                 api: address.api,
                 url: address.url.clone(),
                 headers: headers.clone(),
-                body: address.api.body(request, &settings, to)?,
+                body: address.api.body(request, &settings, to, &self.inner.written)?,
                 patience: patience.clone(),
                 connect_timeout: self.inner.connect_timeout,
                 is_direct: address.is_direct,
@@ -302,7 +305,7 @@ impl Models {
         let mut known = match &self.inner.cache {
             Some(cache) if !address.store => {
                 let to = Addressee { is_vendor: address.is_vendor, ..Addressee::default() };
-                let body = address.api.body(request, &settings, to)?;
+                let body = address.api.body(request, &settings, to, &self.inner.written)?;
                 let key = CacheKey::of(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
                     hand_on(deltas(&reply), out).await?;

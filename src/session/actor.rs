@@ -398,6 +398,7 @@ impl Actor {
             prepared.append.owes = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
+            self.look_ahead(plan);
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
@@ -422,6 +423,20 @@ impl Actor {
             self.act(effect);
         }
         Ok(())
+    }
+
+    /// Calls of an answer are looked at while the answer is written: a look changes nothing, so it is not what has
+    /// to wait for the journal. What comes of it is heard after this decision, however quick it was.
+    fn look_ahead(&mut self, plan: &mut Plan) {
+        let is_look = |effect: &Effect| matches!(effect, Effect::Prepare { .. });
+        if !plan.facts.iter().any(|entry| moments::is_answer(&entry.envelope.event)) {
+            // Other facts may change what a call is judged by.
+            return;
+        }
+        if let Some(at) = plan.effects.iter().position(is_look) {
+            let look = plan.effects.remove(at);
+            self.act(look);
+        }
     }
 
     /// Tells those who follow what waits in all sessions.

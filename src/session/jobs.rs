@@ -24,7 +24,7 @@ use crate::tools::{Birth, Blobs, Command, Live, Presence, Refusal, Running, Scen
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::{CallId, Seq, SessionId, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelRequest};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
 use crate::types::permission::{Verdict, VerdictKind};
 use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
 use crate::workspace;
@@ -476,11 +476,8 @@ impl Jobs {
             };
             let both = tokio::time::timeout(HELPER_PATIENCE, async { tokio::join!(ask, listen) }).await;
             let (outcome, began) = match both {
-                Ok((_, (began, true))) => {
-                    let text = format!("more than {} KiB, which is no short answer", HELPER_BYTES >> 10);
-                    (Err(ModelFault::new(FaultKind::Garbage, text)), began)
-                }
-                Ok((Ok(outcome), (began, _))) => (outcome, began),
+                Ok((_, (began, true))) => (Err(too_long()), began),
+                Ok((Ok(outcome), (began, _))) => (outcome.and_then(not_too_long), began),
                 Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
                 Err(_) => {
                     let text = format!("no whole answer within {} s", HELPER_PATIENCE.as_secs());
@@ -647,6 +644,23 @@ pub(super) async fn verdict(
     let judged =
         tokio::task::spawn_blocking(move || law.verdict(&setup.settings, &around, &tool, &prepared)).await;
     judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// A helper's answer, if it is as short as it should be; what came with its end nobody has counted before.
+fn not_too_long(reply: ModelReply) -> Result<ModelReply, ModelFault> {
+    let text = |block: &ReplyBlock| match block {
+        ReplyBlock::Text(text) | ReplyBlock::Thinking { text, .. } => text.len(),
+        ReplyBlock::RedactedThinking(_) | ReplyBlock::ToolCall { .. } => 0,
+    };
+    if reply.content.iter().map(text).sum::<usize>() <= HELPER_BYTES {
+        return Ok(reply);
+    }
+    Err(ModelFault { usage: Some(Box::new(reply.usage)), ..too_long() })
+}
+
+fn too_long() -> ModelFault {
+    let text = format!("more than {} KiB, which is no short answer", HELPER_BYTES >> 10);
+    ModelFault::new(FaultKind::Garbage, text)
 }
 
 /// Bytes of what a model says.

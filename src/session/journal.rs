@@ -51,7 +51,10 @@ pub(super) fn prepare(
     let mut blobs = plan.blobs.clone();
     for entry in &plan.facts {
         let (row, line, cut) = write(&entry.envelope, entry.fold);
-        rows.push(row);
+        // What this very decision folds is told, and needs no row.
+        if entry.fold.is_none_or(|fold| !plan.folds.contains(&fold)) {
+            rows.push(row);
+        }
         lines.push(line);
         blobs.extend(cut);
     }

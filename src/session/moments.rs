@@ -33,11 +33,13 @@ pub(super) fn committed(plan: &Plan) {
     if has(plan, is_taken_in) && !ends_turn {
         point("C2.committed");
     }
-    if has(plan, |event| matches!(event, Event::MessageTextDelta { .. })) {
-        point("C5");
-    }
-    if has(plan, |event| matches!(event, Event::MessageToolInputDelta { .. })) {
-        point("C6");
+    if !has(plan, is_answer) {
+        if has(plan, |event| matches!(event, Event::MessageTextDelta { .. })) {
+            point("C5");
+        }
+        if has(plan, |event| matches!(event, Event::MessageToolInputDelta { .. })) {
+            point("C6");
+        }
     }
     if has(plan, |event| matches!(event, Event::ToolRequested { .. })) {
         point("C8");
@@ -77,7 +79,7 @@ fn has(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
 }
 
 /// A whole answer of the model.
-fn is_answer(event: &Event) -> bool {
+pub(super) fn is_answer(event: &Event) -> bool {
     matches!(event, Event::MessageCompleted { item, .. }
         if item.kind == ItemKind::AssistantMessage && item.status == ItemStatus::Completed)
 }

@@ -126,7 +126,7 @@ fn request(script: &mut Script, key: SessionKey, request: &RequestRow) {
 fn summary(script: &mut Script, key: SessionKey, summary: &Summary, last_seq: Option<u64>) {
     script.add(
         "update session set title = ?, model = ?, mode = ?, thinking = ?, temperature_thousandths = ?, \
-         top_p_thousandths = ?, state = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
+         top_p_thousandths = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
          last_seq = coalesce(?, last_seq), usage = ?, cost_usd_micros = ?, cost_at_least_usd_micros = ?, \
          last_line = ? where id = ?",
         values![
@@ -136,7 +136,6 @@ fn summary(script: &mut Script, key: SessionKey, summary: &Summary, last_seq: Op
             summary.thinking.map(|thinking| thinking.to_string()),
             summary.sampling.temperature.map(|it| it.get()),
             summary.sampling.top_p.map(|it| it.get()),
-            summary.state.name(),
             summary.requires.map(to_text),
             summary.turn_id.map(|id| id.to_string()),
             summary.updated_at.0,
@@ -148,6 +147,9 @@ fn summary(script: &mut Script, key: SessionKey, summary: &Summary, last_seq: Op
             key.0,
         ],
     );
+    // By itself: SQLite writes an index anew for every update that names its column, and it seldom changes.
+    let state = summary.state.name();
+    script.add("update session set state = ? where id = ? and state <> ?", values![state, key.0, state]);
 }
 
 /// How long the reply of a removed session is remembered, in milliseconds: 30 days.

@@ -192,6 +192,8 @@ pub struct ModelReply {
     pub notices: Vec<String>,
     /// Nobody was asked: it is the answer to the same request of a moment ago.
     pub cache_hit: bool,
+    /// What came with the end of the answer and was not handed on before: it belongs to the deltas.
+    pub last: Vec<Delta>,
 }
 
 /// One block of a whole answer.

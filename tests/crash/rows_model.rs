@@ -98,11 +98,13 @@ async fn c5(way: Way) {
         for point in ["C5", "C5:3"] {
             let mut story = Story::begin(House::plan().speaking(api), point, way).await;
             let steps = ["one ", "two ", "three ", "four"].map(str::to_owned);
-            // Held, so that the words come one by one.
+            // Held, so that the words come one by one, and without the end.
             let gates = [Gate::new(), Gate::new()];
+            let shut = Gate::new();
             let step = Step::pieces(steps).thinking("well well");
-            let step = step.hold_after(3, &gates[0]).hold_after(4, &gates[1]);
-            story.house.models.push(if point == "C5" { Step::pieces(["one two three"]) } else { step });
+            let step = step.hold_after(3, &gates[0]).hold_after(4, &gates[1]).hold_after(5, &shut);
+            let first = Step::pieces(["one two three"]).hold_after(1, &shut);
+            story.house.models.push(if point == "C5" { first } else { step });
             story.house.models.push(Step::text("whole answer"));
             let pilot = story.session().await;
             let flight = pilot.fly(Reading::default(), Manner::Watches);
@@ -147,8 +149,9 @@ async fn c6(way: Way) {
         for point in ["C6", "C6:2"] {
             let mut story = Story::begin(House::plan().speaking(api).config(ALLOWED), point, way).await;
             let step = Step::calls([bash("echo once >> log.txt")]).say("I log it.");
-            // The arguments come in two pieces, after three words.
-            let gate = Gate::new();
+            // The arguments come in two pieces, after three words; the end does not come.
+            let (gate, shut) = (Gate::new(), Gate::new());
+            let step = step.hold_after(5, &shut);
             story.house.models.push(if point == "C6" { step } else { step.hold_after(4, &gate) });
             story.house.models.push(Step::text("Never mind."));
             let pilot = story.session().await;
@@ -176,18 +179,37 @@ async fn c6(way: Way) {
 const ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 
 async fn c7(way: Way) {
-    for calls in [false, true] {
+    for (calls, at_once) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut story = Story::begin(House::plan().config(ALLOWED), "C7", way).await;
         let first = Step::text("lost words").thinking("well");
         let lost = Step::calls([bash("echo lost >> log.txt")]).say("lost words");
-        story.house.models.push(if calls { lost } else { first });
+        let (words, step) = if calls { (2, lost) } else { (3, first) };
+        let gate = Gate::new();
+        story.house.models.push(if at_once { step } else { step.hold_after(words, &gate) });
         story.house.models.push(Step::text("whole answer"));
         let pilot = story.session().await;
         pilot.submit("tell me", "k").await;
+        if !at_once {
+            let mut log = pilot.log(0).await.expect("it lives");
+            let is_last = |it: &Value| it["type"] == "message.text_delta" && says(it, "words");
+            log.find("the last word", is_last).await;
+            gate.open();
+        }
         story.crashed().await;
         goes_on(&mut story, &pilot).await;
         let journals = story.check_alive(&pilot).await;
-        assert_eq!(interrupted(&journals, &pilot)["item"]["text"], "lost words");
+        if at_once {
+            // Its pieces may have come before its end, or with it.
+            let messages = of_kind(&journals, &pilot, "message.completed");
+            let cut: Vec<&&Value> =
+                messages.iter().filter(|it| it["item"]["status"] == "interrupted").collect();
+            assert!(cut.len() <= 1, "{cut:?}");
+            assert!(
+                cut.iter().all(|it| "lost words".starts_with(it["item"]["text"].as_str().unwrap_or("?")))
+            );
+        } else {
+            assert_eq!(interrupted(&journals, &pilot)["item"]["text"], "lost words");
+        }
         assert_eq!(of_kind(&journals, &pilot, "tool.requested").len(), 0);
         assert_eq!(story.house.read("log.txt"), "");
         let requests = story.house.models.requests();
@@ -196,6 +218,10 @@ async fn c7(way: Way) {
         resumed_once(&journals, &pilot);
         lost_attempt_is_booked(&journals, &pilot);
     }
+}
+
+fn says(event: &Value, word: &str) -> bool {
+    event["text"].as_str().is_some_and(|text| text.contains(word))
 }
 
 /// A helper's call is closed, booked, and not made again by itself: the session is as it was.

@@ -78,6 +78,7 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
         response_id: None,
         notices: Vec::new(),
         cache_hit: false,
+        last: Vec::new(),
     };
     Answer { reply, cost: chance.cost, deltas }
 }

@@ -554,7 +554,11 @@ impl World {
                 self.feed(Input::Deltas { token, deltas })?;
             }
             ModelStep::Finish => {
-                self.feed(Input::Deltas { token, deltas: deltas.clone() })?;
+                // Some come with the end.
+                let with_end = usize::try_from(self.next()).unwrap_or(0) % (deltas.len() + 1);
+                let (before, last) = deltas.split_at(deltas.len() - with_end);
+                answer.reply.last = last.to_vec();
+                self.feed(Input::Deltas { token, deltas: before.to_vec() })?;
                 let done = Input::ModelDone {
                     token,
                     reply: Box::new(answer.reply),

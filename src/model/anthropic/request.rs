@@ -27,8 +27,10 @@ use super::super::called::called;
 use super::super::media::{Media, Shown};
 use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
+use super::super::written::{Manner, Plainly, Written};
 use super::thinking::{Asked, OutputConfig, is_thought, plan};
 
+/// A request but for its messages, which follow.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -44,7 +46,6 @@ struct Body<'a> {
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
-    messages: Vec<Turn<'a>>,
 }
 
 #[derive(Serialize)]
@@ -141,6 +142,7 @@ struct Source<'a> {
 pub(in super::super) fn body(
     request: &ModelRequest,
     settings: &ModelSettings,
+    written: &Written,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
@@ -159,18 +161,8 @@ pub(in super::super) fn body(
         last.cache_control = Some(BREAKPOINT);
     }
     let plan = plan(request, settings);
-    let mut messages: Vec<Turn> = {
-        let sees = settings.vision.unwrap_or(true);
-        let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
-        request.messages.iter().map(|message| turn(message, plan.keeps, &media)).collect()
-    };
-    if let Some((last, before)) = messages.split_last_mut() {
-        last.mark();
-        if let Some(earlier) = before.iter_mut().rev().find(|turn| turn.role == USER) {
-            earlier.mark();
-        }
-    }
-    serde_json::to_vec(&Body {
+    let keeps = plan.keeps;
+    let mut body = serde_json::to_vec(&Body {
         model: &request.model.model,
         max_tokens: plan.max_tokens,
         stream: settings.streaming,
@@ -179,8 +171,29 @@ pub(in super::super) fn body(
         sampling: sent(Api::Anthropic, request, settings),
         system,
         tools,
-        messages,
-    })
+    })?;
+    body.pop();
+    body.extend_from_slice(b",\"messages\":[");
+    let sees = settings.vision.unwrap_or(true);
+    let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
+    let newest = request.messages.len().checked_sub(1);
+    let earlier = newest.and_then(|at| request.messages[..at].iter().rposition(|it| it.role == Role::User));
+    let is_marked = |at: usize| newest == Some(at) || earlier == Some(at);
+    let write = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
+        let mut turn = turn(&request.messages[at], keeps, &media);
+        if plainly == Plainly(false) && is_marked(at) {
+            turn.mark();
+        }
+        serde_json::to_writer(&mut *out, &turn)?;
+        out.push(b',');
+        Ok::<(), serde_json::Error>(())
+    };
+    written.write(Manner { api: Api::Anthropic, keeps }, &request.messages, is_marked, write, &mut body)?;
+    if !request.messages.is_empty() {
+        body.pop();
+    }
+    body.extend_from_slice(b"]}");
+    Ok(body)
 }
 
 impl<'a> From<Content<'a>> for Part<'a> {

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::types::blob::{Blob, BlobRef, Picture};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::{BlockKind, Delta, FaultKind, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use crate::types::thinking::Thinking;
 use crate::types::tool::ToolCard;
 use crate::types::usage::Usage;
 
 use super::super::api::Api;
 use super::super::settings::ModelSettings;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+use super::super::written::Written;
 
 fn sse(events: &[Value]) -> String {
     events.iter().fold(String::new(), |mut stream, event| {
@@ -114,6 +117,7 @@ fn an_answer_with_everything_in_it_is_read() {
             response_id: Some("msg_1".into()),
             notices: vec![],
             cache_hit: false,
+            last: Vec::new(),
         }
     );
     let tool = BlockKind::ToolCall { tool: "Read".into() };
@@ -297,7 +301,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn body(request: &ModelRequest, settings: &ModelSettings) -> Value {
-    serde_json::from_slice(&super::body(request, settings).unwrap()).unwrap()
+    serde_json::from_slice(&super::body(request, settings, &Written::default()).unwrap()).unwrap()
 }
 
 #[test]
@@ -404,4 +408,65 @@ fn what_was_sent_stays_the_same_bytes_when_the_conversation_grows() {
         messages.push(Message::new(Role::Assistant, said));
         messages.push(Message::user("more"));
     }
+}
+
+/// A conversation as it grows, with everything that a message can hold.
+fn grown(step: usize) -> Vec<Message> {
+    let blob = BlobRef::from(&Blob::new("image/png", *b"x"));
+    let call = ToolCall {
+        call_id: Mint::new(0, Seed(step as u128)).call(),
+        provider_id: format!("toolu_{step}"),
+        tool: "Read".into(),
+        input: json!({"file_path": "a\"b"}),
+        input_error: None,
+    };
+    let result = Block::ToolResult {
+        call_id: call.call_id,
+        provider_id: call.provider_id.clone(),
+        content: format!("line {step}\n"),
+        is_error: step % 2 == 0,
+        attachments: Vec::new(),
+    };
+    let thought = Block::Thinking { text: "hm".into(), signature: Some("s".into()) };
+    let mut said = vec![thought, Block::Text { text: format!("step {step}") }];
+    let mut told = Vec::new();
+    if step % 3 == 0 {
+        said.push(Block::ToolCall(call));
+        told.push(result);
+    }
+    told.push(Block::Text { text: "go on".into() });
+    if step % 4 == 1 {
+        told.push(Block::Image(Picture { blob, name: None }));
+    }
+    vec![Message::new(Role::Assistant, said), Message::new(Role::User, told)]
+}
+
+#[test]
+fn what_is_remembered_of_requests_changes_no_byte_of_them() {
+    let written = Written::default();
+    let settings = ModelSettings::default();
+    let mut asked = request(vec![Message::user("one")]);
+    for step in 0..12 {
+        for thinking in [None, Some(Thinking::Off)] {
+            asked.thinking = thinking;
+            let bytes = |written: &Written| super::body(&asked, &settings, written).unwrap();
+            let text = String::from_utf8(bytes(&written)).unwrap();
+            assert_eq!(text, String::from_utf8(bytes(&Written::default())).unwrap(), "{step}, {thinking:?}");
+            assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+        }
+        asked.messages.extend(grown(step).into_iter().map(Arc::new));
+        // A part of it was mended, or cut off.
+        if step == 5 {
+            asked.messages[3] =
+                Arc::new(Message::new(Role::Assistant, vec![Block::Text { text: "new".into() }]));
+        } else if step == 8 {
+            asked.messages.truncate(5);
+        }
+        // What a picture shows came with this request alone.
+        let blob = Blob::new("image/png", *b"x");
+        asked.media = if step % 2 == 0 { [(blob.blob_id, Arc::from(*b"x"))].into() } else { [].into() };
+    }
+    asked.messages.clear();
+    let empty: Value = serde_json::from_slice(&super::body(&asked, &settings, &written).unwrap()).unwrap();
+    assert_eq!(empty["messages"], json!([]));
 }

@@ -27,6 +27,7 @@ fn end(fails: bool) -> Input {
         response_id: None,
         notices: Vec::new(),
         cache_hit: false,
+        last: Vec::new(),
     };
     Input::ModelDone {
         token: TOKEN,

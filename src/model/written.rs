@@ -1,0 +1,188 @@
+//! What requests said last, in the bytes of their API: the next request of a conversation says all of it again.
+//!
+//! A long conversation costs more to write than all else that is done for a request, and all but its end is as
+//! before. What is kept changes no byte of what is sent.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::api::Api;
+use crate::types::message::{Block, Message};
+
+/// Conversations that are kept at most, and their bytes in all; the one that was not used longest goes first.
+const CONVERSATIONS: usize = 32;
+const BYTES: usize = 16 << 20;
+
+/// On what, beside itself, the bytes of a message depend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Manner {
+    pub api: Api,
+    /// Its reasoning goes back.
+    pub keeps: bool,
+}
+
+/// The newest requests.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// The newest last.
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    manner: Manner,
+    messages: Vec<Arc<Message>>,
+    /// Where in `bytes` each message ends.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Written {
+    /// Writes `messages` behind `out`, as they were written before where that is known. `write` writes one, by its
+    /// place: plainly if asked to, with what this request alone says of it otherwise, which is asked of those that
+    /// `is_special` names.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn write<E>(
+        &self,
+        manner: Manner,
+        messages: &[Arc<Message>],
+        is_special: impl Fn(usize) -> bool,
+        write: impl Fn(usize, Plainly, &mut Vec<u8>) -> Result<(), E>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), E> {
+        let mut kept = self.take(manner, messages);
+        kept.keep(messages);
+        for (at, message) in messages.iter().enumerate().skip(kept.messages.len()) {
+            if !is_of_its_request(message) {
+                write(at, Plainly(true), &mut kept.bytes)?;
+            }
+            kept.messages.push(Arc::clone(message));
+            kept.ends.push(kept.bytes.len());
+        }
+        out.reserve(kept.bytes.len());
+        let mut from = 0;
+        for (at, message) in messages.iter().enumerate() {
+            if is_special(at) || is_of_its_request(message) {
+                let begins = at.checked_sub(1).map_or(0, |before| kept.ends[before]);
+                out.extend_from_slice(&kept.bytes[from..begins]);
+                write(at, Plainly(false), out)?;
+                from = kept.ends[at];
+            }
+        }
+        out.extend_from_slice(&kept.bytes[from..]);
+        self.put(kept);
+        Ok(())
+    }
+
+    /// What is kept of this conversation.
+    fn take(&self, manner: Manner, messages: &[Arc<Message>]) -> Kept {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |kept: &Kept| {
+            kept.manner == manner
+                && kept.messages.first().zip(messages.first()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        let found = all.iter().rposition(is_it).and_then(|at| all.remove(at));
+        found.unwrap_or_else(|| Kept { manner, messages: Vec::new(), ends: Vec::new(), bytes: Vec::new() })
+    }
+
+    fn put(&self, kept: Kept) {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_back(kept);
+        let mut bytes: usize = all.iter().map(|kept| kept.bytes.len()).sum();
+        while all.len() > CONVERSATIONS || bytes > BYTES {
+            let Some(oldest) = all.pop_front() else { break };
+            bytes -= oldest.bytes.len();
+        }
+    }
+}
+
+/// Whether a message is written as any other request would write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plainly(pub bool);
+
+impl Kept {
+    /// Forgets what differs from `messages`, and all behind it.
+    fn keep(&mut self, messages: &[Arc<Message>]) {
+        let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(old, new) || old == new;
+        let same = self.messages.iter().zip(messages).take_while(is_same).count();
+        self.messages.truncate(same);
+        self.ends.truncate(same);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+}
+
+/// Whether a message shows something: what stands for that depends on what came with the request.
+fn is_of_its_request(message: &Message) -> bool {
+    message.content.iter().any(|block| match block {
+        Block::Image(_) | Block::Document(_) => true,
+        Block::ToolResult { attachments, .. } => !attachments.is_empty(),
+        Block::Text { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolCall(_) => {
+            false
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    const MANNER: Manner = Manner { api: Api::Anthropic, keeps: true };
+
+    fn said(texts: &[&str]) -> Vec<Arc<Message>> {
+        texts.iter().map(|text| Arc::new(Message::user(*text))).collect()
+    }
+
+    /// What is written, `!` behind a special one, and how many messages were written for it.
+    fn write(written: &Written, messages: &[Arc<Message>], special: usize) -> (String, usize) {
+        let (mut out, count) = (b"[".to_vec(), Cell::new(0));
+        let piece = |at: usize, plainly: Plainly, out: &mut Vec<u8>| {
+            count.set(count.get() + 1);
+            if let [Block::Text { text }] = messages[at].content.as_slice() {
+                out.extend_from_slice(text.as_bytes());
+            }
+            out.extend_from_slice(if plainly == Plainly(true) { b"," } else { b"!" });
+            Ok::<(), Infallible>(())
+        };
+        written.write(MANNER, messages, |at| at == special, piece, &mut out).expect("written");
+        (String::from_utf8(out).expect("text"), count.get())
+    }
+
+    #[test]
+    fn what_was_written_before_is_not_written_again_and_nothing_else_changes() {
+        let written = Written::default();
+        let mut messages = said(&["a", "b"]);
+        assert_eq!(write(&written, &messages, 1), ("[a,b!".into(), 3));
+        messages.extend(said(&["c", "d"]));
+        assert_eq!(write(&written, &messages, 3), ("[a,b,c,d!".into(), 3), "b stands there plainly");
+        // Another message in the same place, and a shorter conversation.
+        messages[2] = said(&["C"]).remove(0);
+        assert_eq!(write(&written, &messages, 0), ("[a!b,C,d,".into(), 3));
+        messages.truncate(2);
+        assert_eq!(write(&written, &messages, 9), ("[a,b,".into(), 0));
+        // Equal to the letter, made anew.
+        let anew: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
+        assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
+        assert_eq!(write(&written, &said(&["a", "b"]), 9), ("[a,b,".into(), 2), "another conversation");
+        assert_eq!(write(&written, &[], 9), ("[".into(), 0));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_it_may() {
+        let written = Written::default();
+        for _ in 0..2 * CONVERSATIONS {
+            write(&written, &said(&["a"]), 9);
+        }
+        assert_eq!(written.kept.lock().expect("kept").len(), CONVERSATIONS);
+        let long = "x".repeat(BYTES / 3);
+        for _ in 0..5 {
+            write(&written, &said(&[&long]), 9);
+        }
+        assert!(written.kept.lock().expect("kept").len() <= 3);
+        write(&written, &said(&[&"x".repeat(BYTES + 1)]), 9);
+        assert!(written.kept.lock().expect("kept").is_empty());
+    }
+}
