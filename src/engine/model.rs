@@ -263,12 +263,13 @@ impl Draft<'_> {
         let longer = cut.is_some() && calls.is_empty() && self.can_raise_limit();
         // Some servers report nothing, which is not the same as none; nobody was asked for a remembered answer.
         let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
-        let (usage, cost_usd_micros) = match self.request() {
-            Ok(request) if estimated => {
+        let request = if estimated { self.request().ok() } else { None };
+        let (usage, cost_usd_micros) = match request {
+            Some(request) => {
                 let usage = estimate(&request, received);
                 (usage, terms.cost_usd_micros(&usage))
             }
-            _ => (reply.usage, cost_usd_micros),
+            None => (reply.usage, cost_usd_micros),
         };
         let seq = self.state.next_seq;
         let item = Item {

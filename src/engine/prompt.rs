@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::plan::Draft;
+use super::transcript::Transcript;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
 use crate::types::thinking::Thinking;
@@ -28,7 +29,7 @@ impl Draft<'_> {
         Ok(ModelRequest {
             model: model.parse()?,
             system: self.system(),
-            messages: normalize(self.state.transcript.iter(), thinks.then_some(model.as_str())),
+            messages: of_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
             tools: self.offered(),
             max_output_tokens: self.output_limit(),
             thinking,
@@ -53,13 +54,31 @@ impl Draft<'_> {
 /// not copied, where nothing is to be done. Reasoning stays where `thinker` made it, the model that is
 /// asked: a signature is worth nothing to any other. `None` is for a model that is not to think.
 #[must_use]
+#[cfg(any(test, feature = "fuzzing"))]
 pub fn normalize<'a>(
     transcript: impl IntoIterator<Item = &'a Arc<Message>>,
     thinker: Option<&str>,
 ) -> Vec<Arc<Message>> {
     let transcript = transcript.into_iter();
-    let mut out: Vec<Arc<Message>> = Vec::with_capacity(transcript.size_hint().0);
-    for message in transcript {
+    let out = Vec::with_capacity(transcript.size_hint().0);
+    behind(out, transcript, thinker)
+}
+
+/// The same of all that a session has; most of it needs no second look.
+pub(super) fn of_transcript(transcript: &Transcript, thinker: Option<&str>) -> Vec<Arc<Message>> {
+    let (plain, rest) = transcript.plain();
+    let mut out = Vec::with_capacity(transcript.len());
+    out.extend_from_slice(plain);
+    behind(out, rest, thinker)
+}
+
+/// Adds the rest of a transcript to what was put in order of it.
+fn behind<'a>(
+    mut out: Vec<Arc<Message>>,
+    rest: impl Iterator<Item = &'a Arc<Message>>,
+    thinker: Option<&str>,
+) -> Vec<Arc<Message>> {
+    for message in rest {
         let message = repair(message, thinker);
         if message.content.is_empty() {
             continue;
@@ -115,6 +134,17 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
         repaired.content.pop();
     }
     Arc::new(repaired)
+}
+
+/// Whether a message stays as it is, whoever is asked.
+pub(super) fn is_plain(message: &Message) -> bool {
+    let is_plain = |block: &Block| match block {
+        Block::Text { text } => !is_blank(text),
+        Block::ToolResult { content, .. } => !is_blank(content),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => false,
+        Block::Image(_) | Block::Document(_) | Block::ToolCall(_) => true,
+    };
+    !message.content.is_empty() && message.content.iter().all(is_plain)
 }
 
 /// Looks no further than to the first letter.

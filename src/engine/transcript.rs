@@ -7,7 +7,8 @@ use std::iter::Chain;
 use std::slice::Iter;
 use std::sync::Arc;
 
-use crate::types::message::Message;
+use super::prompt::is_plain;
+use crate::types::message::{Message, Role};
 
 /// Messages that are copied with the state; more of them move to the others.
 const NEWEST: usize = 32;
@@ -15,41 +16,74 @@ const NEWEST: usize = 32;
 /// Messages in order, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Transcript {
-    settled: Arc<Vec<Arc<Message>>>,
+    settled: Arc<Settled>,
     newest: Vec<Arc<Message>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Settled {
+    messages: Vec<Arc<Message>>,
+    /// So many of the oldest go into every request as they are.
+    plain: usize,
+}
+
+impl Settled {
+    /// Looks at those that came behind the plain ones.
+    fn look(&mut self) {
+        let rest = self.messages[self.plain..].iter();
+        let place = |at: usize| if at % 2 == 0 { Role::User } else { Role::Assistant };
+        let is_plain = |(at, message): &(usize, &Arc<Message>)| {
+            message.role == place(self.plain + at) && is_plain(message)
+        };
+        self.plain += rest.enumerate().take_while(is_plain).count();
+    }
 }
 
 impl Transcript {
     pub fn iter(&self) -> Chain<Iter<'_, Arc<Message>>, Iter<'_, Arc<Message>>> {
-        self.settled.iter().chain(&self.newest)
+        self.settled.messages.iter().chain(&self.newest)
+    }
+
+    /// The oldest, which need no second look before they go into a request: they begin with a person, alternate,
+    /// and hold nothing that is empty or for one model alone. And all behind them.
+    pub fn plain(&self) -> (&[Arc<Message>], impl Iterator<Item = &Arc<Message>>) {
+        let (plain, rest) = self.settled.messages.split_at(self.settled.plain);
+        (plain, rest.iter().chain(&self.newest))
     }
 
     pub fn len(&self) -> usize {
-        self.settled.len() + self.newest.len()
+        self.settled.messages.len() + self.newest.len()
     }
 
     pub fn last(&self) -> Option<&Arc<Message>> {
-        self.newest.last().or_else(|| self.settled.last())
+        self.newest.last().or_else(|| self.settled.messages.last())
     }
 
     pub fn push(&mut self, message: Message) {
         if self.newest.len() == NEWEST {
-            Arc::make_mut(&mut self.settled).append(&mut self.newest);
+            let settled = Arc::make_mut(&mut self.settled);
+            settled.messages.append(&mut self.newest);
+            settled.look();
         }
         self.newest.push(Arc::new(message));
     }
 
     /// Keeps the oldest `count`.
     pub fn truncate(&mut self, count: usize) {
-        self.newest.truncate(count.saturating_sub(self.settled.len()));
-        if count < self.settled.len() {
-            Arc::make_mut(&mut self.settled).truncate(count);
+        self.newest.truncate(count.saturating_sub(self.settled.messages.len()));
+        if count < self.settled.messages.len() {
+            let settled = Arc::make_mut(&mut self.settled);
+            settled.messages.truncate(count);
+            settled.plain = settled.plain.min(count);
         }
     }
 
     /// Changes messages where they stand.
     pub fn change(&mut self, mut how: impl FnMut(&mut [Arc<Message>])) {
-        how(Arc::<Vec<_>>::make_mut(&mut self.settled));
+        let settled = Arc::make_mut(&mut self.settled);
+        how(&mut settled.messages);
+        settled.plain = 0;
+        settled.look();
         how(&mut self.newest);
     }
 }
@@ -63,8 +97,22 @@ impl PartialEq for Transcript {
 
 #[cfg(test)]
 mod tests {
+    use super::super::prompt::{normalize, of_transcript};
     use super::*;
+    use crate::types::message::Block;
     use proptest::prelude::*;
+
+    /// Mostly what a conversation is: a person and a model in turn, and nothing empty.
+    fn message(at: usize, kind: u8) -> Message {
+        let role = if (at % 2 == 0) == (kind != 1) { Role::User } else { Role::Assistant };
+        let text = if kind == 2 { " \n".to_owned() } else { format!("{at}") };
+        let content = match kind {
+            3 => vec![Block::Thinking { text: "hm".into(), signature: None }, Block::Text { text }],
+            4 => Vec::new(),
+            _ => vec![Block::Text { text }],
+        };
+        Message { role, content, model: (kind == 3).then(|| "p/m".to_owned()) }
+    }
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -114,6 +162,28 @@ mod tests {
             for (transcript, plain) in copies {
                 prop_assert!(transcript.iter().eq(plain.iter()), "a copy was changed");
             }
+        }
+
+        /// What is not looked at again would have come out the same.
+        #[test]
+        fn a_request_is_the_same_however_it_is_kept(
+            kinds in prop::collection::vec((0..12u8, any::<bool>()), 0..120),
+            kept in 0..120usize,
+            thinks in any::<bool>(),
+        ) {
+            let mut transcript = Transcript::default();
+            for (at, (kind, is_changed)) in kinds.iter().copied().enumerate() {
+                transcript.push(message(at, kind));
+                if is_changed && kind == 0 {
+                    transcript.change(|part| {
+                        part.iter_mut().take(1).for_each(|it| *it = Arc::new(message(1, kind)));
+                    });
+                }
+            }
+            transcript.truncate(kept);
+            let thinker = thinks.then_some("p/m");
+            let plain: Vec<Arc<Message>> = transcript.iter().cloned().collect();
+            prop_assert_eq!(of_transcript(&transcript, thinker), normalize(&plain, thinker));
         }
     }
 }

@@ -32,8 +32,8 @@ pub(super) struct Written {
 struct Kept {
     manner: Manner,
     messages: Vec<Arc<Message>>,
-    /// Where in `bytes` each message ends.
-    ends: Vec<usize>,
+    /// Where in `bytes` each message ends, and whether it is not among them.
+    ends: Vec<(usize, bool)>,
     bytes: Vec<u8>,
 }
 
@@ -55,21 +55,23 @@ impl Written {
         let mut kept = self.take(manner, messages);
         kept.keep(messages);
         for (at, message) in messages.iter().enumerate().skip(kept.messages.len()) {
-            if !is_of_its_request(message) {
+            let is_left_out = is_of_its_request(message);
+            if !is_left_out {
                 write(at, Plainly(true), &mut kept.bytes)?;
             }
             kept.messages.push(Arc::clone(message));
-            kept.ends.push(kept.bytes.len());
+            kept.ends.push((kept.bytes.len(), is_left_out));
         }
         out.reserve(kept.bytes.len());
         let mut from = 0;
-        for (at, message) in messages.iter().enumerate() {
-            if is_special(at) || is_of_its_request(message) {
-                let begins = at.checked_sub(1).map_or(0, |before| kept.ends[before]);
+        let mut begins = 0;
+        for (at, (ends, is_left_out)) in kept.ends.iter().copied().enumerate() {
+            if is_left_out || is_special(at) {
                 out.extend_from_slice(&kept.bytes[from..begins]);
                 write(at, Plainly(false), out)?;
-                from = kept.ends[at];
+                from = ends;
             }
+            begins = ends;
         }
         out.extend_from_slice(&kept.bytes[from..]);
         self.put(kept);
@@ -109,7 +111,7 @@ impl Kept {
         let same = self.messages.iter().zip(messages).take_while(is_same).count();
         self.messages.truncate(same);
         self.ends.truncate(same);
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        self.bytes.truncate(self.ends.last().map_or(0, |(end, _)| *end));
     }
 }
 

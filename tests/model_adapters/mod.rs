@@ -116,7 +116,7 @@ fn continued(mut asked: ModelRequest, reply: &ModelReply) -> ModelRequest {
     asked
 }
 
-/// Calls and collects all deltas.
+/// Calls and collects all deltas, also those that come with the answer.
 async fn call(models: &Models, request: &ModelRequest) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {
     let (out, mut deltas) = mpsc::channel::<Vec<Delta>>(4);
     let collect = async {
@@ -132,8 +132,11 @@ async fn call(models: &Models, request: &ModelRequest) -> (Vec<Delta>, Result<Mo
         drop(out);
         outcome
     };
-    let (outcome, all) =
+    let (mut outcome, mut all) =
         tokio::time::timeout(DEADLINE, async { tokio::join!(ask, collect) }).await.expect("an end");
+    if let Ok(reply) = &mut outcome {
+        all.append(&mut reply.last);
+    }
     (all, outcome)
 }
 

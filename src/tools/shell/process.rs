@@ -45,9 +45,10 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let channel = raise(&write)?;
     let number = channel.as_raw_fd();
-    let script = script(launch.command, number);
+    let program = shell_program();
+    let script = script(launch.command, number, program.ends_with("bash"));
 
-    let mut shell = launch.confined.command(shell_program());
+    let mut shell = launch.confined.command(program);
     shell
         .arg("-c")
         .arg(script)
@@ -67,8 +68,10 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
 
 /// The command behind a trap that reports the last folder. The trap keeps the exit status; a
 /// command that sets its own, or replaces the shell, simply is not followed.
-fn script(command: &str, channel: RawFd) -> String {
-    format!("trap '{{ set +x; }} 2>/dev/null; command pwd -P 2>/dev/null >/dev/fd/{channel}' EXIT\n{command}")
+fn script(command: &str, channel: RawFd, is_bash: bool) -> String {
+    // Other shells know no descriptors above 9.
+    let to = if is_bash { ">&" } else { ">/dev/fd/" };
+    format!("trap '{{ set +x; command pwd -P {to}{channel}; }} 2>/dev/null' EXIT\n{command}")
 }
 
 fn shell_program() -> &'static str {

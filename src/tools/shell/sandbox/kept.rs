@@ -27,6 +27,9 @@ use super::rules;
 const MOST: usize = 16;
 /// Coarser than any file system's clock in use (FAT: two seconds).
 const SETTLED: Duration = Duration::from_secs(3);
+/// The same of one that keeps fractions of a millisecond: then its clock is the kernel's, which moves every few
+/// milliseconds.
+const SETTLED_FINE: Duration = Duration::from_millis(100);
 
 static KEPT: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
@@ -67,13 +70,16 @@ impl Look {
 
     /// Whether a later change will show.
     fn is_settled(&self, now: SystemTime) -> bool {
-        let Some(before) =
-            now.checked_sub(SETTLED).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok())
-        else {
-            return false;
-        };
-        let newest = self.changed.and_then(|times| times.into_iter().max());
-        newest.is_none_or(|(seconds, _)| u64::try_from(seconds).is_ok_and(|at| at < before.as_secs()))
+        let Some([written, changed]) = self.changed else { return true };
+        // Anybody may set the first of the two; the second tells what the clock is like.
+        let is_fine = changed.1 % 1_000_000 != 0;
+        let (seconds, nanos) = written.max(changed);
+        let at = u64::try_from(seconds).ok().zip(u32::try_from(nanos).ok());
+        let settled = at.and_then(|(seconds, nanos)| {
+            let at = SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))?;
+            at.checked_add(if is_fine { SETTLED_FINE } else { SETTLED })
+        });
+        settled.is_some_and(|settled| settled < now)
     }
 }
 
@@ -197,8 +203,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let look = Look::into(dir.path());
         let changed = fs::metadata(dir.path()).unwrap().modified().unwrap();
-        assert!(!look.is_settled(changed + Duration::from_secs(1)));
+        assert!(!look.is_settled(changed + Duration::from_millis(50)));
         assert!(look.is_settled(changed + Duration::from_secs(10)));
+        // Times of a clock with whole seconds, and of one with fractions; a time that somebody has set.
+        let (whole, fine) = ((1_000, 0), (1_000, 123_456_789));
+        let after = |ms: u64| SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000 + ms);
+        for (changed, ms, expected) in [
+            ([whole, whole], 1_000, false),
+            ([whole, whole], 2_900, false),
+            ([whole, whole], 3_100, true),
+            ([fine, fine], 200, false),
+            ([fine, fine], 300, true),
+            ([fine, whole], 1_000, false),
+            ([whole, fine], 300, true),
+            ([(2_000, 1), fine], 300, false),
+            ([(i64::MAX, 0), fine], 300, false),
+        ] {
+            let look = Look { changed: Some(changed), ..look.clone() };
+            assert_eq!(look.is_settled(after(ms)), expected, "{changed:?}, {ms} ms");
+        }
         assert!(!look.is_settled(SystemTime::UNIX_EPOCH));
         assert!(Look::at(dir.path()).is_settled(changed), "only which object it is counts");
         assert!(now(dir.path()).unwrap() >= changed);
