@@ -17,7 +17,7 @@ use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
-use super::shell::{Available, Birth, Cells, Running, Swept, Wires};
+use super::shell::{Available, Birth, Cells, Recent, Running, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
@@ -35,6 +35,7 @@ pub struct Toolbox {
     cells: Arc<Cells>,
     jails: Arc<Jails>,
     ahead: Arc<Ahead>,
+    layouts: Arc<Recent>,
     cards: Arc<[ToolCard]>,
     web: web::Client,
 }
@@ -118,6 +119,7 @@ impl Toolbox {
             cells,
             jails,
             ahead: Arc::default(),
+            layouts: Arc::default(),
             cards: cards(),
             web: web::Client::default(),
         }
@@ -351,6 +353,7 @@ impl Toolbox {
             cells: self.cells.clone(),
             jails: self.jails.clone(),
             ahead: self.ahead.clone(),
+            layouts: self.layouts.clone(),
             scene: scene.clone(),
         }
     }

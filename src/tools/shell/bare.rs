@@ -19,7 +19,7 @@ pub(in crate::tools) async fn spawn(context: &Context, here: &Available) -> io::
         Level::Off | Level::Rlimits => None,
         Level::Landlock | Level::Bubblewrap => Some(Layout::of(context, choice.network)?),
     };
-    let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
+    let layout = layout.as_ref().map(|layout| (layout, context.settings.sandbox.temp.as_path()));
     let cwd = &context.scene.cwd;
     let confined = Confined::new(choice, layout, here, cwd)?;
     let mut command = confined.command("/bin/bash");

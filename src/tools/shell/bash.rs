@@ -21,7 +21,7 @@ use super::cell::Powers;
 use super::environment::scrub;
 use super::limits::{Breach, Limits};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level};
+use super::sandbox::{self, Available, Choice, Confined, Ground, Level};
 use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
@@ -191,7 +191,7 @@ pub(super) struct Started {
     powers: Powers,
     cwd: PathBuf,
     /// Its own temporary folder and the like stay as long as it runs.
-    _confined: Confined,
+    confined: Confined,
 }
 
 /// A command that is over.
@@ -252,14 +252,14 @@ pub(super) async fn start(
     let spool = Spool::new(settings.spools.clone(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
-    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, _confined: confined }))
+    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined }))
 }
 
 impl Started {
     /// Follows it to its end: until it exits, has run for `limit`, or is stopped. Then every process of it
     /// is gone or named as a survivor.
     pub(super) async fn see_through(self, limit: Duration, stop: &CancellationToken) -> (Ran, Output) {
-        let Self { mut shell, tree, mut output, begun, choice, how, ground, powers, cwd, _confined } = self;
+        let Self { mut shell, tree, mut output, begun, choice, how, ground, powers, cwd, confined } = self;
         let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + FOREVER);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
@@ -279,6 +279,7 @@ impl Started {
         let _ = timeout(LAST_WORDS, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
+        confined.let_go();
         (Ran { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
@@ -319,25 +320,32 @@ async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusa
             "the command would now be held less than when it was judged; try again",
         ));
     }
+    let failed = |error: std::io::Error| {
+        Refusal::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
+    };
+    let is_ruled = choice.level == Level::Landlock;
+    if let Some(layout) = is_ruled.then(|| context.layouts.layout(context, choice.network)).flatten()
+        && let Some(confined) = Confined::at_hand(choice, &layout, here)
+    {
+        let cwd = starting_folder(context);
+        let ground = layout.ground(&cwd);
+        return Ok(Place { cwd, choice, confined: confined.map_err(failed)?, ground });
+    }
     let context = context.clone();
     let make = move || {
         let cwd = starting_folder(&context);
         let make = || {
             let layout = match choice.level {
                 Level::Off | Level::Rlimits => None,
-                Level::Landlock | Level::Bubblewrap => Some(Layout::of(&context, choice.network)?),
+                Level::Landlock | Level::Bubblewrap => {
+                    Some(context.layouts.layout_or_look(&context, choice.network)?)
+                }
             };
             let ground = layout.as_ref().map_or_else(Ground::default, |layout| layout.ground(&cwd));
-            let layout = layout.map(|layout| (layout, context.settings.sandbox.temp.as_path()));
+            let layout = layout.as_ref().map(|layout| (&**layout, context.settings.sandbox.temp.as_path()));
             Ok((Confined::new(choice, layout, here, &cwd)?, ground))
         };
-        let made = make().map_err(|error: std::io::Error| {
-            Refusal::new(
-                "sandbox_failed",
-                format!("the sandbox could not be made, so nothing was run: {error}"),
-            )
-        });
-        made.map(|(confined, ground)| Place { cwd, choice, confined, ground })
+        make().map_err(failed).map(|(confined, ground)| Place { cwd, choice, confined, ground })
     };
     match choice.level {
         // It only looks whether the folder is there, and the start waits for that on this thread anyway.

@@ -61,43 +61,28 @@ impl Confined {
     /// 2 on. Waits for the disk.
     pub(in crate::tools::shell) fn new(
         choice: Choice,
-        layout: Option<(Layout, &Path)>,
+        layout: Option<(&Layout, &Path)>,
         here: &Available,
         cwd: &Path,
     ) -> io::Result<Self> {
         let abi = here.abi;
-        let mut confined = Self {
-            wrapper: Vec::new(),
-            variables: Vec::new(),
-            held: Arc::new(Held { new_privileges: true, ..Held::default() }),
-            placed: Placed::default(),
-        };
+        let mut confined = Self::free();
         let needed = || io::Error::other("nothing says what may be written");
-        let filter = || {
-            // Before this version Landlock lets files be cut to nothing that may not be written.
-            filter::program(choice.network, choice.level == Level::Bubblewrap || abi >= 3)
-                .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
-        };
         match choice.level {
             Level::Off | Level::Rlimits => {}
             Level::Landlock => {
                 let (layout, _) = layout.ok_or_else(needed)?;
-                confined.variables = variables(&layout.temp, choice);
-                confined.held = Arc::new(Held {
-                    rules: Some(kept::rules(&layout, choice.network)?),
-                    filter: Some(filter()?),
-                    ..Held::default()
-                });
+                return Self::by_rules(choice, layout, kept::rules(layout, choice.network)?, abi);
             }
             Level::Bubblewrap => {
                 let (layout, root) = layout.ok_or_else(needed)?;
                 confined.variables = variables(Path::new(bubble::TMP), choice);
                 let nothing = temp::nothing(root)?;
                 confined.placed = Placed::new(&layout.absent)?;
-                let fd = readable(&filter::bytes(&filter()?))?;
+                let fd = readable(&filter::bytes(&filter_of(choice, abi)?))?;
                 let is_root = nix::unistd::geteuid().is_root();
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
-                wrapper.extend(bubble::arguments(&layout, &nothing, choice.network, cwd, is_root));
+                wrapper.extend(bubble::arguments(layout, &nothing, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 wrapper.extend(bubble::FIRST.iter().map(OsString::from));
                 confined.wrapper = wrapper;
@@ -109,6 +94,41 @@ impl Confined {
             }
         }
         Ok(confined)
+    }
+
+    /// What holds a command at level 2, if it can be had without waiting: its rules were made for an earlier call.
+    /// Looks at a few dozen folders that were looked at a moment ago.
+    pub(in crate::tools::shell) fn at_hand(
+        choice: Choice,
+        layout: &Layout,
+        here: &Available,
+    ) -> Option<io::Result<Self>> {
+        let rules = (choice.level == Level::Landlock).then(|| kept::known(layout, choice.network))??;
+        Some(Self::by_rules(choice, layout, rules, here.abi))
+    }
+
+    fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, abi: u32) -> io::Result<Self> {
+        let filter = Some(filter_of(choice, abi)?);
+        let held = Arc::new(Held { rules: Some(rules), filter, ..Held::default() });
+        Ok(Self { variables: variables(&layout.temp, choice), held, ..Self::free() })
+    }
+
+    /// What holds nothing.
+    fn free() -> Self {
+        Self {
+            wrapper: Vec::new(),
+            variables: Vec::new(),
+            held: Arc::new(Held { new_privileges: true, ..Held::default() }),
+            placed: Placed::default(),
+        }
+    }
+
+    /// Lets go of it when its command has ended. Stand-ins are removed meanwhile, so that nobody waits for the disk;
+    /// the runtime waits for that at its end.
+    pub(in crate::tools::shell) fn let_go(self) {
+        if !self.placed.is_empty() {
+            tokio::task::spawn_blocking(move || drop(self));
+        }
     }
 
     /// Variables that the command is to have, whatever else they would be.
@@ -204,6 +224,13 @@ impl Confined {
             held.enforce()
         }
     }
+}
+
+/// The filter of system calls.
+fn filter_of(choice: Choice, abi: u32) -> io::Result<BpfProgram> {
+    // Before this version Landlock lets files be cut to nothing that may not be written.
+    filter::program(choice.network, choice.level == Level::Bubblewrap || abi >= 3)
+        .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
 }
 
 fn set_death_signal(signal: libc::c_int) {

@@ -40,6 +40,12 @@ struct Kept {
     rules: Arc<OwnedFd>,
 }
 
+impl Kept {
+    fn holds(&self, layout: &Layout, network: bool) -> bool {
+        self.network == network && self.layout == *layout
+    }
+}
+
 /// What a ruleset rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Look {
@@ -99,18 +105,20 @@ fn now(own: &Path) -> io::Result<SystemTime> {
     folder.metadata()?.modified()
 }
 
+/// Rules of an earlier call that say the same, if there are any. Looks at a few dozen folders.
+pub(super) fn known(layout: &Layout, network: bool) -> Option<Arc<OwnedFd>> {
+    let known = list().iter().find(|kept| kept.holds(layout, network)).cloned()?;
+    known.looks.iter().all(|look| look.again() == *look).then(|| Arc::clone(&known.rules))
+}
+
 fn rules_at(layout: &Layout, network: bool, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
-    let is_of = |kept: &Arc<Kept>| kept.network == network && kept.layout == *layout;
-    let known = list().iter().find(|kept| is_of(kept)).cloned();
-    if let Some(known) = known
-        && known.looks.iter().all(|look| look.again() == *look)
-    {
-        return Ok(Arc::clone(&known.rules));
+    if let Some(known) = known(layout, network) {
+        return Ok(known);
     }
     let (made, looks) = rules::of(layout, network)?;
     let made = Arc::new(made);
     let mut list = list();
-    list.retain(|kept| !is_of(kept));
+    list.retain(|kept| !kept.holds(layout, network));
     if let Some(looks) = looks.filter(|looks| looks.iter().all(|look| look.is_settled(now))) {
         list.truncate(MOST - 1);
         let kept = Kept { layout: layout.clone(), network, looks, rules: Arc::clone(&made) };

@@ -51,6 +51,11 @@ impl Placed {
         }
         Ok(placed)
     }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl Drop for Placed {

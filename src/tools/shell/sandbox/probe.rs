@@ -127,7 +127,7 @@ async fn try_level(level: Level, here: &Available) -> Result<(), String> {
         ..Layout::default()
     };
     let choice = Choice { level, network: false };
-    let confined = Confined::new(choice, Some((layout, &root)), here, Path::new("/"))
+    let confined = Confined::new(choice, Some((&layout, &root)), here, Path::new("/"))
         .map_err(|error| error.to_string())?;
     let script =
         format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8");
