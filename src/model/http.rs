@@ -225,11 +225,13 @@ impl Exchange<'_> {
         }
         let is_done = reader.is_done();
         let mut outcome = reader.end(&mut batch);
+        let is_over = !is_done || matches!(at_hand(&mut response).await, Some(Ok(None)));
         match &mut outcome {
-            Ok(reply) => reply.last = batch,
-            Err(_) => hand_on(batch, out).await?,
+            Ok(reply) if is_over => reply.last = batch,
+            // Nobody waits for what comes behind the end to see what was said.
+            _ => hand_on(batch, out).await?,
         }
-        if is_done {
+        if !is_over {
             read_out(&mut response).await;
         }
         outcome

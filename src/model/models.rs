@@ -244,7 +244,7 @@ impl Models {
 
     /// Streams one answer. Deltas go to `out` in order, a batch for what one read from the network
     /// brought; while `out` is full nothing is read. Returns the reply at the proper end of the
-    /// stream, after all its deltas.
+    /// stream, after its deltas; those that came with the end stand in the reply (`last`).
     ///
     /// Cancel-safe: dropping the future ends the request.
     ///

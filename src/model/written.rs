@@ -5,13 +5,17 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::api::Api;
 use crate::types::message::{Block, Message};
 
-/// Conversations that are kept at most, and their bytes in all; the one that was not used longest goes first.
+/// Conversations that are kept at most, and their bytes in all; the one that was not used longest goes first. The
+/// messages are kept with them, which are about as long.
 const CONVERSATIONS: usize = 32;
 const BYTES: usize = 16 << 20;
+/// How long one is kept that is not used.
+const LIFE: Duration = Duration::from_secs(600);
 
 /// On what, beside itself, the bytes of a message depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,7 @@ struct Kept {
     /// Where in `bytes` each message ends, and whether it is not among them.
     ends: Vec<(usize, bool)>,
     bytes: Vec<u8>,
+    used: Option<Instant>,
 }
 
 impl Written {
@@ -74,28 +79,33 @@ impl Written {
             begins = ends;
         }
         out.extend_from_slice(&kept.bytes[from..]);
-        self.put(kept);
+        self.put(kept, Instant::now());
         Ok(())
     }
 
-    /// What is kept of this conversation.
+    /// What is kept of this conversation: one that has its first messages. The very first may be made anew for each
+    /// request.
     fn take(&self, manner: Manner, messages: &[Arc<Message>]) -> Kept {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |kept: &Kept| {
-            kept.manner == manner
-                && kept.messages.first().zip(messages.first()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
-        };
-        let found = all.iter().rposition(is_it).and_then(|at| all.remove(at));
-        found.unwrap_or_else(|| Kept { manner, messages: Vec::new(), ends: Vec::new(), bytes: Vec::new() })
+        let begins = |kept: &Kept| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
+        let found = all.iter().rposition(|kept| kept.manner == manner && begins(kept));
+        let found = found.and_then(|at| all.remove(at));
+        found.unwrap_or_else(|| Kept::new(manner))
     }
 
-    fn put(&self, kept: Kept) {
+    fn put(&self, mut kept: Kept, now: Instant) {
+        kept.used = Some(now);
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| kept.used.is_some_and(|used| now.saturating_duration_since(used) < LIFE));
+        // One that is too long for all is not worth what the others are.
+        if kept.messages.is_empty() || kept.size() > BYTES / 2 {
+            return;
+        }
         all.push_back(kept);
-        let mut bytes: usize = all.iter().map(|kept| kept.bytes.len()).sum();
+        let mut bytes: usize = all.iter().map(Kept::size).sum();
         while all.len() > CONVERSATIONS || bytes > BYTES {
             let Some(oldest) = all.pop_front() else { break };
-            bytes -= oldest.bytes.len();
+            bytes -= oldest.size();
         }
     }
 }
@@ -105,14 +115,29 @@ impl Written {
 pub(super) struct Plainly(pub bool);
 
 impl Kept {
+    fn new(manner: Manner) -> Self {
+        Self { manner, messages: Vec::new(), ends: Vec::new(), bytes: Vec::new(), used: None }
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Forgets what differs from `messages`, and all behind it.
     fn keep(&mut self, messages: &[Arc<Message>]) {
-        let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(old, new) || old == new;
+        let is_same = |(old, new): &(&Arc<Message>, &Arc<Message>)| {
+            Arc::ptr_eq(old, new) || !holds_values(old) && old == new
+        };
         let same = self.messages.iter().zip(messages).take_while(is_same).count();
         self.messages.truncate(same);
         self.ends.truncate(same);
         self.bytes.truncate(self.ends.last().map_or(0, |(end, _)| *end));
     }
+}
+
+/// Whether equal messages may be written in different bytes: the keys of two equal values may be in another order.
+fn holds_values(message: &Message) -> bool {
+    message.content.iter().any(|block| matches!(block, Block::ToolCall(_)))
 }
 
 /// Whether a message shows something: what stands for that depends on what came with the request.
@@ -169,6 +194,9 @@ mod tests {
         let anew: Vec<_> = messages.iter().take(1).cloned().chain(said(&["b"])).collect();
         assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &said(&["a", "b"]), 9), ("[a,b,".into(), 2), "another conversation");
+        // Its first message is made anew each time.
+        let anew: Vec<_> = said(&["a"]).into_iter().chain(messages.iter().skip(1).cloned()).collect();
+        assert_eq!(write(&written, &anew, 9), ("[a,b,".into(), 0));
         assert_eq!(write(&written, &[], 9), ("[".into(), 0));
     }
 
@@ -183,8 +211,14 @@ mod tests {
         for _ in 0..5 {
             write(&written, &said(&[&long]), 9);
         }
-        assert!(written.kept.lock().expect("kept").len() <= 3);
-        write(&written, &said(&[&"x".repeat(BYTES + 1)]), 9);
-        assert!(written.kept.lock().expect("kept").is_empty());
+        let count = || written.kept.lock().expect("kept").len();
+        let before = count();
+        assert!((1..=3).contains(&before), "{before}");
+        write(&written, &said(&[&"x".repeat(BYTES)]), 9);
+        write(&written, &[], 9);
+        assert_eq!(count(), before, "what is too long, or nothing, sends nobody away");
+        let later = Instant::now() + LIFE;
+        written.put(Kept::new(MANNER), later);
+        assert_eq!(count(), 0, "nobody has used them for long");
     }
 }

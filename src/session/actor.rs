@@ -398,7 +398,7 @@ impl Actor {
             prepared.append.owes = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
-            self.look_ahead(plan);
+            let looks = self.look_ahead(plan);
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
@@ -418,6 +418,10 @@ impl Actor {
                 self.told(&entry.envelope);
             }
             moments::told(plan);
+            if let Some(looks) = looks {
+                plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
+                let _ = looks.send(());
+            }
         }
         for effect in plan.effects.drain(..) {
             self.act(effect);
@@ -426,17 +430,22 @@ impl Actor {
     }
 
     /// Calls of an answer are looked at while the answer is written: a look changes nothing, so it is not what has
-    /// to wait for the journal. What comes of it is heard after this decision, however quick it was.
-    fn look_ahead(&mut self, plan: &mut Plan) {
-        let is_look = |effect: &Effect| matches!(effect, Effect::Prepare { .. });
-        if !plan.facts.iter().any(|entry| moments::is_answer(&entry.envelope.event)) {
+    /// to wait for the journal. What comes of it is told when the sender is; dropped, it is forgotten, and the
+    /// effect stands in the plan as before.
+    fn look_ahead(&mut self, plan: &Plan) -> Option<oneshot::Sender<()>> {
+        if self.state.parking.is_some()
+            || !plan.facts.iter().any(|entry| moments::is_answer(&entry.envelope.event))
+        {
             // Other facts may change what a call is judged by.
-            return;
+            return None;
         }
-        if let Some(at) = plan.effects.iter().position(is_look) {
-            let look = plan.effects.remove(at);
-            self.act(look);
-        }
+        let (turn_id, calls) = plan.effects.iter().find_map(|effect| match effect {
+            Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
+            _ => None,
+        })?;
+        let (written, is_written) = oneshot::channel();
+        self.jobs.prepare(turn_id, calls, self.around(), Some(is_written));
+        Some(written)
     }
 
     /// Tells those who follow what waits in all sessions.
@@ -572,7 +581,7 @@ impl Actor {
             Effect::AskHelper { token, request } => self.jobs.ask_helper(token, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
-                self.jobs.prepare(turn_id, calls, self.around());
+                self.jobs.prepare(turn_id, calls, self.around(), None);
             }
             Effect::RunTool { call, prepared } => {
                 self.jobs.run_tool(call, prepared, self.around());

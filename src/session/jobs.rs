@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -495,12 +495,21 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
     /// for the disk and that nobody waits for while it judges a long line.
-    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
+    ///
+    /// Where the decision is only being `written`, nothing is reported before that is so, or at all if it is not.
+    pub fn prepare(
+        &mut self,
+        turn_id: TurnId,
+        calls: Vec<Arc<ToolCall>>,
+        around: Surroundings,
+        written: Option<oneshot::Receiver<()>>,
+    ) {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         let blobs = Arc::clone(&self.blobs);
         self.start(async move {
             let (desk, runtime, mode) = (setup.tools.desk().await, Handle::current(), around.mode);
             let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+            let tools = setup.tools.clone();
             let unwanted = CancellationToken::new();
             // Whoever drops this job wants no more of it.
             let _wanted = unwanted.clone().drop_guard();
@@ -532,6 +541,12 @@ impl Jobs {
             });
             let failed = || given.iter().map(|id| Judged { call_id: *id, result: Err(panicked()) }).collect();
             let calls = looked.await.unwrap_or_else(|_| failed());
+            if let Some(written) = written
+                && written.await.is_err()
+            {
+                tools.none_now();
+                return None;
+            }
             Some(Input::Prepared { turn_id, mode, calls })
         });
     }

@@ -260,26 +260,30 @@ impl Registry {
             match known {
                 Ok((engine, first)) => {
                     outcome.is(Ok(()));
-                    let (birth, births) = mpsc::channel(BIRTHS);
-                    let jobs = Jobs::new(Arc::clone(&house), key, birth);
-                    let door = Arc::clone(&door);
-                    let state = Tending::default();
-                    let actor = Actor {
-                        id,
-                        key,
-                        house,
-                        engine,
-                        feed,
-                        clients,
-                        inbox,
-                        leaving: left,
-                        births,
-                        jobs,
-                        commands,
-                        door,
-                        state,
+                    // Boxed: this task would have room for it a second time, as long as it lives.
+                    let running = {
+                        let (birth, births) = mpsc::channel(BIRTHS);
+                        let jobs = Jobs::new(Arc::clone(&house), key, birth);
+                        let door = Arc::clone(&door);
+                        let state = Tending::default();
+                        let actor = Actor {
+                            id,
+                            key,
+                            house,
+                            engine,
+                            feed,
+                            clients,
+                            inbox,
+                            leaving: left,
+                            births,
+                            jobs,
+                            commands,
+                            door,
+                            state,
+                        };
+                        Box::pin(actor.run(first))
                     };
-                    actor.run(first).await;
+                    running.await;
                 }
                 // Whoever waits for an answer is told why there is none.
                 Err(error) => {

@@ -10,7 +10,7 @@ use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, LevelSetting, Limits, Live, Recent, SandboxSettings, Spools};
+use super::shell::{Cells, CgroupSetting, Found, LevelSetting, Limits, Live, SandboxSettings, Spools};
 use super::web::Ranges;
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{BlobId, SessionId};
@@ -181,7 +181,7 @@ pub(super) struct Context {
     pub(super) cells: Arc<Cells>,
     pub(super) jails: Arc<Jails>,
     pub(super) ahead: Arc<Ahead>,
-    pub(super) layouts: Arc<Recent>,
+    pub(super) layouts: Arc<Found>,
     pub(super) scene: Scene,
 }
 

@@ -17,7 +17,7 @@ use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
-use super::shell::{Available, Birth, Cells, Recent, Running, Swept, Wires};
+use super::shell::{Available, Birth, Cells, Found, Running, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
@@ -35,7 +35,7 @@ pub struct Toolbox {
     cells: Arc<Cells>,
     jails: Arc<Jails>,
     ahead: Arc<Ahead>,
-    layouts: Arc<Recent>,
+    layouts: Arc<Found>,
     cards: Arc<[ToolCard]>,
     web: web::Client,
 }
@@ -67,7 +67,7 @@ impl Desk {
     pub fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, Refusal> {
         let context = self.tools.context(scene);
         match &self.tools.parse(call)? {
-            Call::Bash(input) => shell::prepare(&context, self.here, input),
+            Call::Bash(input) => shell::prepare(&context, self.here, call.call_id, input),
             Call::BashOutput(input) => shell::prepare_output(&context, input),
             Call::KillBash(input) => shell::prepare_kill(&context, input),
             Call::Read(input) => read::prepare(&context, input),

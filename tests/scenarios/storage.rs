@@ -196,6 +196,37 @@ async fn a_running_turn_outlasts_files_that_nobody_may_change() {
     tell(|_| Ok(Trouble::Immutable)).await;
 }
 
+/// What was found out of a call before its answer could be written is found out again.
+#[tokio::test]
+async fn a_rule_that_comes_while_an_answer_cannot_be_written_counts() {
+    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    let gate = Gate::new();
+    house.models.push(Step::calls([bash("echo once >> log.txt")]).say("I log it.").hold(&gate));
+    house.models.push(Step::text("It was not allowed."));
+    session.submit("log it").await;
+    gate.reached().await;
+    if let Err(why) = Trouble::FileSize.begin(&house) {
+        return eprintln!("SKIPPED: {why}");
+    }
+    gate.open();
+    let fails = async {
+        while status(&alice).await == "ok" {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the answer waits", String::new, fails).await;
+    house.write(".agentd/config.toml", "[permissions]\ndeny = [\"Bash\"]\n");
+    Trouble::FileSize.end(&house);
+    let done = seen.wait_for("tool.completed").await;
+    assert_eq!(done["status"], "denied", "{done}");
+    seen.turn_ends("success").await;
+    assert_eq!(house.read("log.txt"), "");
+    house.models.assert_no_breach();
+}
+
 #[tokio::test]
 async fn an_abort_stops_what_runs_even_when_it_cannot_be_written() {
     let house = unasking().start().await;

@@ -21,7 +21,7 @@ use super::cell::Powers;
 use super::environment::scrub;
 use super::limits::{Breach, Limits};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{self, Available, Choice, Confined, Ground, Level};
+use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level};
 use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
@@ -100,6 +100,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The wo
 pub(in crate::tools) fn prepare(
     context: &Context,
     here: &Available,
+    call_id: CallId,
     input: &Input,
 ) -> Result<Prepared, Refusal> {
     let command = &input.command;
@@ -119,6 +120,9 @@ pub(in crate::tools) fn prepare(
         return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
     }
     let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
+    if matches!(choice.level, Level::Landlock | Level::Bubblewrap) {
+        context.layouts.look(context, call_id, choice.network);
+    }
     let summary = match input.description.as_deref().map(str::trim) {
         Some(text) if !text.is_empty() => one_line(text),
         _ => one_line(command.trim()),
@@ -223,7 +227,7 @@ pub(super) async fn start(
         return Ok(None);
     }
     let settings = &context.settings;
-    let Place { cwd, choice, confined, ground } = confine(context, prepared).await?;
+    let Place { cwd, choice, confined, ground } = confine(context, call_id, prepared).await?;
     toolbox::same_target(prepared, &input.subject(&cwd, &context.scene.workspace))?;
     let begun = Instant::now();
 
@@ -300,7 +304,7 @@ struct Place {
 }
 
 /// Makes what holds the command: what was judged, or something stronger.
-async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusal> {
+async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Result<Place, Refusal> {
     let here = Available::here().await;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
@@ -320,38 +324,44 @@ async fn confine(context: &Context, prepared: &Prepared) -> Result<Place, Refusa
             "the command would now be held less than when it was judged; try again",
         ));
     }
-    let failed = |error: std::io::Error| {
-        Refusal::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
+    let found = context.layouts.take(context, call_id, choice.network);
+    let cwd = || starting_folder(context);
+    let temp = context.settings.sandbox.temp.as_path();
+    // What is left to look at is the folder and little else, and the start waits for that on this thread anyway.
+    let (cwd, confined, ground) = match (choice.level, found) {
+        (Level::Off | Level::Rlimits, _) => {
+            let cwd = cwd();
+            let confined = Confined::new(choice, None, here, &cwd);
+            (cwd, confined, Ground::default())
+        }
+        (Level::Landlock, Some(layout)) if let Some(confined) = Confined::at_hand(choice, &layout, here) => {
+            let cwd = cwd();
+            let ground = layout.ground(&cwd);
+            (cwd, confined, ground)
+        }
+        (Level::Bubblewrap, Some(layout)) => {
+            let cwd = cwd();
+            let confined = Confined::new(choice, Some((&layout, temp)), here, &cwd);
+            let ground = layout.ground(&cwd);
+            (cwd, confined, ground)
+        }
+        (Level::Landlock | Level::Bubblewrap, _) => {
+            let context = context.clone();
+            toolbox::blocking(move || {
+                let layout = Layout::of(&context, choice.network).map_err(not_made)?;
+                let cwd = starting_folder(&context);
+                let temp = context.settings.sandbox.temp.as_path();
+                let ground = layout.ground(&cwd);
+                Ok((cwd.clone(), Confined::new(choice, Some((&layout, temp)), here, &cwd), ground))
+            })
+            .await?
+        }
     };
-    let is_ruled = choice.level == Level::Landlock;
-    if let Some(layout) = is_ruled.then(|| context.layouts.layout(context, choice.network)).flatten()
-        && let Some(confined) = Confined::at_hand(choice, &layout, here)
-    {
-        let cwd = starting_folder(context);
-        let ground = layout.ground(&cwd);
-        return Ok(Place { cwd, choice, confined: confined.map_err(failed)?, ground });
-    }
-    let context = context.clone();
-    let make = move || {
-        let cwd = starting_folder(&context);
-        let make = || {
-            let layout = match choice.level {
-                Level::Off | Level::Rlimits => None,
-                Level::Landlock | Level::Bubblewrap => {
-                    Some(context.layouts.layout_or_look(&context, choice.network)?)
-                }
-            };
-            let ground = layout.as_ref().map_or_else(Ground::default, |layout| layout.ground(&cwd));
-            let layout = layout.as_ref().map(|layout| (&**layout, context.settings.sandbox.temp.as_path()));
-            Ok((Confined::new(choice, layout, here, &cwd)?, ground))
-        };
-        make().map_err(failed).map(|(confined, ground)| Place { cwd, choice, confined, ground })
-    };
-    match choice.level {
-        // It only looks whether the folder is there, and the start waits for that on this thread anyway.
-        Level::Off | Level::Rlimits => make(),
-        Level::Landlock | Level::Bubblewrap => toolbox::blocking(make).await,
-    }
+    Ok(Place { cwd, choice, confined: confined.map_err(not_made)?, ground })
+}
+
+fn not_made(error: std::io::Error) -> Refusal {
+    Refusal::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
 }
 
 fn environment(

@@ -71,7 +71,7 @@ pub(super) fn start(launch: Launch<'_>) -> io::Result<Shell> {
 fn script(command: &str, channel: RawFd, is_bash: bool) -> String {
     // Other shells know no descriptors above 9.
     let to = if is_bash { ">&" } else { ">/dev/fd/" };
-    format!("trap '{{ set +x; command pwd -P {to}{channel}; }} 2>/dev/null' EXIT\n{command}")
+    format!("trap '{{ set +x; command pwd -P {to}{channel} || :; }} 2>/dev/null' EXIT\n{command}")
 }
 
 fn shell_program() -> &'static str {

@@ -96,14 +96,14 @@ impl Confined {
         Ok(confined)
     }
 
-    /// What holds a command at level 2, if it can be had without waiting: its rules were made for an earlier call.
-    /// Looks at a few dozen folders that were looked at a moment ago.
+    /// What holds a command at level 2, if its rules were made for an earlier call. Looks at a few dozen folders that
+    /// were looked at a moment ago.
     pub(in crate::tools::shell) fn at_hand(
         choice: Choice,
         layout: &Layout,
         here: &Available,
     ) -> Option<io::Result<Self>> {
-        let rules = (choice.level == Level::Landlock).then(|| kept::known(layout, choice.network))??;
+        let rules = kept::known(layout, choice.network)?;
         Some(Self::by_rules(choice, layout, rules, here.abi))
     }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::blocked::Ground;
+use super::place::is_stand_in;
 use super::temp;
 use crate::tools::context::Context;
 
@@ -148,7 +149,7 @@ impl Layout {
     fn guard(&mut self, workspace: &Path) {
         self.guard_one(workspace.join(".agentd"));
         let git = workspace.join(".git");
-        if git.is_dir() && !git.is_symlink() {
+        if !is_stand_in(&git) && git.is_dir() && !git.is_symlink() && !is_stand_in(&git) {
             self.guard_git(&git);
             self.pinned.push(git);
         } else {
@@ -181,11 +182,16 @@ impl Layout {
     }
 
     fn guard_one(&mut self, path: PathBuf) {
+        // Asked before and after the look: a stand-in comes and goes with the commands beside this one.
+        if is_stand_in(&path) {
+            self.absent.push(path);
+            return;
+        }
         match fs::symlink_metadata(&path) {
             // Nothing can be put over a link, and what it leads to is judged where that is.
             Ok(meta) if meta.is_symlink() => {}
-            Ok(_) => self.guarded.push(path),
-            Err(_) => self.absent.push(path),
+            Ok(_) if !is_stand_in(&path) => self.guarded.push(path),
+            Ok(_) | Err(_) => self.absent.push(path),
         }
     }
 }

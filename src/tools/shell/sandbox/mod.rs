@@ -5,7 +5,7 @@
 //! - `probe`: what works on this machine, found out by trying it.
 //! - `layout`: what a call may write, what it may not, what it does not see.
 //! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
-//! - `recent`: layouts, `kept`: rules of Landlock that are used again.
+//! - `found`: layouts that were found when calls were judged; `kept`: rules of Landlock that are used again.
 //! - `confine`: all of it made before a fork, and enforced after it.
 //! - `place`: stand-ins for protected places that do not exist; `temp`: the folders of sessions.
 //! - `blocked`: whether a failure looks like the sandbox's doing.
@@ -14,20 +14,20 @@ mod blocked;
 mod bubble;
 mod confine;
 mod filter;
+mod found;
 mod kept;
 mod layout;
 mod level;
 mod place;
 mod probe;
-mod recent;
 mod rules;
 mod temp;
 
 pub(super) use blocked::{Ground, suspect, words as blocked_words};
 pub(super) use confine::{Confined, raise};
+pub(in crate::tools) use found::Found;
 pub(super) use layout::Layout;
 pub(super) use level::{Choice, Level};
 pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
 pub use probe::Available;
-pub(in crate::tools) use recent::Recent;
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many commands need a stand-in that was made here. To remove one is to take the cover off in
@@ -15,6 +15,11 @@ static NEEDED: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, usize>> {
     // Numbers are right at every moment.
     NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether what is there stands in for something, so that nothing is.
+pub(super) fn is_stand_in(path: &Path) -> bool {
+    needed().contains_key(path)
 }
 
 /// Stand-ins; the last to be dropped removes them.
