@@ -47,7 +47,16 @@ impl Pool {
     /// How much larger this pool's quantile of a window is than the other's of the same cycle: the median of
     /// all cycles. Every cycle is a run of its own beside its own reference.
     pub fn typically_over(&self, other: &Self, share: f64) -> Ratio {
-        let of = |cycle: usize| self.quantile_of(&[cycle], share) / other.quantile_of(&[cycle], share);
+        self.typically_between(other, other, share)
+    }
+
+    /// The same over two windows of each cycle, each by itself: a quantile of both together is not what one of
+    /// them has, since one stall of the machine makes it for both.
+    pub fn typically_between(&self, one: &Self, other: &Self, share: f64) -> Ratio {
+        let of = |cycle: usize| {
+            let [own, one, other] = [self, one, other].map(|pool| pool.quantile_of(&[cycle], share));
+            own / (one * other).sqrt()
+        };
         let ratios: Vec<f64> = (0..self.cycles(other)).map(of).collect();
         self.drawn(other, |cycles| {
             let mut drawn: Vec<f64> = cycles.iter().map(|cycle| ratios[*cycle]).collect();

@@ -25,7 +25,7 @@ use super::wire::{Chunks, answer, bash, call, micros};
 /// Enough to tell a p99 that moved by a tenth from one that did not.
 const CYCLES: usize = 60;
 /// For the one whose ratio lies closest to 1.1, so that what is left of chance is less than that.
-const MANY: usize = 240;
+const MANY: usize = 120;
 /// For what is shown, and nothing is promised of it.
 const FEW: usize = 16;
 const WINDOW: Duration = Duration::from_secs(1);
@@ -169,7 +169,8 @@ fn tell_of(guests: &[Guest], pools: &[Pool], used: &[f64], cycles: usize) {
     Figure::ranged(&format!("S13 {sound:?} over itself: the noise"), "x", noise).print();
     Figure::number(&format!("S13 daemon CPU, {sound:?}"), "%", (used[0] + used[1]) / 2.0).print();
     for (nth, guest) in guests.iter().enumerate().skip(2) {
-        let (ratio, pooled) = (pools[nth].typically_over(&both, SHARE), pools[nth].over(&both, SHARE));
+        let (ratio, pooled) =
+            (pools[nth].typically_between(&pools[0], &pools[1], SHARE), pools[nth].over(&both, SHARE));
         Figure::number(&format!("S13 p99 of 20 sessions beside {guest:?}"), "ms", pools[nth].quantile(SHARE))
             .beside(&format!("ms beside {sound:?}"), both.quantile(SHARE))
             .print();

@@ -9,6 +9,7 @@ mod backup;
 mod blobs;
 mod changes;
 mod error;
+mod folding;
 mod grants;
 mod health;
 mod ledger;
