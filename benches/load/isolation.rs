@@ -23,9 +23,7 @@ use super::model::{Model, Script};
 use super::wire::{Chunks, answer, bash, call, micros};
 
 /// Enough to tell a p99 that moved by a tenth from one that did not.
-const CYCLES: usize = 60;
-/// For the one whose ratio lies closest to 1.1, so that what is left of chance is less than that.
-const MANY: usize = 120;
+const CYCLES: usize = 120;
 /// For what is shown, and nothing is promised of it.
 const FEW: usize = 16;
 const WINDOW: Duration = Duration::from_secs(1);
@@ -104,7 +102,7 @@ pub fn flood() -> Outcome<()> {
     if cfg!(feature = "failpoints") {
         return Ok(());
     }
-    compare(Guest::Healthy, &[Guest::FloodingTool], MANY)
+    compare(Guest::Healthy, &[Guest::FloodingTool], CYCLES)
 }
 
 /// A release has no way to make a job panic, so this part alone runs on a build for tests, all of it
