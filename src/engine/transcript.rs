@@ -31,7 +31,7 @@ impl Settled {
     /// Looks at those that came behind the plain ones.
     fn look(&mut self) {
         let rest = self.messages[self.plain..].iter();
-        let place = |at: usize| if at % 2 == 0 { Role::User } else { Role::Assistant };
+        let place = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
         let is_plain = |(at, message): &(usize, &Arc<Message>)| {
             message.role == place(self.plain + at) && is_plain(message)
         };
@@ -104,7 +104,7 @@ mod tests {
 
     /// Mostly what a conversation is: a person and a model in turn, and nothing empty.
     fn message(at: usize, kind: u8) -> Message {
-        let role = if (at % 2 == 0) == (kind != 1) { Role::User } else { Role::Assistant };
+        let role = if at.is_multiple_of(2) == (kind != 1) { Role::User } else { Role::Assistant };
         let text = if kind == 2 { " \n".to_owned() } else { format!("{at}") };
         let content = match kind {
             3 => vec![Block::Thinking { text: "hm".into(), signature: None }, Block::Text { text }],

@@ -73,7 +73,7 @@ impl Folding {
         }
         match self.shared.phase.load(Ordering::Acquire) {
             IDLE => self.begin(),
-            RUNNING if pages < MOST => return,
+            RUNNING if pages < MOST => {}
             _ => {
                 let shared = Arc::clone(&self.shared);
                 let _alone = shared.gate.lock().unwrap_or_else(PoisonError::into_inner);

@@ -424,13 +424,13 @@ fn grown(step: usize) -> Vec<Message> {
         call_id: call.call_id,
         provider_id: call.provider_id.clone(),
         content: format!("line {step}\n"),
-        is_error: step % 2 == 0,
+        is_error: step.is_multiple_of(2),
         attachments: Vec::new(),
     };
     let thought = Block::Thinking { text: "hm".into(), signature: Some("s".into()) };
     let mut said = vec![thought, Block::Text { text: format!("step {step}") }];
     let mut told = Vec::new();
-    if step % 3 == 0 {
+    if step.is_multiple_of(3) {
         said.push(Block::ToolCall(call));
         told.push(result);
     }
@@ -464,7 +464,8 @@ fn what_is_remembered_of_requests_changes_no_byte_of_them() {
         }
         // What a picture shows came with this request alone.
         let blob = Blob::new("image/png", *b"x");
-        asked.media = if step % 2 == 0 { [(blob.blob_id, Arc::from(*b"x"))].into() } else { [].into() };
+        asked.media =
+            if step.is_multiple_of(2) { [(blob.blob_id, Arc::from(*b"x"))].into() } else { [].into() };
     }
     asked.messages.clear();
     let empty: Value = serde_json::from_slice(&super::body(&asked, &settings, &written).unwrap()).unwrap();
