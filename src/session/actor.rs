@@ -15,7 +15,7 @@ use super::error::SessionError;
 use super::feed::{Feed, Line};
 use super::handle::{Aborted, Command, Reply};
 use super::house::{House, Rung};
-use super::jobs::Jobs;
+use super::jobs::{Jobs, Looking};
 use super::journal;
 use super::moments;
 use crate::crash;
@@ -51,6 +51,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// A birth that could not be written is tried once more if that was known within this time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How long what a look came to may wait for the decision that it belongs to.
+const LOOK_LIFE: Duration = Duration::from_millis(250);
 /// Wait before a failed write is tried again.
 const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
@@ -77,6 +79,8 @@ pub(super) struct Actor {
 pub(super) struct Tending {
     /// A decision that could not be written; nothing is decided until it is.
     stuck: Option<Stuck>,
+    /// It is being tried once more.
+    writes_again: bool,
     pub aborts: Vec<Reply<Aborted>>,
     /// Calls whose processes are recorded.
     born: HashSet<CallId>,
@@ -398,7 +402,7 @@ impl Actor {
             prepared.append.owes = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
-            let looks = self.look_ahead(plan);
+            let (looking, begun) = (self.look_ahead(plan), Instant::now());
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
@@ -418,9 +422,10 @@ impl Actor {
                 self.told(&entry.envelope);
             }
             moments::told(plan);
-            if let Some(looks) = looks {
+            // After a long wait the rules may be others.
+            if let Some(looking) = looking.filter(|_| begun.elapsed() < LOOK_LIFE) {
                 plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
-                let _ = looks.send(());
+                self.jobs.report(looking);
             }
         }
         for effect in plan.effects.drain(..) {
@@ -430,10 +435,11 @@ impl Actor {
     }
 
     /// Calls of an answer are looked at while the answer is written: a look changes nothing, so it is not what has
-    /// to wait for the journal. What comes of it is told when the sender is; dropped, it is forgotten, and the
-    /// effect stands in the plan as before.
-    fn look_ahead(&mut self, plan: &Plan) -> Option<oneshot::Sender<()>> {
+    /// to wait for the journal. It is reported once the answer is written; dropped, it is given up. The effect stands
+    /// in the plan until then.
+    fn look_ahead(&self, plan: &Plan) -> Option<Looking> {
         if self.state.parking.is_some()
+            || self.state.writes_again
             || !plan.facts.iter().any(|entry| moments::is_answer(&entry.envelope.event))
         {
             // Other facts may change what a call is judged by.
@@ -443,9 +449,7 @@ impl Actor {
             Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
             _ => None,
         })?;
-        let (written, is_written) = oneshot::channel();
-        self.jobs.prepare(turn_id, calls, self.around(), Some(is_written));
-        Some(written)
+        Some(self.jobs.look(turn_id, calls, self.around()))
     }
 
     /// Tells those who follow what waits in all sessions.
@@ -581,7 +585,7 @@ impl Actor {
             Effect::AskHelper { token, request } => self.jobs.ask_helper(token, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
-                self.jobs.prepare(turn_id, calls, self.around(), None);
+                self.jobs.prepare(turn_id, calls, self.around());
             }
             Effect::RunTool { call, prepared } => {
                 self.jobs.run_tool(call, prepared, self.around());
@@ -600,7 +604,9 @@ impl Actor {
 
     /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
     async fn write_again(&mut self, mut stuck: Stuck) -> bool {
+        self.state.writes_again = true;
         let result = self.perform_owing(&mut stuck.plan, stuck.idempotency.clone(), stuck.owes.clone()).await;
+        self.state.writes_again = false;
         if result.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
             return true;

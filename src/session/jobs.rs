@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
@@ -495,21 +495,23 @@ impl Jobs {
 
     /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
     /// for the disk and that nobody waits for while it judges a long line.
-    ///
-    /// Where the decision is only being `written`, nothing is reported before that is so, or at all if it is not.
-    pub fn prepare(
-        &mut self,
-        turn_id: TurnId,
-        calls: Vec<Arc<ToolCall>>,
-        around: Surroundings,
-        written: Option<oneshot::Receiver<()>>,
-    ) {
+    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
+        let looking = self.look(turn_id, calls, around);
+        self.report(looking);
+    }
+
+    /// What a look comes to is reported from now on.
+    pub fn report(&mut self, mut looking: Looking) {
+        self.start(async move { (&mut looking.0).await.ok() });
+    }
+
+    /// Begins a look that is reported by nobody yet; dropped, it is given up.
+    pub fn look(&self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) -> Looking {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
         let blobs = Arc::clone(&self.blobs);
-        self.start(async move {
+        Looking(tokio::spawn(async move {
             let (desk, runtime, mode) = (setup.tools.desk().await, Handle::current(), around.mode);
             let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
-            let tools = setup.tools.clone();
             let unwanted = CancellationToken::new();
             // Whoever drops this job wants no more of it.
             let _wanted = unwanted.clone().drop_guard();
@@ -541,14 +543,8 @@ impl Jobs {
             });
             let failed = || given.iter().map(|id| Judged { call_id: *id, result: Err(panicked()) }).collect();
             let calls = looked.await.unwrap_or_else(|_| failed());
-            if let Some(written) = written
-                && written.await.is_err()
-            {
-                tools.none_now();
-                return None;
-            }
-            Some(Input::Prepared { turn_id, mode, calls })
-        });
+            Input::Prepared { turn_id, mode, calls }
+        }))
     }
 
     /// Looks at the file that an interrupted call was to change.
@@ -624,6 +620,15 @@ impl Jobs {
             let duration_ms = house.clock.now().since(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         });
+    }
+}
+
+/// A look at calls that is under way.
+pub(super) struct Looking(JoinHandle<Input>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

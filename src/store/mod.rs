@@ -9,7 +9,6 @@ mod backup;
 mod blobs;
 mod changes;
 mod error;
-mod folding;
 mod grants;
 mod health;
 mod ledger;

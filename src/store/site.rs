@@ -9,7 +9,6 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 
 use super::error::StoreError;
-use super::folding;
 
 /// How long one waits for another that holds the database.
 const BUSY: Duration = Duration::from_secs(5);
@@ -56,7 +55,8 @@ impl Site {
         connection.busy_timeout(BUSY)?;
         // Room for the pages that a thousand sessions write to at once; it fills as it is used. What a
         // statement keeps in case it fails stays in memory: a file would be made and removed each time.
-        // Readers take a page at a time, so the log is begun anew about every 1000 pages (`folding`). Only a copy of the whole database holds that up; what the log grew by meanwhile is
+        // Readers take a page at a time, so the log is begun anew about every 1000 pages (SQLite's
+        // default). Only a copy of the whole database holds that up; what the log grew by meanwhile is
         // given back. Pages that deleted sessions leave in the database itself are used again, and the
         // file does not shrink.
         // The size of the cache is asked of the schema, with which the connection takes its lock: as long as it is
@@ -65,7 +65,6 @@ impl Site {
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",
         )?;
-        folding::count(&connection);
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
     }

@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, oneshot};
 use super::audit;
 use super::blobs;
 use super::error::StoreError;
-use super::folding::Folding;
 use super::grants;
 use super::health::Health;
 use super::lies::Lies;
@@ -71,7 +70,6 @@ pub(super) struct Writer {
     /// The newest row of the audit log; `None` if it must be looked up.
     head: Option<AuditHead>,
     noted: Noted,
-    folding: Folding,
 }
 
 /// How the note of the audit log's newest row stands.
@@ -88,9 +86,7 @@ enum Noted {
 impl Writer {
     /// Over a fresh connection of the site.
     pub fn new(connection: Connection, site: Site, health: Health, lies: Lies) -> Self {
-        let folding = Folding::new(site.clone());
         Self {
-            folding,
             connection,
             sync: None,
             site,
@@ -137,15 +133,12 @@ impl Writer {
                 }
             }
             self.flush(&mut appends);
-            self.folding.after_commit(&self.connection);
             self.note_head(false);
             if closing {
                 break;
             }
         }
         self.note_head(true);
-        // The writer's connection last: it folds what is left.
-        drop(self.folding);
         close(self.connection);
     }
 
@@ -166,7 +159,6 @@ impl Writer {
                 close(std::mem::replace(&mut self.connection, fresh));
                 self.sync = None;
                 self.head = None;
-                let _alone = self.folding.hold();
                 let folded = self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
                 if let Err(error) = folded {
                     tracing::debug!(%error, "the log could not be folded");

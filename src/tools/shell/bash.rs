@@ -120,7 +120,7 @@ pub(in crate::tools) fn prepare(
         return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
     }
     let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
-    if matches!(choice.level, Level::Landlock | Level::Bubblewrap) {
+    if choice.level == Level::Landlock {
         context.layouts.look(context, call_id, choice.network);
     }
     let summary = match input.description.as_deref().map(str::trim) {
@@ -283,7 +283,7 @@ impl Started {
         let _ = timeout(LAST_WORDS, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
-        confined.let_go();
+        drop(confined);
         (Ran { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
@@ -326,7 +326,6 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
     }
     let found = context.layouts.take(context, call_id, choice.network);
     let cwd = || starting_folder(context);
-    let temp = context.settings.sandbox.temp.as_path();
     // What is left to look at is the folder and little else, and the start waits for that on this thread anyway.
     let (cwd, confined, ground) = match (choice.level, found) {
         (Level::Off | Level::Rlimits, _) => {
@@ -336,12 +335,6 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
         }
         (Level::Landlock, Some(layout)) if let Some(confined) = Confined::at_hand(choice, &layout, here) => {
             let cwd = cwd();
-            let ground = layout.ground(&cwd);
-            (cwd, confined, ground)
-        }
-        (Level::Bubblewrap, Some(layout)) => {
-            let cwd = cwd();
-            let confined = Confined::new(choice, Some((&layout, temp)), here, &cwd);
             let ground = layout.ground(&cwd);
             (cwd, confined, ground)
         }

@@ -123,14 +123,6 @@ impl Confined {
         }
     }
 
-    /// Lets go of it when its command has ended. Stand-ins are removed meanwhile, so that nobody waits for the disk;
-    /// the runtime waits for that at its end.
-    pub(in crate::tools::shell) fn let_go(self) {
-        if !self.placed.is_empty() {
-            tokio::task::spawn_blocking(move || drop(self));
-        }
-    }
-
     /// Variables that the command is to have, whatever else they would be.
     pub(in crate::tools::shell) fn variables(&self) -> &[(&'static str, PathBuf)] {
         &self.variables

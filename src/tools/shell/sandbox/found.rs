@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::layout::Layout;
+use super::temp;
 use crate::tools::context::Context;
 use crate::types::ids::CallId;
 
@@ -46,10 +47,14 @@ impl Of {
 }
 
 impl Found {
-    /// Looks for the layout of a call that is being judged. What cannot be found is told when it starts. Waits for
-    /// the disk.
+    /// Looks for the layout of a call that is being judged. What cannot be found is told when it starts. Nothing is
+    /// made: the first command of a session finds no folder for temporary files, and no layout here. Waits for the
+    /// disk.
     pub(in crate::tools::shell) fn look(&self, context: &Context, call: CallId, network: bool) {
         let at = Instant::now();
+        if !temp::has_folder(&context.settings.sandbox.temp, context.scene.session_id) {
+            return;
+        }
         if let Ok(layout) = Layout::of(context, network) {
             self.keep(Of::new(context, call, network), at, Arc::new(layout));
         }

@@ -17,9 +17,11 @@ fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, usize>> {
     NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether what is there stands in for something, so that nothing is.
+/// Whether what is there stands in for something, so that nothing is. What somebody has put something into is what it
+/// looks like.
 pub(super) fn is_stand_in(path: &Path) -> bool {
-    needed().contains_key(path)
+    let is_known = needed().contains_key(path);
+    is_known && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Stand-ins; the last to be dropped removes them.
@@ -55,11 +57,6 @@ impl Placed {
             }
         }
         Ok(placed)
-    }
-
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 

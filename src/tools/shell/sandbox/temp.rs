@@ -36,6 +36,11 @@ pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result
     Ok(folder)
 }
 
+/// Whether a session has a folder.
+pub(super) fn has_folder(root: &Path, session: SessionId) -> bool {
+    root.join(name_of(session)).is_dir()
+}
+
 /// Removes the folder of a session that has ended, if it has one.
 ///
 /// # Errors
