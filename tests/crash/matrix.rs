@@ -68,7 +68,7 @@ pub const ROWS: &[Row] = &[
         "C7",
         "answer complete, before its commit; a helper's",
         &["C7", "C7.helper"],
-        "as C5; a helper's as C3",
+        "as C5, without a partial message if nothing was shown yet; a helper's as C3",
     ),
     row(
         "C8",
