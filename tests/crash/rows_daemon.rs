@@ -226,7 +226,8 @@ async fn c21(way: Way) {
 async fn c22_fanout(way: Way) {
     for nth in [1, 60, 333] {
         let mut story = Story::begin(House::plan(), &format!("C22.fanout:{nth}"), way).await;
-        let words: Vec<String> = (0..40).map(|n| format!("word{n} ")).collect();
+        // Long enough that each client is told of it in many parts, also where they arrive in few.
+        let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
         story.house.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
         let pilot = story.session().await;
         let mut flights = Vec::new();
