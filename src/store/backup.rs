@@ -32,7 +32,7 @@ impl Store {
     /// `Target` if there is such a file already or it cannot be written; else the database could not
     /// be read. There is no file `to` then, unless somebody else made it.
     pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
-        let _turn = self.chores.acquire().await.map_err(|_| StoreError::Closed)?;
+        let _turn = self.readers.turn().await?;
         if to.symlink_metadata().is_ok() {
             return Err(is_there(to));
         }
@@ -68,7 +68,7 @@ impl Store {
     /// # Errors
     /// It could not be read far enough to say.
     pub async fn problems(&self) -> Result<Vec<String>, StoreError> {
-        let _turn = self.chores.acquire().await.map_err(|_| StoreError::Closed)?;
+        let _turn = self.readers.turn().await?;
         let found = problems(&self.site.path).await;
         if let Ok([problem, ..]) = found.as_deref() {
             let _ = self.noted::<()>(Err(StoreError::Corrupt(problem.clone())));

@@ -10,6 +10,9 @@ pub(super) struct Lies {
     /// Whether the look that follows fails as well.
     #[cfg(any(test, feature = "failpoints"))]
     pub blind: bool,
+    /// While it says so, syncs of the database are reported as failed.
+    #[cfg(any(test, feature = "failpoints"))]
+    pub unsynced: Option<&'static std::sync::atomic::AtomicBool>,
 }
 
 #[cfg(any(test, feature = "failpoints"))]
@@ -17,7 +20,11 @@ impl Lies {
     /// From the variable `AGENTD_COMMIT_LIES`: `3` denies the third commit, `3!` also fails to look.
     pub fn of_environment() -> Self {
         let text = std::env::var("AGENTD_COMMIT_LIES").unwrap_or_default();
-        Self { commits: text.trim_end_matches('!').parse().unwrap_or(0), blind: text.ends_with('!') }
+        Self {
+            commits: text.trim_end_matches('!').parse().unwrap_or(0),
+            blind: text.ends_with('!'),
+            unsynced: None,
+        }
     }
 
     /// How a commit is reported to have ended.
@@ -30,6 +37,14 @@ impl Lies {
             if self.commits == 0 {
                 return Err(super::error::StoreError::Unwritable("a lie told by a test".into()));
             }
+        }
+        result
+    }
+
+    /// How a sync of the database is reported to have ended.
+    pub fn synced(&self, result: std::io::Result<()>) -> std::io::Result<()> {
+        if self.unsynced.is_some_and(|unsynced| unsynced.load(std::sync::atomic::Ordering::SeqCst)) {
+            return Err(std::io::Error::other("a lie told by a test"));
         }
         result
     }
@@ -50,6 +65,10 @@ impl Lies {
         &mut self,
         result: Result<T, super::error::StoreError>,
     ) -> Result<T, super::error::StoreError> {
+        result
+    }
+
+    pub fn synced(&self, result: std::io::Result<()>) -> std::io::Result<()> {
         result
     }
 

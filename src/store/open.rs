@@ -1,18 +1,17 @@
 //! Opening and closing: pragmas, migrations, the writer task and the pool of readers.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use sqlx::Connection;
 use sqlx::migrate::Migrator;
-use sqlx::sqlite::SqlitePoolOptions;
-use sqlx::{Connection, SqlitePool};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::backup::sync_folder;
 use super::blobs::cut_oversized;
 use super::error::StoreError;
 use super::health::Health;
 use super::lies::Lies;
+use super::readers::Readers;
 use super::rescue::beside;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
 use super::site::{Site, make_private};
@@ -26,13 +25,11 @@ const QUEUE: usize = 1024;
 #[derive(Clone)]
 pub struct Store {
     commands: mpsc::Sender<Command>,
-    pub(super) readers: SqlitePool,
+    pub(super) readers: Readers,
     pub(super) health: Health,
     pub(super) site: Site,
     /// Whether the last daemon left its log behind: it did not end by itself.
     pub(super) after_crash: bool,
-    /// One reads the whole database at a time.
-    pub(super) chores: Arc<Semaphore>,
 }
 
 /// The writer's thread; [`StoreOwner::close`] ends it after everything queued is written.
@@ -72,16 +69,10 @@ impl Store {
             None => bring_up_to_date(&site, &migrations).await?,
         };
 
-        let readers = SqlitePoolOptions::new()
-            .max_connections(3)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .test_before_acquire(false)
-            .connect_lazy_with(site.reading());
-
         let (commands, inbox) = mpsc::channel(QUEUE);
         let health = Health::of(path);
-        let writer = Writer::new(connection, site.clone(), health.clone(), lies);
+        let readers = Readers::new(&site);
+        let writer = Writer::new(connection, site.clone(), health.clone(), lies, readers.clone())?;
         let (ended, over) = oneshot::channel();
         let run = move || {
             writer.run(inbox);
@@ -92,8 +83,7 @@ impl Store {
             .spawn(run)
             .map_err(|error| StoreError::Sql(format!("no thread for the journal: {error}")))?;
         let after_crash = log.is_ok_and(|log| log.len() > 0);
-        let chores = Arc::new(Semaphore::new(1));
-        let store = Self { commands, readers, health, site, after_crash, chores };
+        let store = Self { commands, readers, health, site, after_crash };
         Ok((store.clone(), StoreOwner { over, store }))
     }
 

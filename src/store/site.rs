@@ -9,11 +9,15 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 
 use super::error::StoreError;
+use super::folding;
+use super::rescue::beside;
 
 /// How long one waits for another that holds the database.
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that the writer keeps prepared: more than there are.
 const STATEMENTS: usize = 64;
+/// Byte of the shared memory's file that is locked by whoever has the database open.
+const IN_USE: i64 = 128;
 
 /// The place of one database.
 #[derive(Clone, Debug)]
@@ -55,8 +59,8 @@ impl Site {
         connection.busy_timeout(BUSY)?;
         // Room for the pages that a thousand sessions write to at once; it fills as it is used. What a
         // statement keeps in case it fails stays in memory: a file would be made and removed each time.
-        // Readers take a page at a time, so the log is begun anew about every 1000 pages (SQLite's
-        // default). Only a copy of the whole database holds that up; what the log grew by meanwhile is
+        // Readers take a page at a time, so the log is begun anew about every 1000 pages
+        // (`folding`). Only a copy of the whole database holds that up; what the log grew by meanwhile is
         // given back. Pages that deleted sessions leave in the database itself are used again, and the
         // file does not shrink.
         // The size of the cache is asked of the schema, with which the connection takes its lock: as long as it is
@@ -65,8 +69,38 @@ impl Site {
             "pragma foreign_keys = on; pragma cache_size = -16000; pragma temp_store = memory; \
              pragma journal_size_limit = 16777216;",
         )?;
+        folding::count(&connection);
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
+    }
+
+    /// Whether no other process has the database open, to be asked while this one has not. SQLite marks that by a
+    /// lock on its shared memory, `UNIX_SHM_DMS` of its `os_unix.c`, and whoever opens the database first finds
+    /// out by reading the log what of it is folded: nothing.
+    ///
+    /// # Errors
+    /// Another has it, or that could not be seen.
+    pub fn nobody_has_it(&self) -> Result<(), StoreError> {
+        let path = beside(&self.path, "-shm");
+        let unseen = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", path.display()));
+        let file = match std::fs::OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(unseen(error)),
+        };
+        let mut lock = nix::libc::flock {
+            l_type: nix::libc::F_WRLCK as nix::libc::c_short,
+            l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
+            l_start: IN_USE,
+            l_len: 1,
+            l_pid: 0,
+        };
+        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETLK(&mut lock))
+            .map_err(|error| unseen(error.into()))?;
+        if i32::from(lock.l_type) == nix::libc::F_UNLCK {
+            return Ok(());
+        }
+        Err(StoreError::Unwritable(format!("process {} has the database open: end it", lock.l_pid)))
     }
 
     /// How readers open it.

@@ -12,10 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::audit;
 use super::blobs;
 use super::error::StoreError;
+use super::folding::{self, Folding};
 use super::grants;
 use super::health::Health;
 use super::lies::Lies;
 use super::processes;
+use super::readers::Readers;
 use super::rows::{Append, Idempotency, NewSession, Row, SessionKey, Sync};
 use super::script::{Script, values};
 use super::site::Site;
@@ -60,6 +62,8 @@ pub(super) enum Command {
 /// The thread's state.
 pub(super) struct Writer {
     connection: Connection,
+    folding: Folding,
+    readers: Readers,
     /// How sure the connection's commits are just now; `None` if that is not known.
     sync: Option<Sync>,
     site: Site,
@@ -67,6 +71,8 @@ pub(super) struct Writer {
     lies: Lies,
     /// When a new connection was last tried after a failed write.
     renewed: Option<Instant>,
+    /// Why nothing is written before the log has begun anew: how the last write failed.
+    hole: Option<StoreError>,
     /// The newest row of the audit log; `None` if it must be looked up.
     head: Option<AuditHead>,
     noted: Noted,
@@ -85,24 +91,36 @@ enum Noted {
 
 impl Writer {
     /// Over a fresh connection of the site.
-    pub fn new(connection: Connection, site: Site, health: Health, lies: Lies) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// The database could not be opened once more.
+    pub fn new(
+        connection: Connection,
+        site: Site,
+        health: Health,
+        lies: Lies,
+        readers: Readers,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
             connection,
+            folding: Folding::new(site.clone(), health.clone(), lies)?,
+            readers,
             sync: None,
             site,
             health,
             lies,
             renewed: None,
+            hole: None,
             head: None,
             noted: Noted::default(),
-        }
+        })
     }
 
     /// Runs until it is told to close or nobody is left to ask. Blocking, for as long as the store is open.
     pub fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         let mut batch = Vec::with_capacity(GROUP);
         while inbox.blocking_recv_many(&mut batch, GROUP) > 0 {
-            if self.health.cannot_write() {
+            if self.denied().is_some() {
                 self.renew();
             }
             let mut appends = Vec::new();
@@ -133,12 +151,17 @@ impl Writer {
                 }
             }
             self.flush(&mut appends);
+            self.folding.after_commit(&self.connection);
             self.note_head(false);
             if closing {
                 break;
             }
         }
         self.note_head(true);
+        self.folding.end();
+        if self.folding.doubt().is_some() {
+            folding::keep_log(&self.connection);
+        }
         close(self.connection);
     }
 
@@ -153,19 +176,37 @@ impl Writer {
             return;
         }
         self.renewed = Some(Instant::now());
-        match self.site.open_to_write() {
-            Ok(fresh) => {
-                // The new one first: the last to close the database would fold the log.
-                close(std::mem::replace(&mut self.connection, fresh));
-                self.sync = None;
-                self.head = None;
-                let folded = self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
-                if let Err(error) = folded {
-                    tracing::debug!(%error, "the log could not be folded");
-                }
-            }
+        let is_in_doubt = self.folding.doubt().is_some();
+        match if is_in_doubt { self.start_over() } else { self.take_another() } {
+            Ok(()) => self.hole = None,
             Err(error) => tracing::debug!(%error, "the database could not be opened again"),
         }
+    }
+
+    fn take_another(&mut self) -> Result<(), StoreError> {
+        let fresh = self.site.open_to_write()?;
+        // The new one first: the last to close the database would fold the log.
+        self.replace(fresh);
+        self.folding.fold_whole(&self.connection)
+    }
+
+    /// Closes the database for everybody and opens it again: what folds the log then begins at its start.
+    fn start_over(&mut self) -> Result<(), StoreError> {
+        let _nobody_reads = self.readers.close_for_now()?;
+        self.folding.let_go();
+        folding::keep_log(&self.connection);
+        self.replace(Connection::open_in_memory()?);
+        // Until it is there again, the doubt keeps everything from being written.
+        self.site.nobody_has_it()?;
+        let fresh = self.site.open_to_write()?;
+        self.replace(fresh);
+        self.folding.fold_from_its_start(&self.connection)
+    }
+
+    fn replace(&mut self, fresh: Connection) {
+        close(std::mem::replace(&mut self.connection, fresh));
+        self.sync = None;
+        self.head = None;
     }
 
     fn flush(&mut self, appends: &mut Vec<(Box<Append>, Answer<()>)>) {
@@ -191,6 +232,9 @@ impl Writer {
     /// Writes a group as one transaction. An error means that nothing of it was written, but for
     /// [`StoreError::Unsure`].
     fn commit(&mut self, group: &[&Append], sync: Sync) -> Result<(), StoreError> {
+        if let Some(error) = self.denied() {
+            return self.said(Err(error));
+        }
         let done = self.set_sync(sync).and_then(|()| self.write_group(group));
         let Err(error) = self.lies.told(done) else { return self.said(Ok(())) };
         self.head = None;
@@ -248,6 +292,7 @@ impl Writer {
 
     /// Gives the files that are to be removed.
     fn delete_session(&mut self, deletion: &Deletion) -> Result<Vec<String>, StoreError> {
+        self.set_sync(Sync::Full)?;
         let files = blobs::files_of(&self.connection, deletion.key)?;
         let mut script = Script::default();
         script.add("delete from session where id = ?", values![deletion.key.0]);
@@ -255,7 +300,6 @@ impl Writer {
             // It belongs to no session: it outlives this one.
             statements::remember(&mut script, None, row, deletion.at.0);
         }
-        self.set_sync(Sync::Full)?;
         script.commit(&self.connection)?;
         Ok(files)
     }
@@ -284,9 +328,9 @@ impl Writer {
         mut script: Script,
         notes: &[AuditNote],
     ) -> Result<(), StoreError> {
+        self.set_sync(sync)?;
         let mut head = self.take_head()?;
         audit::insert(&mut script, &mut head, notes);
-        self.set_sync(sync)?;
         script.commit(&self.connection)?;
         self.head = Some(head);
         Ok(())
@@ -339,13 +383,27 @@ impl Writer {
         self.said(done)
     }
 
-    fn said<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn said<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.wrote(&result);
+        if let Err(error @ (StoreError::Unwritable(_) | StoreError::Unsure(_))) = &result {
+            self.hole.get_or_insert_with(|| error.clone());
+        }
         result
     }
 
-    /// Only between transactions: SQLite ignores the pragma inside one.
+    /// Why nothing may be written just now.
+    fn denied(&self) -> Option<StoreError> {
+        self.hole.clone().or_else(|| self.folding.doubt())
+    }
+
+    /// To be called before each transaction, and only between them: SQLite ignores the pragma inside one.
+    ///
+    /// # Errors
+    /// Nothing may be written just now.
     fn set_sync(&mut self, wanted: Sync) -> Result<(), StoreError> {
+        if let Some(error) = self.denied() {
+            return Err(error);
+        }
         if self.sync == Some(wanted) {
             return Ok(());
         }

@@ -1,0 +1,285 @@
+//! Folding the log into the database beside the writer.
+//!
+//! SQLite folds it within the commit that finds it long (<https://www.sqlite.org/wal.html>, "Automatic
+//! Checkpoint"): for tens of milliseconds nobody's text gets through. Here another thread does it over a
+//! connection of its own, while the writer goes on; what was written meanwhile is little, and the writer
+//! folds that itself, so that the log can begin anew.
+//!
+//! SQLite syncs the database only when it has folded all of the log, and counts pages as folded before.
+//! Where the writer goes on meanwhile, it is synced here. If a sync fails, the kernel may have forgotten
+//! pages that count as folded (<https://wiki.postgresql.org/wiki/Fsync_Errors>): only the log has them, and
+//! all of it is to be folded once more. SQLite begins at its start if nobody had the database open before.
+//! Until that was done nothing is written, and nobody takes the log away ([`Folding::doubt`]).
+
+use std::cell::Cell;
+use std::fs::File;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::error::StoreError;
+use super::health::Health;
+use super::lies::Lies;
+use super::site::Site;
+
+/// Pages of the log at which it is folded: SQLite's own default.
+const AT: u32 = 1_000;
+/// Times that, beyond which the writer waits until it is: 32 MiB.
+const MOST: u32 = 8;
+/// `SQLITE_IOERR_FSYNC` of <https://sqlite.org/rescode.html>.
+const NOT_SYNCED: i32 = 1_034;
+
+thread_local! {
+    /// Pages that the log had after the newest commit of this thread.
+    static PAGES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Has commits over a connection count the pages of the log, and fold nothing by themselves.
+pub(super) fn count(connection: &Connection) {
+    connection.wal_hook(Some(|_, pages| {
+        PAGES.set(u32::try_from(pages).unwrap_or(0));
+        Ok(())
+    }));
+}
+
+/// The log outlives the connection, even if it is the last.
+pub(super) fn keep_log(connection: &Connection) {
+    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        tracing::warn!(%error, "the database cannot be closed as it should be");
+    }
+}
+
+const IDLE: u8 = 0;
+const RUNNING: u8 = 1;
+const DONE: u8 = 2;
+
+/// What both threads know.
+#[derive(Debug)]
+struct Shared {
+    site: Site,
+    /// Held by whoever folds; the other thread's connection, once it has one.
+    gate: Mutex<Option<Connection>>,
+    phase: AtomicU8,
+    /// To sync by. Open from before the first fold: so every failure since is told to it. Closing it would
+    /// take SQLite's locks away (<https://www.sqlite.org/howtocorrupt.html>, 2.2): it goes when nothing else
+    /// has the database open.
+    database: File,
+    doubt: Mutex<Option<StoreError>>,
+    health: Health,
+    lies: Lies,
+}
+
+/// The other thread, which is there once it was needed. Owned by the writer, and to be dropped after its
+/// connection.
+#[derive(Debug)]
+pub(super) struct Folding {
+    shared: Arc<Shared>,
+    /// Asks it; dropped, it ends.
+    ask: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// Pages at which the log is folded.
+    at: u32,
+    /// Pages of the log at which it is looked at again, and those that it last had.
+    next: u32,
+    last: u32,
+}
+
+impl Folding {
+    /// For the database of the site.
+    ///
+    /// # Errors
+    /// It could not be opened.
+    pub fn new(site: Site, health: Health, lies: Lies) -> Result<Self, StoreError> {
+        let at = pages_at();
+        let database = File::open(&site.path)
+            .map_err(|error| StoreError::Unwritable(format!("{}: {error}", site.path.display())))?;
+        let (gate, phase, doubt) = (Mutex::default(), AtomicU8::new(IDLE), Mutex::default());
+        let shared = Arc::new(Shared { site, gate, phase, database, doubt, health, lies });
+        Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0 })
+    }
+
+    /// To be called after commits, outside of any transaction.
+    pub fn after_commit(&mut self, connection: &Connection) {
+        let pages = PAGES.get();
+        if pages < self.last {
+            // The log has begun anew: nothing is left to do of what was done.
+            self.next = self.at;
+            let _ = self.shared.phase.compare_exchange(DONE, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        }
+        self.last = pages;
+        if pages < self.next || self.doubt().is_some() {
+            return;
+        }
+        match self.shared.phase.load(Ordering::Acquire) {
+            IDLE => self.begin(),
+            RUNNING if pages < self.at.saturating_mul(MOST) => {}
+            _ => {
+                let _alone = self.shared.alone();
+                self.shared.fold(connection);
+                self.shared.phase.store(IDLE, Ordering::Release);
+                // Where readers keep it from being folded whole, it is tried again later.
+                self.next = pages.saturating_add(self.at);
+            }
+        }
+    }
+
+    /// Why nothing may be written until all of the log was folded once more, if that is so.
+    pub fn doubt(&self) -> Option<StoreError> {
+        self.shared.lock().clone()
+    }
+
+    /// Folds what is left of the log and begins it anew. Waits for readers as long as the connection does.
+    ///
+    /// # Errors
+    /// It could not, or somebody else reads what is in it, or there is a doubt.
+    pub fn fold_whole(&self, connection: &Connection) -> Result<(), StoreError> {
+        let _alone = self.shared.alone();
+        self.doubt().map_or(Ok(()), Err)?;
+        self.shared.fold_whole(connection)
+    }
+
+    /// The same over a connection that the database was opened with after everybody had closed it: all of the log
+    /// is folded, and there is no doubt any more.
+    ///
+    /// # Errors
+    /// As [`Folding::fold_whole`] has them, but for the doubt.
+    pub fn fold_from_its_start(&self, connection: &Connection) -> Result<(), StoreError> {
+        let _alone = self.shared.alone();
+        self.shared.fold_whole(connection)?;
+        *self.shared.lock() = None;
+        Ok(())
+    }
+
+    /// Ends the other thread, and closes what it had open.
+    pub fn end(&mut self) {
+        self.ask = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.let_go();
+    }
+
+    /// Closes the other thread's connection. It opens one when it is needed again.
+    pub fn let_go(&self) {
+        drop(self.shared.alone().take());
+    }
+
+    fn begin(&mut self) {
+        if self.ask.is_none() {
+            let (ask, asked) = sync_channel(1);
+            let shared = Arc::clone(&self.shared);
+            let run = move || {
+                while asked.recv().is_ok() {
+                    shared.fold_beside();
+                    shared.phase.store(DONE, Ordering::Release);
+                }
+            };
+            match std::thread::Builder::new().name("folding".into()).spawn(run) {
+                Ok(thread) => (self.ask, self.thread) = (Some(ask), Some(thread)),
+                Err(error) => tracing::debug!(%error, "no thread to fold the log"),
+            }
+        }
+        self.shared.phase.store(RUNNING, Ordering::Release);
+        if self.ask.as_ref().is_none_or(|ask| ask.try_send(()).is_err()) {
+            // The writer does it the next time.
+            self.shared.phase.store(DONE, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Folding {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn alone(&self) -> MutexGuard<'_, Option<Connection>> {
+        // A connection is not broken by a panic beside it.
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<StoreError>> {
+        self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fold_beside(&self) {
+        let mut own = self.alone();
+        if own.is_none() {
+            match self.site.open_to_write() {
+                Ok(connection) => {
+                    keep_log(&connection);
+                    *own = Some(connection);
+                }
+                Err(error) => tracing::debug!(%error, "the log could not be folded"),
+            }
+        }
+        if let Some(connection) = &*own {
+            self.fold(connection);
+        }
+    }
+
+    /// As far as readers let it; it never waits for anybody. What it folded is synced then.
+    fn fold(&self, connection: &Connection) {
+        if self.lock().is_some() {
+            return;
+        }
+        let folded = connection
+            .query_row("pragma wal_checkpoint(passive)", [], |row| {
+                Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })
+            .map_err(|error| (is_not_synced(&error), StoreError::from(error)));
+        let synced = match folded {
+            // SQLite has synced it.
+            Ok((pages, folded)) if pages == folded => self.lies.synced(Ok(())),
+            Ok(_) => self.lies.synced(self.database.sync_data()),
+            Err((true, error)) => return self.doubts(&error.to_string()),
+            Err((false, error)) => {
+                tracing::debug!(%error, "the log could not be folded");
+                // As far as it came, nothing counts as folded.
+                return;
+            }
+        };
+        if let Err(error) = synced {
+            self.doubts(&error.to_string());
+        }
+    }
+
+    fn fold_whole(&self, connection: &Connection) -> Result<(), StoreError> {
+        self.lies.synced(Ok(())).map_err(|error| StoreError::Unwritable(error.to_string()))?;
+        let is_busy: bool = connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))?;
+        if is_busy {
+            return Err(StoreError::Unwritable("somebody reads what is in the log of the database".into()));
+        }
+        Ok(())
+    }
+
+    fn doubts(&self, why: &str) {
+        let error = StoreError::Unwritable(format!("the database could not be synced: {why}"));
+        *self.lock() = Some(error.clone());
+        self.health.wrote::<()>(&Err(error));
+    }
+}
+
+fn is_not_synced(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == NOT_SYNCED)
+}
+
+#[cfg(not(feature = "failpoints"))]
+fn pages_at() -> u32 {
+    AT
+}
+
+/// Tests have it folded all the time.
+#[cfg(feature = "failpoints")]
+fn pages_at() -> u32 {
+    std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(AT)
+}
+
+#[cfg(test)]
+#[path = "folding_tests.rs"]
+mod tests;

@@ -1,0 +1,229 @@
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use super::super::open::{Store, StoreOwner};
+use super::super::rows::{Append, Row, SessionKey, Sync};
+use super::super::tests::{append, new_session, row, soon};
+use super::*;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn pages_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len() / 4_096)
+}
+
+/// A database with a table of texts, and what folds its log.
+struct Bench {
+    folding: Folding,
+    connection: Connection,
+    site: Site,
+    text: String,
+    rows: u32,
+    _dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(text: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let site = Site::make(&path).unwrap();
+        let connection = site.open_to_write().unwrap();
+        connection
+            .execute_batch("pragma journal_mode = wal; create table t (id integer primary key, text text)")
+            .unwrap();
+        let folding = Folding::new(site.clone(), Health::of(&path), Lies::default()).unwrap();
+        Self { folding, connection, site, text: "x".repeat(text), rows: 0, _dir: dir }
+    }
+
+    fn write(&mut self) -> u32 {
+        self.connection.execute("insert into t (text) values (?)", [&self.text]).unwrap();
+        self.rows += 1;
+        self.folding.after_commit(&self.connection);
+        PAGES.get()
+    }
+
+    fn until_it_begins_anew(&mut self) {
+        let (until, mut before) = (Instant::now() + LONG, 0);
+        loop {
+            let pages = self.write();
+            if pages < before {
+                return;
+            }
+            before = pages;
+            assert!(Instant::now() < until, "{} rows, {pages} pages", self.rows);
+        }
+    }
+}
+
+#[test]
+fn the_log_is_folded_beside_its_writer_and_begins_anew() {
+    let mut bench = Bench::new(20_000);
+    for _ in 0..3 {
+        bench.until_it_begins_anew();
+    }
+    assert!(bench.folding.thread.is_some(), "another thread did it");
+    assert!(pages_of(&bench.site.path) > u64::from(AT), "and it stands in the database");
+    assert_eq!(bench.folding.doubt(), None);
+    let Bench { folding, connection, rows, .. } = bench;
+    drop(folding);
+    let count: u32 = connection.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, rows);
+    let whole: String = connection.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+}
+
+#[test]
+fn a_reader_that_stays_holds_nobody_up() {
+    let mut bench = Bench::new(40_000);
+    let reader = bench.site.open_to_write().unwrap();
+    reader.execute_batch("begin; select * from t").unwrap();
+    let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    for _ in 0..1_000 {
+        bench.write();
+    }
+    assert!(PAGES.get() > AT * MOST, "the log goes on: {}", PAGES.get());
+    reader.execute_batch("commit").unwrap();
+    bench.until_it_begins_anew();
+}
+
+/// A store whose disk can be told to fail.
+struct Failing {
+    store: Store,
+    owner: StoreOwner,
+    key: SessionKey,
+    /// What was acknowledged.
+    bodies: Vec<String>,
+    unsynced: &'static AtomicBool,
+    /// The database before anything was folded.
+    before: Vec<u8>,
+    path: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+impl Failing {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let unsynced: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        let lies = Lies { unsynced: Some(unsynced), ..Lies::default() };
+        let (store, owner) = soon(Store::open_over(&path, lies)).await.unwrap();
+        let key = soon(store.create(new_session(1, None))).await.unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let bodies = vec![row(1, None).body.to_string()];
+        Self { store, owner, key, bodies, unsynced, before, path, dir }
+    }
+
+    async fn write(&mut self) -> Result<(), StoreError> {
+        let seq = self.bodies.len() as u64 + 1;
+        let body = format!("{{\"n\":{seq},\"text\":\"{}\"}}", "x".repeat(20_000));
+        let rows = vec![Row { body: body.clone().into(), ..row(seq, None) }];
+        let done = soon(self.store.append(Append { sync: Sync::Full, ..append(self.key, rows) })).await;
+        if done.is_ok() {
+            self.bodies.push(body);
+        }
+        done
+    }
+
+    /// Writes until a fold could not be synced, and takes away what it had folded.
+    async fn lose_what_was_folded(&mut self) {
+        self.unsynced.store(true, Ordering::SeqCst);
+        let until = Instant::now() + LONG;
+        while self.write().await.is_ok() {
+            assert!(Instant::now() < until, "{} rows", self.bodies.len());
+        }
+        assert!(pages_of(&self.path) > 500, "something was folded");
+        let file = std::fs::OpenOptions::new().write(true).open(&self.path).unwrap();
+        file.write_all_at(&self.before, 0).unwrap();
+        file.set_len(self.before.len() as u64).unwrap();
+        // Closing it would take SQLite's locks away.
+        std::mem::forget(file);
+    }
+
+    async fn until_it_is_written(&mut self) {
+        let until = Instant::now() + LONG;
+        while let Err(error) = self.write().await {
+            assert!(matches!(error, StoreError::Unwritable(_)), "{error}");
+            assert!(Instant::now() < until, "{error}");
+        }
+    }
+
+    async fn everything_is_there(&self, store: &Store) {
+        let page = soon(store.events_after(self.key, 0, 10_000, 1 << 30)).await.unwrap();
+        let there: Vec<String> = page.rows.into_iter().map(|row| row.body).collect();
+        assert!(there == self.bodies, "{} of {} rows", there.len(), self.bodies.len());
+        assert_eq!(soon(store.problems()).await, Ok(Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn what_was_folded_and_forgotten_by_the_disk_is_folded_again() {
+    let mut disk = Failing::new().await;
+    disk.lose_what_was_folded().await;
+    let trouble = soon(disk.store.check()).await.expect_err("it is said");
+    assert!(trouble.to_string().contains("could not be synced"), "{trouble}");
+    // Whoever reads all of it keeps it from being opened anew.
+    let turn = soon(disk.store.readers.turn()).await.unwrap();
+    disk.unsynced.store(false, Ordering::SeqCst);
+    assert!(disk.write().await.is_err());
+    drop(turn);
+    disk.until_it_is_written().await;
+    assert_eq!(soon(disk.store.check()).await, Ok(()));
+    disk.everything_is_there(&disk.store).await;
+    for _ in 0..300 {
+        disk.until_it_is_written().await;
+    }
+    disk.everything_is_there(&disk.store).await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_ends_in_doubt_leaves_its_log_to_the_next() {
+    let mut disk = Failing::new().await;
+    disk.lose_what_was_folded().await;
+    let Failing { store, owner, key, bodies, unsynced, before, path, dir } = disk;
+    drop(store);
+    soon(owner.close()).await;
+    let (store, owner) = soon(Store::open_over(&path, Lies::default())).await.unwrap();
+    let disk = Failing { store, owner, key, bodies, unsynced, before, path, dir };
+    disk.everything_is_there(&disk.store).await;
+    soon(disk.owner.close()).await;
+    assert!(disk.dir.path().exists());
+}
+
+const HELD: &str = "AGENTD_TEST_HELD_DATABASE";
+
+/// Not a test of its own: another process that has a database open until its input ends.
+#[test]
+fn another_process() {
+    let Some(path) = std::env::var_os(HELD) else { return };
+    let connection = Connection::open(&path).unwrap();
+    let _: i64 = connection.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    println!("\nit is open");
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn another_process_that_has_the_database_open_is_seen() {
+    let bench = Bench::new(10);
+    let Bench { folding, connection, site, _dir, .. } = bench;
+    keep_log(&connection);
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["store::folding::tests::another_process", "--exact", "--nocapture"])
+        .env(HELD, &site.path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("it is open")));
+    connection.close().unwrap();
+    drop(folding);
+    let why = site.nobody_has_it().expect_err("another has it").to_string();
+    assert!(why.contains(&other.id().to_string()), "{why}");
+    drop(other.stdin.take());
+    assert!(other.wait().unwrap().success());
+    assert_eq!(site.nobody_has_it(), Ok(()));
+}
