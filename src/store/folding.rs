@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -64,6 +64,8 @@ struct Shared {
     /// Held by whoever folds; the other thread's connection, once it has one.
     gate: Mutex<Option<Connection>>,
     phase: AtomicU8,
+    /// Pages of the log that the other thread left folded and synced.
+    folded: AtomicU32,
     /// To sync by. Open from before the first fold: so every failure since is told to it. Closing it would
     /// take SQLite's locks away (<https://www.sqlite.org/howtocorrupt.html>, 2.2): it goes when nothing else
     /// has the database open.
@@ -83,9 +85,10 @@ pub(super) struct Folding {
     thread: Option<JoinHandle<()>>,
     /// Pages at which the log is folded.
     at: u32,
-    /// Pages of the log at which it is looked at again, and those that it last had.
-    next: u32,
+    /// Pages that it last had.
     last: u32,
+    /// It has begun anew since the other thread was asked.
+    is_anew: bool,
 }
 
 impl Folding {
@@ -97,34 +100,39 @@ impl Folding {
         let at = pages_at();
         let database = File::open(&site.path)
             .map_err(|error| StoreError::Unwritable(format!("{}: {error}", site.path.display())))?;
-        let (gate, phase, doubt) = (Mutex::default(), AtomicU8::new(IDLE), Mutex::default());
-        let shared = Arc::new(Shared { site, gate, phase, database, doubt, health, lies });
-        Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0 })
+        let (phase, folded) = (AtomicU8::new(IDLE), AtomicU32::new(0));
+        let (gate, doubt) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { site, gate, phase, folded, database, doubt, health, lies });
+        Ok(Self { shared, ask: None, thread: None, at, last: 0, is_anew: false })
     }
 
     /// To be called after commits, outside of any transaction.
     pub fn after_commit(&mut self, connection: &Connection) {
         let pages = PAGES.get();
-        if pages < self.last {
-            // The log has begun anew: nothing is left to do of what was done.
-            self.next = self.at;
-            let _ = self.shared.phase.compare_exchange(DONE, IDLE, Ordering::AcqRel, Ordering::Acquire);
-        }
+        // What was done of a log that has begun anew meanwhile says nothing.
+        self.is_anew |= pages < self.last;
         self.last = pages;
-        if pages < self.next || self.doubt().is_some() {
+        if self.is_anew && self.shared.phase.load(Ordering::Acquire) != RUNNING {
+            self.shared.phase.store(IDLE, Ordering::Release);
+            self.is_anew = false;
+        }
+        if pages < self.at || self.doubt().is_some() {
             return;
         }
+        let is_long = pages >= self.at.saturating_mul(MOST);
         match self.shared.phase.load(Ordering::Acquire) {
+            RUNNING if !is_long => {}
+            // Where a reader held the log, much of it is left.
             IDLE => self.begin(),
-            RUNNING if pages < self.at.saturating_mul(MOST) => {}
-            _ => {
-                let _alone = self.shared.alone();
-                self.shared.fold(connection);
-                self.shared.phase.store(IDLE, Ordering::Release);
-                // Where readers keep it from being folded whole, it is tried again later.
-                self.next = pages.saturating_add(self.at);
-            }
+            DONE if !is_long && pages.saturating_sub(self.shared.folded()) > self.at => self.begin(),
+            _ => self.finish(connection),
         }
+    }
+
+    fn finish(&self, connection: &Connection) {
+        let _alone = self.shared.alone();
+        self.shared.fold(connection, false);
+        self.shared.phase.store(IDLE, Ordering::Release);
     }
 
     /// Why nothing may be written until all of the log was folded once more, if that is so.
@@ -186,6 +194,7 @@ impl Folding {
         self.shared.phase.store(RUNNING, Ordering::Release);
         if self.ask.as_ref().is_none_or(|ask| ask.try_send(()).is_err()) {
             // The writer does it the next time.
+            self.shared.folded.store(u32::MAX, Ordering::Release);
             self.shared.phase.store(DONE, Ordering::Release);
         }
     }
@@ -218,35 +227,37 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "the log could not be folded"),
             }
         }
-        if let Some(connection) = &*own {
-            self.fold(connection);
-        }
+        let folded = own.as_ref().and_then(|connection| self.fold(connection, true));
+        self.folded.store(folded.unwrap_or(0), Ordering::Release);
     }
 
-    /// As far as readers let it; it never waits for anybody. What it folded is synced then.
-    fn fold(&self, connection: &Connection) {
+    fn folded(&self) -> u32 {
+        self.folded.load(Ordering::Acquire)
+    }
+
+    /// As far as readers let it; it never waits for anybody. Gives the pages of the log that are folded and synced.
+    fn fold(&self, connection: &Connection, is_beside: bool) -> Option<u32> {
         if self.lock().is_some() {
-            return;
+            return None;
         }
-        let folded = connection
-            .query_row("pragma wal_checkpoint(passive)", [], |row| {
-                Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-            })
-            .map_err(|error| (is_not_synced(&error), StoreError::from(error)));
-        let synced = match folded {
-            // SQLite has synced it.
-            Ok((pages, folded)) if pages == folded => self.lies.synced(Ok(())),
-            Ok(_) => self.lies.synced(self.database.sync_data()),
-            Err((true, error)) => return self.doubts(&error.to_string()),
-            Err((false, error)) => {
-                tracing::debug!(%error, "the log could not be folded");
-                // As far as it came, nothing counts as folded.
-                return;
+        let folded = connection.query_row("pragma wal_checkpoint(passive)", [], |row| {
+            Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        match folded {
+            Ok((pages, folded)) => {
+                // All of it, and nobody has written meanwhile: SQLite has synced it.
+                let is_synced = pages == folded && !is_beside;
+                let synced = if is_synced { Ok(()) } else { self.database.sync_data() };
+                match self.lies.synced(synced) {
+                    Ok(()) => return u32::try_from(folded).ok(),
+                    Err(error) => self.doubts(&error.to_string()),
+                }
             }
-        };
-        if let Err(error) = synced {
-            self.doubts(&error.to_string());
+            Err(error) if is_not_synced(&error) => self.doubts(&error.to_string()),
+            // As far as it came, nothing counts as folded.
+            Err(error) => tracing::debug!(%error, "the log could not be folded"),
         }
+        None
     }
 
     fn fold_whole(&self, connection: &Connection) -> Result<(), StoreError> {

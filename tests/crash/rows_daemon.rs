@@ -226,7 +226,7 @@ async fn c21(way: Way) {
 async fn c22_fanout(way: Way) {
     for nth in [1, 60, 333] {
         let mut story = Story::begin(House::plan(), &format!("C22.fanout:{nth}"), way).await;
-        // Long enough that each client is told of it in many parts, also where they arrive in few.
+        // Each client is told of it in many parts; where they come in few, the turns that follow make up for it.
         let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
         story.house.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
         let pilot = story.session().await;
@@ -235,7 +235,9 @@ async fn c22_fanout(way: Way) {
             let pilot = Pilot { client: story.house.stranger().await, ..pilot.clone() };
             flights.push(pilot.fly(Reading::default(), Manner::Watches));
         }
-        pilot.submit("count", "k").await;
+        for key in ["k", "k1", "k2", "k3"] {
+            pilot.submit("count", key).await;
+        }
         story.crashed().await;
         let mut readings = Vec::new();
         for flight in flights {
@@ -245,7 +247,7 @@ async fn c22_fanout(way: Way) {
         // One more turn: the first may have ended before the crash, and some have seen that.
         let again = story.join(&pilot).await;
         again.submit("count", "k").await.expect("it lives").expect("taken");
-        again.submit("count again", "k2").await.expect("it lives").expect("taken");
+        again.submit("count again", "last").await.expect("it lives").expect("taken");
         let mut flights = Vec::new();
         for reading in readings {
             let pilot = Pilot { client: story.house.stranger().await, ..pilot.clone() };

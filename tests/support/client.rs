@@ -227,7 +227,8 @@ async fn read(reader: OwnedReadHalf, wire: Arc<Wire>) {
     let mut line = String::new();
     loop {
         line.clear();
-        let open = matches!(lines.read_line(&mut line).await, Ok(1..));
+        // Who is killed may leave half a line behind: it says nothing.
+        let open = matches!(lines.read_line(&mut line).await, Ok(1..)) && line.ends_with('\n');
         {
             let mut inbox = wire.inbox.lock().expect("no panic");
             if open {
