@@ -138,7 +138,9 @@ fn policy(error: &PolicyError) -> Fault {
 pub(super) fn storage(error: &StoreError) -> Fault {
     let text = format!("could not {error}");
     match error {
-        StoreError::Unwritable(_) | StoreError::Unsure(_) => Fault::new(Code::StorageReadOnly, text),
+        StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::Unsure(_) => {
+            Fault::new(Code::StorageReadOnly, text)
+        }
         StoreError::Target(_) => {
             Fault::new(Code::InvalidParams, format!("path: {text}")).with("path", "path")
         }

@@ -87,7 +87,7 @@ impl Store {
         .bind(query.session_id.map(|id| id.to_string()))
         .bind(query.since.map(|at| at.0))
         .bind(query.limit)
-        .fetch_all(&self.readers.now())
+        .fetch_all(&self.readers.now().await)
         .await?;
         rows.iter().map(Stored::of).map(|row| row?.entry()).collect()
     }
@@ -113,7 +113,7 @@ impl Store {
             )))
             .bind(integer(chain.last_read))
             .bind(PAGE)
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
             let is_last = (rows.len() as i64) < PAGE;
             for row in &rows {

@@ -53,7 +53,9 @@ impl Store {
         let _ = from.close().await;
         copied.map_err(|error| match StoreError::from(error) {
             // What only reads the database writes nowhere else.
-            StoreError::Unwritable(why) => StoreError::Target(format!("{}: {why}", part.display())),
+            StoreError::Unwritable(why) | StoreError::Unsynced(why) => {
+                StoreError::Target(format!("{}: {why}", part.display()))
+            }
             other => other,
         })?;
         match problems(part).await?.first() {

@@ -50,7 +50,7 @@ impl Store {
             )
             .bind(key.0)
             .bind(blob_id.to_string())
-            .fetch_optional(&self.readers.now())
+            .fetch_optional(&self.readers.now().await)
             .await?;
             row.map(|row| {
                 let in_file: bool = row.try_get("in_file")?;
@@ -96,7 +96,7 @@ impl Store {
             .bind(blob.id)
             .bind(integer(first))
             .bind(integer(last))
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
             let skip = usize::try_from(offset - first * PART as u64).unwrap_or(usize::MAX);
             let bytes = parts.concat();
@@ -150,7 +150,7 @@ impl Store {
     /// The database could not be read; nothing was removed then.
     pub async fn sweep_blobs(&self) -> Result<usize, StoreError> {
         let known: Vec<String> = sqlx::query_scalar("select blob_id from blob where in_file = 1")
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
         let known: HashSet<String> = known.into_iter().collect();
         let folder = self.blob_folder();

@@ -36,7 +36,7 @@ impl Store {
                 .bind(integer(after))
                 .bind(limit)
                 .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
-            let rows = query.fetch_all(&self.readers.now()).await?;
+            let rows = query.fetch_all(&self.readers.now().await).await?;
             let total = rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
             let is_last =
                 total < i64::from(limit) && usize::try_from(total).is_ok_and(|total| total == rows.len());

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum StoreError {
     /// The disk is full, read-only or failing: nothing was written, reads still work.
     Unwritable(String),
+    /// The disk did not confirm what was written: what it says next is not to be believed.
+    Unsynced(String),
     /// The write failed, and whether it came through after all could not be read: it may be there.
     Unsure(String),
     /// The unique id or key is taken.
@@ -26,7 +28,7 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreError::Unwritable(why) => {
+            StoreError::Unwritable(why) | StoreError::Unsynced(why) => {
                 write!(
                     f,
                     "write the journal ({why}): free space or mend the disk; what was there can still be read"
@@ -66,6 +68,7 @@ impl From<sqlx::Error> for StoreError {
             }
             // The database's thread is gone: a new connection may do better.
             sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => StoreError::Unwritable(error.to_string()),
+            sqlx::Error::PoolClosed => StoreError::Closed,
             // What we wrote was text: a column that is none was changed by somebody else.
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
                 StoreError::Corrupt(error.to_string())
@@ -91,11 +94,18 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 impl StoreError {
+    /// Whether the disk is full, read-only or failing.
+    pub(super) fn is_of_the_disk(&self) -> bool {
+        matches!(self, StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::Unsure(_))
+    }
+
     /// Of an extended result code of <https://sqlite.org/rescode.html>, whose low byte is the primary one.
     fn of_code(code: i32, text: String) -> Self {
         match (code, code & 0xff) {
             // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
             (1555 | 2067, _) => StoreError::Taken,
+            // IOERR_FSYNC, IOERR_DIR_FSYNC
+            (1034 | 1290, _) => StoreError::Unsynced(text),
             // PERM, BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN
             (_, 3 | 5 | 6 | 8 | 10 | 13 | 14) => StoreError::Unwritable(text),
             // CORRUPT, NOTADB

@@ -9,7 +9,7 @@
 //! Where the writer goes on meanwhile, it is synced here. If a sync fails, the kernel may have forgotten
 //! pages that count as folded (<https://wiki.postgresql.org/wiki/Fsync_Errors>): only the log has them, and
 //! all of it is to be folded once more. SQLite begins at its start if nobody had the database open before.
-//! Until that was done nothing is written, and nobody takes the log away ([`Folding::doubt`]).
+//! Until that was done nothing is written, and no connection of ours takes the log away ([`Folding::doubt`]).
 
 use std::cell::Cell;
 use std::fs::File;
@@ -18,6 +18,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{F_UNLCK, F_WRLCK, SEEK_SET, c_short, flock};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -30,8 +32,9 @@ use super::site::Site;
 const AT: u32 = 1_000;
 /// Times that, beyond which the writer waits until it is: 32 MiB.
 const MOST: u32 = 8;
-/// `SQLITE_IOERR_FSYNC` of <https://sqlite.org/rescode.html>.
-const NOT_SYNCED: i32 = 1_034;
+/// Bytes that SQLite locks of a database that somebody has open, `SHARED_FIRST` of its `os.h`: in the mode that
+/// keeps a log, for as long as it is open.
+const IN_USE: (i64, i64) = (0x4000_0002, 510);
 
 thread_local! {
     /// Pages that the log had after the newest commit of this thread.
@@ -85,7 +88,8 @@ pub(super) struct Folding {
     thread: Option<JoinHandle<()>>,
     /// Pages at which the log is folded.
     at: u32,
-    /// Pages that it last had.
+    /// Pages of the log at which it is looked at again, and those that it last had.
+    next: u32,
     last: u32,
     /// It has begun anew since the other thread was asked.
     is_anew: bool,
@@ -103,7 +107,7 @@ impl Folding {
         let (phase, folded) = (AtomicU8::new(IDLE), AtomicU32::new(0));
         let (gate, doubt) = (Mutex::default(), Mutex::default());
         let shared = Arc::new(Shared { site, gate, phase, folded, database, doubt, health, lies });
-        Ok(Self { shared, ask: None, thread: None, at, last: 0, is_anew: false })
+        Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0, is_anew: false })
     }
 
     /// To be called after commits, outside of any transaction.
@@ -112,11 +116,14 @@ impl Folding {
         // What was done of a log that has begun anew meanwhile says nothing.
         self.is_anew |= pages < self.last;
         self.last = pages;
+        if self.is_anew {
+            self.next = self.at;
+        }
         if self.is_anew && self.shared.phase.load(Ordering::Acquire) != RUNNING {
             self.shared.phase.store(IDLE, Ordering::Release);
             self.is_anew = false;
         }
-        if pages < self.at || self.doubt().is_some() {
+        if pages < self.next || self.doubt().is_some() {
             return;
         }
         let is_long = pages >= self.at.saturating_mul(MOST);
@@ -124,15 +131,20 @@ impl Folding {
             RUNNING if !is_long => {}
             // Where a reader held the log, much of it is left.
             IDLE => self.begin(),
-            DONE if !is_long && pages.saturating_sub(self.shared.folded()) > self.at => self.begin(),
+            DONE if !is_long && pages.saturating_sub(self.shared.folded()) > self.at => {
+                self.begin();
+                self.next = pages.saturating_add(self.at / 16);
+            }
             _ => self.finish(connection),
         }
     }
 
-    fn finish(&self, connection: &Connection) {
+    fn finish(&mut self, connection: &Connection) {
         let _alone = self.shared.alone();
-        self.shared.fold(connection, false);
+        self.shared.fold(connection);
         self.shared.phase.store(IDLE, Ordering::Release);
+        // Where readers keep it from being folded whole, it is tried again a little later.
+        self.next = self.last.saturating_add(self.at / 16);
     }
 
     /// Why nothing may be written until all of the log was folded once more, if that is so.
@@ -157,9 +169,44 @@ impl Folding {
     /// As [`Folding::fold_whole`] has them, but for the doubt.
     pub fn fold_from_its_start(&self, connection: &Connection) -> Result<(), StoreError> {
         let _alone = self.shared.alone();
+        // What it says of what was before is known, and is made good now.
+        let _ = self.shared.database.sync_data();
+        self.shared.sync()?;
         self.shared.fold_whole(connection)?;
         *self.shared.lock() = None;
         Ok(())
+    }
+
+    /// Whether nothing of the log counts as folded.
+    ///
+    /// # Errors
+    /// Something does: somebody had the database open all the time.
+    pub fn begins_at_its_start(connection: &Connection) -> Result<(), StoreError> {
+        let folded: i64 = connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get(2))?;
+        if folded == 0 {
+            return Ok(());
+        }
+        Err(StoreError::Unwritable("somebody still has the database open".into()))
+    }
+
+    /// Whether no other process has the database open: it would keep what counts as folded.
+    ///
+    /// # Errors
+    /// One has, or that cannot be seen.
+    pub fn nobody_else_has_it(&self) -> Result<(), StoreError> {
+        let mut lock = flock {
+            l_type: F_WRLCK as c_short,
+            l_whence: SEEK_SET as c_short,
+            l_start: IN_USE.0,
+            l_len: IN_USE.1,
+            l_pid: 0,
+        };
+        fcntl(&self.shared.database, FcntlArg::F_GETLK(&mut lock))
+            .map_err(|error| StoreError::Unwritable(format!("its locks cannot be seen: {error}")))?;
+        if i32::from(lock.l_type) == F_UNLCK {
+            return Ok(());
+        }
+        Err(StoreError::Unwritable(format!("process {} has the database open: end it", lock.l_pid)))
     }
 
     /// Ends the other thread, and closes what it had open.
@@ -227,7 +274,7 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "the log could not be folded"),
             }
         }
-        let folded = own.as_ref().and_then(|connection| self.fold(connection, true));
+        let folded = own.as_ref().and_then(|connection| self.fold(connection));
         self.folded.store(folded.unwrap_or(0), Ordering::Release);
     }
 
@@ -236,48 +283,56 @@ impl Shared {
     }
 
     /// As far as readers let it; it never waits for anybody. Gives the pages of the log that are folded and synced.
-    fn fold(&self, connection: &Connection, is_beside: bool) -> Option<u32> {
+    fn fold(&self, connection: &Connection) -> Option<u32> {
         if self.lock().is_some() {
             return None;
         }
-        let folded = connection.query_row("pragma wal_checkpoint(passive)", [], |row| {
-            Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-        });
+        let folded = connection
+            .query_row("pragma wal_checkpoint(passive)", [], |row| row.get::<_, i64>(2))
+            .map_err(StoreError::from);
         match folded {
-            Ok((pages, folded)) => {
-                // All of it, and nobody has written meanwhile: SQLite has synced it.
-                let is_synced = pages == folded && !is_beside;
-                let synced = if is_synced { Ok(()) } else { self.database.sync_data() };
-                match self.lies.synced(synced) {
-                    Ok(()) => return u32::try_from(folded).ok(),
-                    Err(error) => self.doubts(&error.to_string()),
-                }
+            // SQLite syncs it only if it has folded all of the log, and nobody wrote meanwhile.
+            Ok(folded) => self.sync().is_ok().then_some(u32::try_from(folded).unwrap_or(0)),
+            Err(error @ StoreError::Unsynced(_)) => {
+                self.doubts(error);
+                None
             }
-            Err(error) if is_not_synced(&error) => self.doubts(&error.to_string()),
             // As far as it came, nothing counts as folded.
-            Err(error) => tracing::debug!(%error, "the log could not be folded"),
+            Err(error) => {
+                tracing::debug!(%error, "the log could not be folded");
+                None
+            }
         }
-        None
     }
 
     fn fold_whole(&self, connection: &Connection) -> Result<(), StoreError> {
-        self.lies.synced(Ok(())).map_err(|error| StoreError::Unwritable(error.to_string()))?;
-        let is_busy: bool = connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))?;
-        if is_busy {
+        let is_busy = connection
+            .query_row("pragma wal_checkpoint(truncate)", [], |row| row.get::<_, bool>(0))
+            .map_err(StoreError::from);
+        if let Err(error @ StoreError::Unsynced(_)) = &is_busy {
+            self.doubts(error.clone());
+        }
+        if is_busy? {
+            // Some of it may be folded.
+            self.sync()?;
             return Err(StoreError::Unwritable("somebody reads what is in the log of the database".into()));
         }
         Ok(())
     }
 
-    fn doubts(&self, why: &str) {
-        let error = StoreError::Unwritable(format!("the database could not be synced: {why}"));
+    fn sync(&self) -> Result<(), StoreError> {
+        let synced = self.lies.synced(self.database.sync_data());
+        synced.map_err(|error| {
+            let error = StoreError::Unsynced(format!("the database could not be synced: {error}"));
+            self.doubts(error.clone());
+            error
+        })
+    }
+
+    fn doubts(&self, error: StoreError) {
         *self.lock() = Some(error.clone());
         self.health.wrote::<()>(&Err(error));
     }
-}
-
-fn is_not_synced(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| error.extended_code == NOT_SYNCED)
 }
 
 #[cfg(not(feature = "failpoints"))]

@@ -90,6 +90,34 @@ fn a_reader_that_stays_holds_nobody_up() {
     bench.until_it_begins_anew();
 }
 
+#[test]
+fn what_counts_as_folded_is_seen_until_everybody_has_closed_the_database() {
+    let mut bench = Bench::new(20_000);
+    for _ in 0..50 {
+        bench.write();
+    }
+    assert_eq!(Folding::begins_at_its_start(&bench.connection), Ok(()));
+    let reader = bench.site.open_to_write().unwrap();
+    reader.execute_batch("begin").unwrap();
+    let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
+    bench.write();
+    assert_eq!(bench.folding.shared.fold(&bench.connection).map(|folded| folded > 50), Some(true));
+    let refused = bench.folding.fold_whole(&bench.connection).expect_err("it is read");
+    assert!(refused.to_string().contains("somebody reads"), "{refused}");
+    let open_again = |bench: &mut Bench| {
+        keep_log(&bench.connection);
+        bench.connection = Connection::open_in_memory().unwrap();
+        bench.connection = bench.site.open_to_write().unwrap();
+    };
+    open_again(&mut bench);
+    assert!(Folding::begins_at_its_start(&bench.connection).is_err(), "the reader had it open");
+    keep_log(&reader);
+    drop(reader);
+    open_again(&mut bench);
+    assert_eq!(Folding::begins_at_its_start(&bench.connection), Ok(()));
+    assert_eq!(bench.folding.fold_from_its_start(&bench.connection), Ok(()));
+}
+
 /// A store whose disk can be told to fail.
 struct Failing {
     store: Store,
@@ -146,7 +174,7 @@ impl Failing {
     async fn until_it_is_written(&mut self) {
         let until = Instant::now() + LONG;
         while let Err(error) = self.write().await {
-            assert!(matches!(error, StoreError::Unwritable(_)), "{error}");
+            assert!(matches!(error, StoreError::Unsynced(_)), "{error:?}");
             assert!(Instant::now() < until, "{error}");
         }
     }
@@ -180,6 +208,27 @@ async fn what_was_folded_and_forgotten_by_the_disk_is_folded_again() {
 }
 
 #[tokio::test]
+async fn who_wants_to_read_while_all_are_closed_waits() {
+    let disk = Failing::new().await;
+    let readers = disk.store.readers.clone();
+    let (open, opened) = std::sync::mpsc::channel::<()>();
+    let (closed, is_closed) = tokio::sync::oneshot::channel();
+    let holder = tokio::task::spawn_blocking(move || {
+        let nobody = readers.close_for_now();
+        let _ = closed.send(());
+        let _ = opened.recv_timeout(LONG);
+        nobody.is_ok()
+    });
+    soon(is_closed).await.unwrap();
+    let mut read = std::pin::pin!(disk.store.find(super::super::tests::id(1)));
+    let waits = |cx: &mut std::task::Context<'_>| std::task::Poll::Ready(read.as_mut().poll(cx).is_pending());
+    assert!(std::future::poll_fn(waits).await);
+    open.send(()).unwrap();
+    assert_eq!(soon(read).await, Ok(Some(disk.key)));
+    assert!(soon(holder).await.unwrap());
+}
+
+#[tokio::test]
 async fn a_daemon_that_ends_in_doubt_leaves_its_log_to_the_next() {
     let mut disk = Failing::new().await;
     disk.lose_what_was_folded().await;
@@ -208,22 +257,19 @@ fn another_process() {
 #[test]
 fn another_process_that_has_the_database_open_is_seen() {
     let bench = Bench::new(10);
-    let Bench { folding, connection, site, _dir, .. } = bench;
-    keep_log(&connection);
+    assert_eq!(bench.folding.nobody_else_has_it(), Ok(()));
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["store::folding::tests::another_process", "--exact", "--nocapture"])
-        .env(HELD, &site.path)
+        .env(HELD, &bench.site.path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("it is open")));
-    connection.close().unwrap();
-    drop(folding);
-    let why = site.nobody_has_it().expect_err("another has it").to_string();
+    let why = bench.folding.nobody_else_has_it().expect_err("another has it").to_string();
     assert!(why.contains(&other.id().to_string()), "{why}");
     drop(other.stdin.take());
     assert!(other.wait().unwrap().success());
-    assert_eq!(site.nobody_has_it(), Ok(()));
+    assert_eq!(bench.folding.nobody_else_has_it(), Ok(()));
 }

@@ -15,7 +15,7 @@ impl Store {
     /// The database could not be read.
     pub async fn owed_grants(&self) -> Result<Vec<OwedGrant>, StoreError> {
         let rows = sqlx::query("select request_id, workspace, entry from owed_grant order by request_id")
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
         rows.iter()
             .map(|row| {

@@ -60,7 +60,7 @@ impl Health {
         count.fetch_add(1, Ordering::Relaxed);
         match result {
             Ok(_) if self.lock().write.take().is_some() => tracing::info!("the journal can be written again"),
-            Err(error @ (StoreError::Unwritable(_) | StoreError::Unsure(_))) => {
+            Err(error) if error.is_of_the_disk() => {
                 let before = self.lock().write.replace(error.clone());
                 if before.is_none() {
                     tracing::error!(%error, "the journal cannot be written: nothing new starts until it can");

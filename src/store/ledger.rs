@@ -71,7 +71,7 @@ impl Store {
                 .bind(session)
                 .bind(model)
                 .bind(limit)
-                .fetch_all(&self.readers.now())
+                .fetch_all(&self.readers.now().await)
                 .await?;
             rows.iter().map(row).collect()
         };
@@ -92,7 +92,7 @@ impl Store {
                 .bind(query.session_id.map(|id| id.to_string()))
                 .bind(query.since.map(|at| at.0))
                 .bind(query.until.map(|at| at.0))
-                .fetch_one(&self.readers.now())
+                .fetch_one(&self.readers.now().await)
                 .await?;
             spent(&row)
         };

@@ -18,7 +18,7 @@ impl Store {
     /// The database could not be read.
     pub async fn processes(&self) -> Result<Vec<ProcessRecord>, StoreError> {
         let rows = sqlx::query("select call_id, pid, started, boot_id from process")
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
         let mut records = Vec::with_capacity(rows.len());
         for row in rows {

@@ -181,7 +181,7 @@ impl Store {
 
     async fn is_there(&self, key: SessionKey) -> Result<bool, StoreError> {
         let row = sqlx::query("select 1 from session where id = ?").bind(key.0);
-        Ok(row.fetch_optional(&self.readers.now()).await?.is_some())
+        Ok(row.fetch_optional(&self.readers.now().await).await?.is_some())
     }
 
     async fn rows_after(
@@ -197,7 +197,7 @@ impl Store {
             .bind(integer(after))
             .bind(limit)
             .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
-        Ok(query.fetch_all(&self.readers.now()).await?)
+        Ok(query.fetch_all(&self.readers.now().await).await?)
     }
 
     /// A page of the journal: rows after `after`, oldest first, at most `limit` and at most `bytes` of
@@ -242,7 +242,7 @@ impl Store {
             );
             let upto = upto.map_or(i64::MAX, integer);
             let seq: Option<i64> =
-                query.bind(key.0).bind(kind).bind(upto).fetch_optional(&self.readers.now()).await?;
+                query.bind(key.0).bind(kind).bind(upto).fetch_optional(&self.readers.now().await).await?;
             Ok(seq.map(unsigned))
         };
         let read = async {
@@ -278,7 +278,7 @@ impl Store {
         let rows = async |sql: &'static str| {
             let query = sqlx::query(sql).bind(key.0).bind(integer(after)).bind(limit);
             let query = query.bind(i64::try_from(bytes).unwrap_or(i64::MAX)).bind(integer(settled.upto));
-            query.bind(&settled.passing).bind(&settled.newest).fetch_all(&self.readers.now()).await
+            query.bind(&settled.passing).bind(&settled.newest).fetch_all(&self.readers.now().await).await
         };
         let read = async {
             let mut found = rows(WHOLE_PAGE_THAT_LASTS).await?;
@@ -304,7 +304,7 @@ impl Store {
                  from session s where s.id = ?",
             )
             .bind(key.0)
-            .fetch_one(&self.readers.now())
+            .fetch_one(&self.readers.now().await)
             .await?;
             Ok(unsigned(row.try_get("last")?))
         };
@@ -349,7 +349,7 @@ impl Store {
             )
             .bind(key.0)
             .bind(integer(seq))
-            .fetch_optional(&self.readers.now())
+            .fetch_optional(&self.readers.now().await)
             .await?;
             row.as_ref().map(stored_item).transpose()
         };
@@ -364,7 +364,7 @@ impl Store {
         let read = async {
             let row = sqlx::query("select id from session where session_id = ?")
                 .bind(id.to_string())
-                .fetch_optional(&self.readers.now())
+                .fetch_optional(&self.readers.now().await)
                 .await?;
             row.map(|row| Ok(SessionKey(row.try_get("id")?))).transpose()
         };
@@ -379,7 +379,7 @@ impl Store {
         let read = async {
             let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
             query.push("session_id = ").push_bind(id.to_string());
-            let row = query.build().fetch_optional(&self.readers.now()).await?;
+            let row = query.build().fetch_optional(&self.readers.now().await).await?;
             row.as_ref().map(view).transpose()
         };
         self.noted(read.await)
@@ -416,7 +416,7 @@ impl Store {
                 query.push_bind(search).push(")) > 0");
             }
             query.push(" order by id desc limit ").push_bind(limit);
-            let rows = query.build().persistent(false).fetch_all(&self.readers.now()).await?;
+            let rows = query.build().persistent(false).fetch_all(&self.readers.now().await).await?;
             rows.iter().map(|row| Ok((row.try_get("id")?, view(row)?))).collect()
         };
         self.noted(read.await)
@@ -432,7 +432,7 @@ impl Store {
                 "select (select count(*) from session) as every, \
                  (select count(*) from session where state in ('running', 'requires_action')) as active",
             )
-            .fetch_one(&self.readers.now())
+            .fetch_one(&self.readers.now().await)
             .await?;
             Ok((unsigned(row.try_get("every")?), unsigned(row.try_get("active")?)))
         };
@@ -449,7 +449,7 @@ impl Store {
                 "select session_id from session where state in ('running', 'requires_action') \
                  or id in (select session from process) order by id",
             )
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
@@ -466,7 +466,7 @@ impl Store {
                 "select session_id from session where state <> 'ended' and (updated_at_ms >= ? or state <> 'idle')",
             )
             .bind(since.0)
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
@@ -483,7 +483,7 @@ impl Store {
                 "select (p.page_count - f.freelist_count) * s.page_size as used \
                  from pragma_page_count p, pragma_freelist_count f, pragma_page_size s",
             )
-            .fetch_one(&self.readers.now())
+            .fetch_one(&self.readers.now().await)
             .await?;
             let used: i64 = row.try_get("used")?;
             Ok(u64::try_from(used).unwrap_or(0))
@@ -503,7 +503,7 @@ impl Store {
             )
             .bind(before.0)
             .bind(limit)
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
             rows.iter().map(|row| parse(row.try_get("session_id")?)).collect()
         };
@@ -530,7 +530,7 @@ impl Store {
             .bind(session.map(|key| key.0))
             .bind(after.unwrap_or(""))
             .bind(limit)
-            .fetch_all(&self.readers.now())
+            .fetch_all(&self.readers.now().await)
             .await?;
             rows.iter()
                 .map(|row| {
@@ -557,7 +557,7 @@ impl Store {
             }
         };
         let read = async {
-            let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.readers.now()).await?;
+            let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.readers.now().await).await?;
             row.map(|row| {
                 Ok(SettledRequest {
                     session_id: parse(row.try_get("session_id")?)?,
@@ -578,7 +578,7 @@ impl Store {
             let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
                 .bind(method)
                 .bind(key)
-                .fetch_optional(&self.readers.now())
+                .fetch_optional(&self.readers.now().await)
                 .await?;
             row.map(|row| {
                 Ok(IdempotentReply { digest: row.try_get("digest")?, reply: row.try_get("reply")? })

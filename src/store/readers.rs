@@ -1,12 +1,12 @@
 //! The connections that only read.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockWriteGuard, Semaphore};
 
 use super::error::StoreError;
 use super::site::Site;
@@ -37,13 +37,13 @@ impl Readers {
         }
     }
 
-    /// The pool as it is now.
-    pub fn now(&self) -> SqlitePool {
-        self.pool.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The pool as it is now; while all are closed, waits until they are not. Cancel-safe.
+    pub async fn now(&self) -> SqlitePool {
+        self.pool.read().await.clone()
     }
 
-    /// Waits for the turn to read the whole database over another connection, which is to be closed before this
-    /// is dropped. Cancel-safe.
+    /// Waits for the turn to read the whole database over another connection. Cancel-safe; whoever is cancelled
+    /// while it reads may have its connection open a little longer than its turn.
     ///
     /// # Errors
     /// The store is closed.
@@ -51,41 +51,40 @@ impl Readers {
         Arc::clone(&self.chores).acquire_owned().await.map_err(|_| StoreError::Closed)
     }
 
-    /// Closes all connections: reads fail until what is returned is dropped. Blocking; not for a task.
+    /// Closes all connections: who wants to read waits until what is returned is dropped. Blocking; not for a task.
     ///
     /// # Errors
-    /// Somebody went on reading. New reads fail until this was tried again and came through.
-    pub fn close_for_now(&self) -> Result<Closed, StoreError> {
+    /// Somebody went on reading.
+    pub fn close_for_now(&self) -> Result<Closed<'_>, StoreError> {
         let still = || StoreError::Unwritable("somebody still reads the database".into());
         let turn = Arc::clone(&self.chores).try_acquire_owned().map_err(|_| still())?;
-        let pool = self.now();
+        let closed = Closed { pool: self.pool.blocking_write(), site: &self.site, _turn: turn };
+        let pool = closed.pool.clone();
         let (over, is_over) = std::sync::mpsc::sync_channel(1);
-        let task = self.handle.spawn(async move {
+        self.handle.spawn(async move {
             pool.close().await;
             let _ = over.send(());
         });
-        if is_over.recv_timeout(PATIENCE).is_err() {
-            task.abort();
-            return Err(still());
-        }
-        Ok(Closed { readers: self.clone(), _turn: turn })
+        is_over.recv_timeout(PATIENCE).map_err(|_| still())?;
+        Ok(closed)
     }
 
     /// Closes them for good.
     pub async fn close(&self) {
-        self.now().close().await;
+        self.now().await.close().await;
     }
 }
 
 /// Nobody reads as long as this is there.
-pub(super) struct Closed {
-    readers: Readers,
+pub(super) struct Closed<'a> {
+    pool: RwLockWriteGuard<'a, SqlitePool>,
+    site: &'a Site,
     _turn: OwnedSemaphorePermit,
 }
 
-impl Drop for Closed {
+impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        *self.readers.pool.write().unwrap_or_else(PoisonError::into_inner) = pool(&self.readers.site);
+        *self.pool = pool(self.site);
     }
 }
 

@@ -10,15 +10,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 
 use super::error::StoreError;
 use super::folding;
-use super::rescue::beside;
 
 /// How long one waits for another that holds the database.
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that the writer keeps prepared: more than there are.
 const STATEMENTS: usize = 64;
-/// Byte of the shared memory's file that is locked by whoever has the database open.
-const IN_USE: i64 = 128;
-
 /// The place of one database.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
@@ -72,35 +68,6 @@ impl Site {
         folding::count(&connection);
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(connection)
-    }
-
-    /// Whether no other process has the database open, to be asked while this one has not. SQLite marks that by a
-    /// lock on its shared memory, `UNIX_SHM_DMS` of its `os_unix.c`, and whoever opens the database first finds
-    /// out by reading the log what of it is folded: nothing.
-    ///
-    /// # Errors
-    /// Another has it, or that could not be seen.
-    pub fn nobody_has_it(&self) -> Result<(), StoreError> {
-        let path = beside(&self.path, "-shm");
-        let unseen = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", path.display()));
-        let file = match std::fs::OpenOptions::new().read(true).write(true).open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(unseen(error)),
-        };
-        let mut lock = nix::libc::flock {
-            l_type: nix::libc::F_WRLCK as nix::libc::c_short,
-            l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
-            l_start: IN_USE,
-            l_len: 1,
-            l_pid: 0,
-        };
-        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_GETLK(&mut lock))
-            .map_err(|error| unseen(error.into()))?;
-        if i32::from(lock.l_type) == nix::libc::F_UNLCK {
-            return Ok(());
-        }
-        Err(StoreError::Unwritable(format!("process {} has the database open: end it", lock.l_pid)))
     }
 
     /// How readers open it.

@@ -25,7 +25,7 @@ impl Store {
     /// The database could not be read.
     pub async fn trusted(&self, cwd: &str) -> Result<Option<String>, StoreError> {
         let digest = sqlx::query_scalar("select digest from trust where cwd = ?").bind(cwd);
-        Ok(digest.fetch_optional(&self.readers.now()).await?)
+        Ok(digest.fetch_optional(&self.readers.now().await).await?)
     }
 
     /// Gives trust or takes it back, synced, with its row of the audit log.

@@ -71,11 +71,19 @@ pub(super) struct Writer {
     lies: Lies,
     /// When a new connection was last tried after a failed write.
     renewed: Option<Instant>,
-    /// Why nothing is written before the log has begun anew: how the last write failed.
-    hole: Option<StoreError>,
+    /// How the last write failed.
+    failed: Option<Failed>,
     /// The newest row of the audit log; `None` if it must be looked up.
     head: Option<AuditHead>,
     noted: Noted,
+}
+
+/// How a write failed.
+enum Failed {
+    /// Nothing of it is there.
+    Plainly,
+    /// The log may have a hole: nothing is written before it has begun anew.
+    WithAHole(StoreError),
 }
 
 /// How the note of the audit log's newest row stands.
@@ -110,7 +118,7 @@ impl Writer {
             health,
             lies,
             renewed: None,
-            hole: None,
+            failed: None,
             head: None,
             noted: Noted::default(),
         })
@@ -120,7 +128,7 @@ impl Writer {
     pub fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         let mut batch = Vec::with_capacity(GROUP);
         while inbox.blocking_recv_many(&mut batch, GROUP) > 0 {
-            if self.denied().is_some() {
+            if self.failed.is_some() || self.folding.doubt().is_some() {
                 self.renew();
             }
             let mut appends = Vec::new();
@@ -152,6 +160,10 @@ impl Writer {
             }
             self.flush(&mut appends);
             self.folding.after_commit(&self.connection);
+            if let Some(error) = self.folding.doubt().filter(|_| !self.health.cannot_write()) {
+                // A commit that was under way came through.
+                self.health.wrote::<()>(&Err(error));
+            }
             self.note_head(false);
             if closing {
                 break;
@@ -178,7 +190,7 @@ impl Writer {
         self.renewed = Some(Instant::now());
         let is_in_doubt = self.folding.doubt().is_some();
         match if is_in_doubt { self.start_over() } else { self.take_another() } {
-            Ok(()) => self.hole = None,
+            Ok(()) => self.failed = None,
             Err(error) => tracing::debug!(%error, "the database could not be opened again"),
         }
     }
@@ -187,19 +199,31 @@ impl Writer {
         let fresh = self.site.open_to_write()?;
         // The new one first: the last to close the database would fold the log.
         self.replace(fresh);
-        self.folding.fold_whole(&self.connection)
+        // It would hear of the same failure of the disk once more.
+        self.folding.let_go();
+        match self.folding.fold_whole(&self.connection) {
+            // Without a hole there is no need of it: a full disk, for one, has no place to fold it to.
+            Err(error) if matches!(self.failed, Some(Failed::Plainly)) => {
+                tracing::debug!(%error, "the log could not be folded");
+                Ok(())
+            }
+            folded => folded,
+        }
     }
 
     /// Closes the database for everybody and opens it again: what folds the log then begins at its start.
     fn start_over(&mut self) -> Result<(), StoreError> {
-        let _nobody_reads = self.readers.close_for_now()?;
+        self.folding.nobody_else_has_it()?;
+        let readers = self.readers.clone();
+        let nobody_reads = readers.close_for_now()?;
         self.folding.let_go();
         folding::keep_log(&self.connection);
+        // Until it is open again, the doubt keeps everything from being written to this one.
         self.replace(Connection::open_in_memory()?);
-        // Until it is there again, the doubt keeps everything from being written.
-        self.site.nobody_has_it()?;
         let fresh = self.site.open_to_write()?;
         self.replace(fresh);
+        Folding::begins_at_its_start(&self.connection)?;
+        drop(nobody_reads);
         self.folding.fold_from_its_start(&self.connection)
     }
 
@@ -385,15 +409,25 @@ impl Writer {
 
     fn said<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.wrote(&result);
-        if let Err(error @ (StoreError::Unwritable(_) | StoreError::Unsure(_))) = &result {
-            self.hole.get_or_insert_with(|| error.clone());
+        match &result {
+            Err(error @ (StoreError::Unsynced(_) | StoreError::Unsure(_))) => {
+                self.failed = Some(Failed::WithAHole(error.clone()));
+            }
+            Err(StoreError::Unwritable(_)) => {
+                self.failed.get_or_insert(Failed::Plainly);
+            }
+            Ok(_) if matches!(self.failed, Some(Failed::Plainly)) => self.failed = None,
+            _ => {}
         }
         result
     }
 
     /// Why nothing may be written just now.
     fn denied(&self) -> Option<StoreError> {
-        self.hole.clone().or_else(|| self.folding.doubt())
+        match &self.failed {
+            Some(Failed::WithAHole(error)) => Some(error.clone()),
+            _ => self.folding.doubt(),
+        }
     }
 
     /// To be called before each transaction, and only between them: SQLite ignores the pragma inside one.
