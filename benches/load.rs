@@ -52,7 +52,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: what chooses them, and what runs them.
-const PARTS: [(&str, Part); 13] = [
+const PARTS: [(&str, Part); 14] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -66,6 +66,7 @@ const PARTS: [(&str, Part); 13] = [
     ("b11", restart::run),
     ("s13", isolation::run),
     ("flood", isolation::flood),
+    ("torrent", isolation::torrent),
 ];
 
 fn main() -> ExitCode {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::blobs::Own;
 use super::house::{House, Setup};
 use super::law::{self, Law};
+use super::pace::Pace;
 use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, Judged, SessionRules};
@@ -101,10 +102,19 @@ struct Behind {
 struct Stream {
     token: Seq,
     batches: mpsc::Receiver<Vec<Delta>>,
+    pace: Pace,
+    /// Until when nothing more of it is taken.
+    rests_until: Option<Instant>,
 }
 
 impl Stream {
-    fn input(&self, deltas: Vec<Delta>) -> Input {
+    fn of(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
+        Self { token, batches, pace: Pace::new(), rests_until: None }
+    }
+
+    fn input(&mut self, deltas: Vec<Delta>) -> Input {
+        let bytes = deltas.iter().map(said).sum();
+        self.rests_until = self.pace.took(deltas.len(), bytes, Instant::now(), Presence::are_others());
         Input::Deltas { token: self.token, deltas }
     }
 }
@@ -112,6 +122,10 @@ impl Stream {
 /// The next deltas, if a model is answering. Cancel-safe.
 async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
     let stream = stream.as_mut()?;
+    if let Some(until) = stream.rests_until {
+        tokio::time::sleep_until(until.into()).await;
+        stream.rests_until = None;
+    }
     let deltas = stream.batches.recv().await?;
     Some(stream.input(deltas))
 }
@@ -216,6 +230,9 @@ impl Jobs {
         let report = self.reports.try_recv().ok().map(|input| *input);
         report.or_else(|| {
             let stream = self.stream.as_mut()?;
+            if stream.rests_until.is_some_and(|until| until > Instant::now()) {
+                return None;
+            }
             let deltas = stream.batches.try_recv().ok()?;
             Some(stream.input(deltas))
         })
@@ -426,7 +443,7 @@ impl Jobs {
         let house = Arc::clone(&self.house);
         let setup = house.setup();
         let (out, batches) = mpsc::channel(BATCHES);
-        self.stream = Some(Stream { token, batches });
+        self.stream = Some(Stream::of(token, batches));
         self.start(async move {
             let _present = Presence::new();
             crash::point("C3");
@@ -687,6 +704,7 @@ fn too_long() -> ModelFault {
 fn said(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),
+        Delta::ToolInput { json, .. } => json.len(),
         _ => 0,
     }
 }

@@ -21,6 +21,7 @@ mod loading;
 mod media;
 mod metrics;
 mod moments;
+mod pace;
 mod registry;
 mod request;
 mod rules;

@@ -19,6 +19,12 @@ impl Presence {
         Self(())
     }
 
+    /// Whether anybody does beside the one that asks, who does as well.
+    #[must_use]
+    pub fn are_others() -> bool {
+        PRESENT.load(Ordering::Relaxed) > 1
+    }
+
     /// Whether anybody does.
     #[must_use]
     pub fn is_any() -> bool {

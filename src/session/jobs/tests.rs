@@ -11,7 +11,7 @@ async fn jobs(place: &Place) -> (Jobs, mpsc::Sender<Vec<Delta>>) {
     let (births, _) = mpsc::channel(1);
     let mut jobs = Jobs::new(place.house(), SessionKey::default(), births);
     let (out, batches) = mpsc::channel(BATCHES);
-    jobs.stream = Some(Stream { token: TOKEN, batches });
+    jobs.stream = Some(Stream::of(TOKEN, batches));
     (jobs, out)
 }
 
@@ -110,7 +110,7 @@ async fn the_end_of_an_earlier_call_leaves_the_next_one_its_listener() {
     let place = Place::new(Duration::MAX, 1).await;
     let (mut jobs, out) = jobs(&place).await;
     let (next, batches) = mpsc::channel(BATCHES);
-    jobs.stream = Some(Stream { token: TOKEN + 1, batches });
+    jobs.stream = Some(Stream::of(TOKEN + 1, batches));
     drop(out);
     assert!(matches!(jobs.ended(Ok(Some(end(true).into()))), Some(Input::ModelFailed { token: TOKEN, .. })));
     next.try_send(batch(0)).unwrap();
