@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 /// What a delta costs beside its bytes, in bytes: most of it is not its text.
 const EACH: usize = 100;
 /// What is taken in as it comes, of one answer.
-const UNHURRIED: usize = 200_000;
-/// What is taken in of a flood in a second: 20,000 deltas of the usual length.
-const A_SECOND: usize = 2_000_000;
+const UNHURRIED: usize = 100_000;
+/// What is taken in of a flood in a second: some 9,000 deltas of the usual length.
+const A_SECOND: usize = 1_000_000;
 /// Rests shorter than this are not worth a timer.
 const LEAST: Duration = Duration::from_millis(5);
 
@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(pace.took(1_000, 10_000, now, false), None);
         }
         let first = pace.took(1_000, 10_000, now, true).expect("others came");
-        assert!(first - now < Duration::from_millis(100), "and what was before is not held against it");
+        assert!(first - now < Duration::from_millis(200), "and what was before is not held against it");
     }
 
     proptest! {
@@ -93,7 +93,7 @@ mod tests {
             let took = (now - began).as_secs_f64();
             // The last rest may be too short to be taken, and the piece that crosses the line counts whole.
             prop_assert!(took + 0.006 >= least, "{took} s for what takes {least}");
-            prop_assert!(took <= least + 0.13, "{took} s for what takes {least}");
+            prop_assert!(took <= least + 0.25, "{took} s for what takes {least}");
         }
     }
 }

@@ -108,44 +108,22 @@ impl Script {
         Some(Self(out).tidied())
     }
 
-    /// Lines that were removed and added again are the same.
+    /// Lines that were removed and added again are the same, also where lines that stay lie between.
     fn tidied(self) -> Self {
         let mut out: Vec<Step> = Vec::new();
-        let (mut old, mut new) = (Vec::new(), Vec::new());
-        let settle = |old: &mut Vec<String>, new: &mut Vec<String>, out: &mut Vec<Step>| {
-            if old.is_empty() || new.is_empty() {
-                out.extend(old.drain(..).map(Step::Remove));
-                out.extend(new.drain(..).map(Step::Add));
-                return;
-            }
-            let (before, after) = (old.concat(), new.concat());
-            let diff = TextDiff::from_lines(&before, &after);
-            out.extend(diff.iter_all_changes().map(|change| match change.tag() {
-                ChangeTag::Equal => Step::Same(change.value().into()),
-                ChangeTag::Delete => Step::Remove(change.value().into()),
-                ChangeTag::Insert => Step::Add(change.value().into()),
-            }));
-            old.clear();
-            new.clear();
-        };
+        let mut known: Vec<Step> = Vec::new();
         for step in self.0 {
-            match step {
-                Step::Remove(line) => old.push(line),
-                Step::Add(line) => new.push(line),
-                Step::Gap(more) => {
-                    settle(&mut old, &mut new, &mut out);
-                    match out.last_mut() {
-                        Some(Step::Gap(n)) => *n += more,
-                        _ => out.push(Step::Gap(more)),
-                    }
-                }
-                same @ Step::Same(_) => {
-                    settle(&mut old, &mut new, &mut out);
-                    out.push(same);
-                }
+            let Step::Gap(more) = step else {
+                known.push(step);
+                continue;
+            };
+            settle(&mut known, &mut out);
+            match out.last_mut() {
+                Some(Step::Gap(n)) => *n += more,
+                _ => out.push(Step::Gap(more)),
             }
         }
-        settle(&mut old, &mut new, &mut out);
+        settle(&mut known, &mut out);
         Self(out)
     }
 
@@ -212,6 +190,33 @@ impl Script {
         }
         if out.is_empty() { out } else { format!("--- {from}\n+++ {to}\n{out}") }
     }
+}
+
+/// Compares anew what is known of a stretch, if it may come to less.
+fn settle(known: &mut Vec<Step>, out: &mut Vec<Step>) {
+    let has = |is: fn(&Step) -> bool| known.iter().any(is);
+    if !(has(|step| matches!(step, Step::Remove(_))) && has(|step| matches!(step, Step::Add(_)))) {
+        out.append(known);
+        return;
+    }
+    let (mut before, mut after) = (String::new(), String::new());
+    for step in known.drain(..) {
+        match step {
+            Step::Same(line) => {
+                before.push_str(&line);
+                after.push_str(&line);
+            }
+            Step::Remove(line) => before.push_str(&line),
+            Step::Add(line) => after.push_str(&line),
+            Step::Gap(_) => {}
+        }
+    }
+    let diff = TextDiff::from_lines(&before, &after);
+    out.extend(diff.iter_all_changes().map(|change| match change.tag() {
+        ChangeTag::Equal => Step::Same(change.value().into()),
+        ChangeTag::Delete => Step::Remove(change.value().into()),
+        ChangeTag::Insert => Step::Add(change.value().into()),
+    }));
 }
 
 fn back(steps: &mut VecDeque<Step>, step: Option<Step>) {
