@@ -209,6 +209,18 @@ impl Folding {
         Err(StoreError::Unwritable(format!("process {} has the database open: end it", lock.l_pid)))
     }
 
+    /// Says with the doubt what keeps it from being ended.
+    pub fn explain(&self, error: &StoreError) {
+        let why = match error {
+            StoreError::Unwritable(why) | StoreError::Unsynced(why) => why.clone(),
+            other => other.to_string(),
+        };
+        if let Some(doubt) = &mut *self.shared.lock() {
+            let text = format!("the database could not be synced and must be opened anew, but {why}");
+            *doubt = StoreError::Unsynced(text);
+        }
+    }
+
     /// Ends the other thread, and closes what it had open.
     pub fn end(&mut self) {
         self.ask = None;

@@ -191,7 +191,13 @@ impl Writer {
         let is_in_doubt = self.folding.doubt().is_some();
         match if is_in_doubt { self.start_over() } else { self.take_another() } {
             Ok(()) => self.failed = None,
-            Err(error) => tracing::debug!(%error, "the database could not be opened again"),
+            Err(error) => {
+                tracing::debug!(%error, "the database could not be opened again");
+                if is_in_doubt {
+                    self.folding.explain(&error);
+                    self.failed = None;
+                }
+            }
         }
     }
 

@@ -299,9 +299,10 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
         let changed = || std::fs::metadata(&database).and_then(|meta| meta.modified()).expect("a file");
         let before = changed();
         sqlx::query("commit").execute(&mut reader).await.expect("ended");
-        // Sent without waiting: its commit is the one that writes the log back.
-        let last = pilot.clone();
-        let submit = tokio::spawn(async move { last.submit("the last one", "last").await });
+        // Sent without waiting: its commit is the one that has the log written back. While a reader holds it, that is
+        // not tried with every commit, so this is long as well.
+        let (last, text) = (pilot.clone(), format!("the last one {long}"));
+        let submit = tokio::spawn(async move { last.submit(&text, "last").await });
         let watch = async {
             while changed() == before {
                 tokio::task::yield_now().await;
@@ -318,7 +319,8 @@ async fn c22_a_checkpoint_that_is_cut_short_loses_nothing() {
         story.restart().await;
         let pilot = story.join(&pilot).await;
         let flight = pilot.fly(reading, Manner::Watches);
-        let again = pilot.submit("the last one", "last").await.expect("it lives").expect("taken");
+        let text = format!("the last one {long}");
+        let again = pilot.submit(&text, "last").await.expect("it lives").expect("taken");
         let (_, mut log) = story.look(&pilot).await;
         let last = log.find("the end of all", |event| {
             event["type"] == "turn.completed" && event["turn_id"] == again["turn_id"]

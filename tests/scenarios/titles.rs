@@ -242,7 +242,10 @@ async fn nothing_waits_for_a_title() {
     let held = gate.clone();
     let slow = Gate::new();
     let held_too = slow.clone();
+    let second = Gate::new();
+    let held_second = second.clone();
     house.models.otherwise(move |request| match is_quick(request) {
+        true if request.body.to_string().contains("two") => Step::text("A title").hold(&held_second),
         true => Step::text("A title").hold(&held),
         false if request.body.to_string().contains("slowly") => Step::text("Done.").hold(&held_too),
         false => Step::text("Done."),
@@ -261,6 +264,7 @@ async fn nothing_waits_for_a_title() {
     let (other, mut others) = start(&house, json!({})).await;
     other.submit("two").await;
     others.turn_ends("success").await;
+    second.reached().await;
     other.call("kill", json!({})).await;
     assert_eq!(helper_ends(&mut others).await["fault"], "stopped");
     others.wait_for("session.ended").await;

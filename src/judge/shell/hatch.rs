@@ -640,5 +640,8 @@ pub(super) fn operands<'w>(words: &'w [Word], values: &str) -> Vec<(usize, &'w W
 
 /// Whether a word might turn into an option of a program that has hatches (R10).
 pub(super) fn may_become_an_option(word: &Word) -> bool {
+    // A file may have the name that makes an option of the word; what stands behind `=` is its value.
+    let is_a_choice = || word.text.split('=').next().is_some_and(|name| name.contains(['*', '?', '[']));
     word.marks.has(Marks::GLOB_FIRST)
+        || word.marks.has(Marks::GLOB) && word.text.starts_with('-') && is_a_choice()
 }

@@ -25,20 +25,35 @@ pub async fn net(store: &Store, key: SessionKey, workspace: &Path) -> Result<Vec
     let mut after: Seq = 0;
     loop {
         let page = store.file_changes_after(key, after, ROWS, BYTES).await?;
-        for row in &page.rows {
-            after = row.seq;
-            if let Ok(Envelope { event: Event::FileChanged { change, .. }, .. }) =
-                serde_json::from_str(&row.body)
-            {
-                let path = change.path.clone();
-                files.entry(path).and_modify(|file| file.add(&change)).or_insert_with(|| File::new(&change));
+        let is_last = page.is_last || page.rows.is_empty();
+        after = page.rows.last().map_or(after, |row| row.seq);
+        // Large changes take their time, and nobody else waits for that.
+        files = beside(move || {
+            for row in &page.rows {
+                if let Ok(Envelope { event: Event::FileChanged { change, .. }, .. }) =
+                    serde_json::from_str(&row.body)
+                {
+                    let path = change.path.clone();
+                    let file = files.entry(path).and_modify(|file| file.add(&change));
+                    file.or_insert_with(|| File::new(&change));
+                }
             }
-        }
-        if page.is_last || page.rows.is_empty() {
+            files
+        })
+        .await?;
+        if is_last {
             break;
         }
     }
-    Ok(files.into_iter().filter_map(|(path, file)| file.finish(&path, workspace)).collect())
+    let workspace = workspace.to_path_buf();
+    let finish =
+        move || files.into_iter().filter_map(|(path, file)| file.finish(&path, &workspace)).collect();
+    beside(finish).await
+}
+
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StoreError::Sql(format!("the changes could not be put together: {error}")))
 }
 
 /// What is known of one file so far.
@@ -95,6 +110,7 @@ impl File {
 
     /// A change that stands for itself.
     fn close(&mut self, script: &Script) {
+        let script = script.clone().settled();
         let (added, removed) = script.counts();
         (self.added, self.removed) = (self.added + added, self.removed + removed);
         let text = script.print("a", "b");
@@ -134,7 +150,7 @@ impl File {
         let to = if change == ChangeKind::Removed { "/dev/null".to_owned() } else { format!("b/{shown}") };
         let exact = self.past.is_empty();
         if exact {
-            let script = self.open.take().unwrap_or_default();
+            let script = self.open.take().unwrap_or_default().settled();
             let ((added, removed), diff) = (script.counts(), script.print(&from, &to));
             return Some(FileDiff {
                 path: path.into(),

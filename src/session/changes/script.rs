@@ -108,19 +108,29 @@ impl Script {
         Some(Self(out).tidied())
     }
 
-    /// Lines that were removed and added again are the same, also where lines that stay lie between.
+    /// Lines that were removed and added again right there are the same.
     fn tidied(self) -> Self {
+        self.regrouped(|step| matches!(step, Step::Gap(_) | Step::Same(_)))
+    }
+
+    /// The same, also where lines that stay lie between: to be done once, when nothing follows.
+    pub(super) fn settled(self) -> Self {
+        self.regrouped(|step| matches!(step, Step::Gap(_)))
+    }
+
+    /// Compares anew what lies between two steps at which `ends` says so.
+    fn regrouped(self, ends: fn(&Step) -> bool) -> Self {
         let mut out: Vec<Step> = Vec::new();
         let mut known: Vec<Step> = Vec::new();
         for step in self.0 {
-            let Step::Gap(more) = step else {
+            if !ends(&step) {
                 known.push(step);
                 continue;
-            };
+            }
             settle(&mut known, &mut out);
-            match out.last_mut() {
-                Some(Step::Gap(n)) => *n += more,
-                _ => out.push(Step::Gap(more)),
+            match (step, out.last_mut()) {
+                (Step::Gap(more), Some(Step::Gap(n))) => *n += more,
+                (step, _) => out.push(step),
             }
         }
         settle(&mut known, &mut out);
@@ -294,6 +304,7 @@ mod tests {
             for pair in texts.windows(2) {
                 net = net.then(script(&pair[0], &pair[1])).expect("they fit");
             }
+            let net = net.settled();
             let (first, last) = (&texts[0], &texts[texts.len() - 1]);
             let printed = net.print("a", "b");
             proptest::prop_assert_eq!(&patched(first, &printed), last, "{}", printed);
