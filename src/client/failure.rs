@@ -9,7 +9,7 @@ use super::escape;
 pub mod code {
     /// Done.
     pub const SUCCESS: u8 = 0;
-    /// A permission was denied for lack of somebody to ask.
+    /// A permission was denied for lack of somebody to ask, or this client may not do that.
     pub const DENIED: u8 = 1;
     /// The model or its server failed.
     pub const MODEL: u8 = 2;
@@ -110,6 +110,7 @@ impl From<CallError> for Failure {
                 let message = escape::text(&fault.message).into_owned();
                 match fault.kind() {
                     "" => Self::internal(message),
+                    "not_authorised" => Self::new(code::DENIED, format!("{message} (not_authorised)")),
                     kind => Self::internal(format!("{message} ({})", escape::line(kind))),
                 }
             }

@@ -68,6 +68,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         background_time: config.tools.background_time.0,
         edit_requires_read: config.tools.edit_requires_read,
         instance: found.instance.clone(),
+        socket: Some(places.socket.clone()),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
         // This very program, also after its file was replaced.

@@ -11,7 +11,7 @@ pub use history::history;
 pub use crate::client::fuzz::{escape, screen};
 pub use crate::judge::command;
 pub use crate::model::fuzz::{answer, count_events, read_answer, sse};
-pub use crate::tools::fuzz::{edit, notebook, patch, path, picture};
+pub use crate::tools::fuzz::{edit, encoding, notebook, patch, path, picture};
 pub use crate::transport::fuzz::{dispatch, framing};
 
 /// What a target does with one input.
@@ -23,6 +23,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("command", command),
     ("dispatch", dispatch),
     ("edit", edit),
+    ("encoding", encoding),
     ("escape", escape),
     ("framing", framing),
     ("history", history),
@@ -78,6 +79,11 @@ mod tests {
     #[test]
     fn edits_keep_their_laws() {
         replay("edit");
+    }
+
+    #[test]
+    fn encodings_keep_their_laws() {
+        replay("encoding");
     }
 
     #[test]

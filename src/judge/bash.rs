@@ -125,6 +125,11 @@ fn may_change(reading: &Reading<'_>) -> Option<String> {
     (!is_known).then(|| "what cannot be read for certain".to_owned())
 }
 
+/// Bytes that the parts of a verdict may take. A line without nesting stays below it: each of its bytes
+/// stands in one part, there in the text and in a word. In a line of nested substitutions every part
+/// holds all that are within it.
+const MOST_OF_PARTS: usize = 256 * 1024;
+
 /// The start of a long text.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(80).collect();
@@ -142,18 +147,31 @@ fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extr
             })
             .collect()
     };
-    let parts = reading.parts(&grants, policy.safe_commands).into_iter().map(part).collect();
-    Verdict { parts, ..verdict }
+    let mut left = MOST_OF_PARTS;
+    let parts =
+        reading.parts(&grants, policy.safe_commands).into_iter().map(|outcome| part(outcome, &mut left));
+    Verdict { parts: parts.collect(), ..verdict }
 }
 
-fn part(outcome: Outcome<'_, &Rule>) -> CommandPart {
-    let reason = match outcome.rule {
+/// What is told of a part; of one for which nothing is `left`, only how it begins.
+fn part(outcome: Outcome<'_, &Rule>, left: &mut usize) -> CommandPart {
+    let mut reason = match outcome.rule {
         Some(rule) => format!("allowed by the rule {rule}"),
         None => outcome.reason,
     };
+    let (mut command, mut words) = (outcome.command.into_owned(), outcome.words);
+    let size = command.len() + reason.len() + words.iter().map(|word| word.len() + 8).sum::<usize>();
+    match left.checked_sub(size) {
+        Some(rest) => *left = rest,
+        None => {
+            (command, reason) = (shown(&command), shown(&reason));
+            words.truncate(8);
+            words.iter_mut().for_each(|word| *word = shown(word));
+        }
+    }
     CommandPart {
-        command: outcome.command.into_owned(),
-        words: outcome.words,
+        command,
+        words,
         verdict: if outcome.allowed { Allow } else { Ask },
         rule: outcome.rule.map(ToString::to_string),
         reason,

@@ -496,4 +496,22 @@ mod tests {
         check(Mode::Bypass, &["+Bash"], "Bash", &bash("  "), Deny);
         check(Mode::Bypass, &["+Bash"], "Bash", &bash("ls\0"), Deny);
     }
+
+    #[test]
+    fn the_parts_of_a_verdict_are_told_whole_and_never_many_times_the_command() {
+        let told = |text: &str| {
+            let asked = check(Mode::Default, &[], "Bash", &bash(text), Ask);
+            let size = serde_json::to_string(&asked).unwrap().len();
+            assert!(size < 600_000, "{size} bytes for {}", text.len());
+            asked.parts
+        };
+        let long = format!("python3 -c '{}' && make", "x".repeat(60_000));
+        let parts = told(&long);
+        assert_eq!(parts.len(), 2);
+        assert_eq!(format!("{} && {}", parts[0].command, parts[1].command), long);
+
+        let nested = told(&format!("echo {}{}", "a".repeat(20_000), " \"$(b".repeat(7_000)));
+        assert!(nested.len() > 1 && nested.last().unwrap().command.ends_with('…'), "{:?}", nested.last());
+        told(&"\"$(".repeat(20_000));
+    }
 }

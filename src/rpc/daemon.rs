@@ -84,7 +84,14 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
             attended: choice(sandbox.attended),
             unattended: choice(sandbox.unattended),
             bubblewrap: works(sandbox.bubblewrap),
-            landlock: works(sandbox.landlock),
+            landlock: match (sandbox.landlock, sandbox.guards) {
+                (Ok(()), Err(why)) => {
+                    format!(
+                        "works, but .git/config, .git/hooks and .agentd can be written: no mounts here ({why})"
+                    )
+                }
+                (tried, _) => works(tried),
+            },
         },
         leftovers: office.info.leftovers.clone(),
         last_reload: config.last_reload,

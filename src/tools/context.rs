@@ -42,6 +42,9 @@ pub struct Settings {
     /// The daemon's instance: goes to `AGENTD_INSTANCE` of every process (S9). The same at every
     /// start over the same state.
     pub instance: String,
+    /// The daemon's socket: goes to `AGENTD_SOCKET` of every command, so that an `agentctl` in a script
+    /// meets this daemon, which knows it for a tool's, and not whichever the defaults lead to.
+    pub socket: Option<PathBuf>,
     /// What commands may use.
     pub limits: Limits,
     /// Where commands get a cgroup of their own.
@@ -76,6 +79,7 @@ impl Settings {
             edit_requires_read: true,
             max_progress_bytes: 1 << 20,
             instance: String::new(),
+            socket: None,
             limits: Limits::default(),
             cgroup: CgroupSetting::Off,
             converter: None,

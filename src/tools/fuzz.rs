@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::care::{Access, Places, care};
 use super::jail::Jail;
 use super::near::nearest;
+use super::read;
 use super::text::{self, Endings, Shown};
 use crate::types::names;
 use crate::types::tool::PathCare;
@@ -59,6 +60,67 @@ pub fn edit(data: &[u8]) {
     let (before, after) = (Endings::of(&original), Endings::of(&edited));
     if matches!(before, Endings::Lf | Endings::CrLf) {
         assert!(after == before || after == Endings::None, "{before:?} became {after:?}");
+    }
+}
+
+/// The first byte chooses an encoding, the second the size of the pieces that the file comes in, the third
+/// and fourth the lines that are wanted; the rest is the file. Read shows the same however the file was
+/// cut, and of a text the lines that it has; what is written in an encoding is what comes back.
+///
+/// # Panics
+/// If a law is broken.
+pub fn encoding(data: &[u8]) {
+    use encoding_rs as e;
+    const KNOWN: [&encoding_rs::Encoding; 14] = [
+        e::UTF_8,
+        e::UTF_16LE,
+        e::UTF_16BE,
+        e::GBK,
+        e::GB18030,
+        e::BIG5,
+        e::SHIFT_JIS,
+        e::EUC_JP,
+        e::EUC_KR,
+        e::WINDOWS_1252,
+        e::WINDOWS_1251,
+        e::KOI8_R,
+        e::MACINTOSH,
+        e::ISO_8859_2,
+    ];
+    let [which, cut, first, limit, file @ ..] = data else { return };
+    let (first, limit) = (u64::from(*first).max(1), u64::from(*limit).max(1));
+
+    let show = |size: usize| read::shown(file, &mut file.chunks(size.max(1)), first, limit);
+    let whole = show(file.len());
+    assert_eq!(show(usize::from(*cut)), whole, "cut at {cut}");
+    let (charset, text) = text::text_of(file);
+    assert_eq!(charset, text::detect(file, true));
+    if let (Some((told, total)), Some(text)) = (&whole, &text) {
+        let feed = if file.contains(&b'\r') && !file.contains(&b'\n') { '\r' } else { '\n' };
+        let lines: Vec<&str> = text.split_inclusive(feed).collect();
+        assert_eq!(*total, lines.len() as u64);
+        let wanted = lines.iter().enumerate().skip(first as usize - 1).take(limit as usize);
+        let slow: String = wanted
+            .map(|(at, line)| {
+                let line =
+                    line.strip_suffix(feed).map_or(*line, |line| line.strip_suffix('\r').unwrap_or(line));
+                format!("{:>6}\t{line}\n", at + 1)
+            })
+            .collect();
+        // Longer lines and answers are cut, with a word on it.
+        if lines.iter().all(|line| line.len() < 2_000) && slow.len() < 100_000 {
+            assert_eq!(*told, slow);
+        }
+    }
+
+    for charset in [charset, text::Charset { encoding: KNOWN[usize::from(*which) % KNOWN.len()], bom: 0 }] {
+        if let Some(text) = charset.decode(file) {
+            assert_eq!(charset.encode(&text).as_deref(), Some(file), "{} does not come back", charset.name());
+        }
+        let text = String::from_utf8_lossy(file);
+        if let Some(written) = charset.encode(&text) {
+            assert_eq!(charset.decode(&written).as_deref(), Some(&*text), "{}", charset.name());
+        }
     }
 }
 

@@ -3,36 +3,29 @@
 //! credentials and the daemon's files lie, and in the workspace. The most delicate name counts, and a
 //! file that has names nobody found is judged as if it lay elsewhere.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::care::{self, Access, Places, SecretNames};
 use super::disk::Identity;
+use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::tool::PathCare;
 
 /// Entries that are looked at in all, so that a verdict comes at once.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Where credentials and what is obeyed lie in a home folder.
-const DELICATE: &[&str] = &[
-    "",
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".docker",
-    ".cargo",
-    ".config/gh",
-    ".config/gcloud",
-    ".config/git",
-    ".config/agentd",
-    ".local/share/agentd",
-    ".config/autostart",
-    ".config/systemd/user",
-];
+/// Where in a home folder something is obeyed, beside the places of credentials.
+const OBEYED: &[&str] =
+    &["", ".cargo", ".config/agentd", ".local/share/agentd", ".config/autostart", ".config/systemd/user"];
+
+/// The folders of a home where credentials lie and where something is obeyed, each once.
+fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
+    let kept = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
+    let around = kept.flat_map(|kept| [Some(kept), kept.parent()]).flatten();
+    around.chain(OBEYED.iter().map(Path::new)).map(|folder| home.join(folder)).collect()
+}
 
 /// Folders that package managers fill with hard links to their own store.
 const FILLED: &[&str] =
@@ -50,8 +43,8 @@ pub(super) fn care<'r>(
     hidden: &dyn Fn(&Path) -> bool,
 ) -> PathCare {
     let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
-    for folder in DELICATE {
-        search.look(&places.home.join(folder), 0);
+    for folder in delicate_folders(&places.home) {
+        search.look(&folder, 0);
     }
     for folder in &places.protected {
         search.look(folder, 3);
@@ -149,8 +142,7 @@ fn is_filled(path: &Path) -> bool {
 
 /// The files of a home folder and of the daemon that likely hold credentials.
 fn delicate(places: &Places) -> HashSet<Identity> {
-    let folders =
-        DELICATE.iter().map(|folder| places.home.join(folder)).chain(places.protected.iter().cloned());
+    let folders = delicate_folders(&places.home).into_iter().chain(places.protected.iter().cloned());
     let mut found = HashSet::new();
     for folder in folders {
         let Ok(entries) = fs::read_dir(folder) else { continue };

@@ -62,6 +62,7 @@ pub use care::Access;
 pub use context::{Blobs, Command, Scene, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use crowd::Presence;
+pub use diff::lines as changed_lines;
 pub use given::{Gift, Source, Taken};
 pub use held::Held;
 pub use jail::Jail;

@@ -143,12 +143,10 @@ fn read(
 
     let first = input.offset.unwrap_or(1).max(1);
     let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
-    let mut window = Window::new(first, limit, feed);
-    let mut decoder = charset.encoding.new_decoder_without_bom_handling();
+    let mut look = Look::new(charset, Window::new(first, limit, feed));
     let mut hash = Sha256::new();
     let mut bytes = 0_u64;
     let mut chunk = vec![0; CHUNK];
-    let mut skip = charset.bom;
     loop {
         if stop.is_cancelled() {
             return Ok(cancelled());
@@ -158,19 +156,12 @@ fn read(
             hash.update(&chunk[..n]);
         }
         bytes += n as u64;
-        let last = n == 0;
-        let fresh = &chunk[skip.min(n)..n];
-        skip -= skip.min(n);
-        if window.is_full() && charset.is_ascii_compatible() {
-            window.count_only(fresh);
-        } else {
-            decode(&mut decoder, fresh, last, &mut window);
-        }
-        if last {
+        look.take(&chunk[..n]);
+        if n == 0 {
             break;
         }
     }
-    let shown = window.finish();
+    let shown = look.window.finish();
     if first > shown.total.max(1) {
         return Err(Refusal::new(
             "offset_past_end",
@@ -294,18 +285,62 @@ fn read_notebook(
     Ok(ToolOutcome { detail: Some(detail), reads: vec![record], ..ToolOutcome::completed(answer) })
 }
 
-fn decode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, window: &mut Window) {
-    let mut out = String::with_capacity(bytes.len() + 64);
-    loop {
-        out.reserve(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(CHUNK));
-        let (result, read, _) = decoder.decode_to_string(bytes, &mut out, last);
-        window.take(&out);
-        out.clear();
-        bytes = &bytes[read..];
-        if result == encoding_rs::CoderResult::InputEmpty {
-            return;
+/// A file that is looked through piece by piece.
+struct Look {
+    charset: Charset,
+    decoder: Decoder,
+    /// Bytes of the byte order mark that are still to come.
+    skip: usize,
+    window: Window,
+}
+
+impl Look {
+    fn new(charset: Charset, window: Window) -> Self {
+        let decoder = charset.encoding.new_decoder_without_bom_handling();
+        Self { charset, decoder, skip: charset.bom, window }
+    }
+
+    /// Goes on with the next piece; an empty one is the end.
+    fn take(&mut self, piece: &[u8]) {
+        let last = piece.is_empty();
+        let fresh = &piece[self.skip.min(piece.len())..];
+        self.skip -= piece.len() - fresh.len();
+        if self.window.is_full() && self.charset.is_ascii_compatible() {
+            self.window.count_only(fresh);
+        } else {
+            self.decode(fresh, last);
         }
     }
+
+    fn decode(&mut self, mut bytes: &[u8], last: bool) {
+        let mut out = String::with_capacity(bytes.len() + 64);
+        loop {
+            out.reserve(self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(CHUNK));
+            let (result, read, _) = self.decoder.decode_to_string(bytes, &mut out, last);
+            self.window.take(&out);
+            out.clear();
+            bytes = &bytes[read..];
+            if result == encoding_rs::CoderResult::InputEmpty {
+                return;
+            }
+        }
+    }
+}
+
+/// What Read shows of a file that comes in pieces, and how many lines it has; `None` if it is no text.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn shown(
+    head: &[u8],
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    first: u64,
+    limit: u64,
+) -> Option<(String, u64)> {
+    let (charset, feed) = sniff(head, Path::new("file")).ok()?;
+    let mut look = Look::new(charset, Window::new(first, limit, feed));
+    pieces.filter(|piece| !piece.is_empty()).for_each(|piece| look.take(piece));
+    look.take(&[]);
+    let shown = look.window.finish();
+    Some((shown.text, shown.total))
 }
 
 /// Collects the wanted lines from pieces of text, and counts all of them.

@@ -40,8 +40,20 @@ impl Charset {
         self.encoding != UTF_16LE && self.encoding != UTF_16BE
     }
 
-    /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character.
+    /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character, or would give
+    /// back another one: the encoders of the web write a yen sign as a backslash in Shift_JIS
+    /// (encoding.spec.whatwg.org, "Shift_JIS encoder").
     pub(super) fn encode(self, text: &str) -> Option<Vec<u8>> {
+        let bytes = self.bytes_of(text)?;
+        let comes_back = || {
+            let (back, malformed) =
+                self.encoding.decode_without_bom_handling(&bytes[self.bom.min(bytes.len())..]);
+            !malformed && back == text
+        };
+        (self.encoding == UTF_8 || comes_back()).then_some(bytes)
+    }
+
+    fn bytes_of(self, text: &str) -> Option<Vec<u8>> {
         let utf16 = |bom: [u8; 2], bytes: fn(u16) -> [u8; 2]| {
             let mark = bom.into_iter().take(self.bom);
             mark.chain(text.encode_utf16().flat_map(bytes)).collect()
@@ -79,7 +91,7 @@ impl Charset {
             return None;
         }
         let text = text.into_owned();
-        (self.encode(&text)? == bytes).then_some(Cow::Owned(text))
+        (self.bytes_of(&text)? == bytes).then_some(Cow::Owned(text))
     }
 }
 
@@ -359,6 +371,9 @@ mod tests {
         let charset = Charset { encoding: encoding_rs::GBK, bom: 0 };
         assert_eq!(charset.encode("ok 你").map(|b| b.len()), Some(5));
         assert_eq!(Charset { encoding: encoding_rs::WINDOWS_1252, bom: 0 }.encode("你"), None);
+        let japanese = Charset { encoding: encoding_rs::SHIFT_JIS, bom: 0 };
+        assert_eq!(japanese.encode("ｱ\\日").map(|b| b.len()), Some(4));
+        assert_eq!((japanese.encode("1 \u{a5}"), japanese.encode("\u{203e}")), (None, None));
     }
 
     #[test]

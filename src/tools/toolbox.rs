@@ -49,6 +49,8 @@ pub struct SandboxReport {
     pub unattended: Result<(Confinement, &'static str), String>,
     /// Whether level 2 works here.
     pub landlock: Result<(), String>,
+    /// Whether level 2 keeps `.git/config`, `.git/hooks` and `.agentd` of a workspace from being changed here.
+    pub guards: Result<(), String>,
     /// Whether level 3 works here.
     pub bubblewrap: Result<(), String>,
 }
@@ -149,6 +151,7 @@ impl Toolbox {
             attended: told(false),
             unattended: told(true),
             landlock: here.landlock().map_err(str::to_owned),
+            guards: here.guards().map_err(str::to_owned),
             bubblewrap: here.bubblewrap().map_err(str::to_owned),
         }
     }

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod background;
 pub mod blob;
+pub mod credentials;
 pub mod depth;
 pub mod event;
 pub mod ids;

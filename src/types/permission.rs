@@ -96,7 +96,8 @@ pub struct Verdict {
 /// One simple command of a command line, as it was judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandPart {
-    /// The text as it stands in the line.
+    /// The text as it stands in the line; its start, if the parts of a line of nested substitutions come
+    /// to more than 256 KiB.
     pub command: String,
     /// Its words without their quotes; expansions as written.
     pub words: Vec<String>,

@@ -61,6 +61,7 @@ async fn no_way_that_a_command_has_lets_it_answer_a_request() {
         let is_refused = told.contains("not_authorised") || told.contains("not for processes of a tool");
         assert!(is_refused, "{way} was told {told:?}");
     }
+    assert!(house.read("approve").starts_with("exit 1: "), "permission denied: {}", house.read("approve"));
     let hello: Value = serde_json::from_str(&house.read("hello")).expect("JSON");
     assert_eq!(hello["result"]["role"], "tool", "a role is given, whatever is asked for");
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::hatch::{Kind, Rows};
 use super::meter::Meter;
 use super::word::{Marks, Word};
+use crate::types::credentials;
 
 /// Steps that one judgement may take beyond what is linear in the line.
 const STEPS: usize = 700_000;
@@ -291,26 +292,11 @@ pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
     }
     let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
     let Some(rest) = below else { return false };
-    let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
-    matches!(
-        first,
-        ".aws"
-            | ".azure"
-            | ".gnupg"
-            | ".kube"
-            | ".password-store"
-            | ".netrc"
-            | ".pgpass"
-            | ".git-credentials"
-            | ".docker"
-            | ".vault-token"
-            | ".npmrc"
-            | ".pypirc"
-            | ".my.cnf"
-            | ".secrets"
-    ) || first == ".ssh" && !more.ends_with(".pub")
-        || first == ".config" && (more.starts_with("gcloud") || more.starts_with("gh"))
-        || rest.starts_with(".local/share/keyrings")
+    if let Some(of_ssh) = rest.strip_prefix(".ssh/") {
+        return !of_ssh.ends_with(".pub");
+    }
+    let parts: Vec<&str> = rest.split('/').collect();
+    credentials::are_kept_at(&parts)
 }
 
 /// Whether the name is that of a file that likely holds secrets, wherever it lies.

@@ -236,7 +236,8 @@ const GIT: &[Program] = &[
     p("git help", "-w --web -i --info -m --man"),
     p("git notes", "edit -F@ -e"),
     // Plumbing that writes the files it is told.
-    p("git merge-file|git checkout-index|git read-tree|git index-pack|git pack-objects|git unpack-objects|git interpret-trailers", "-o@ --index-output@ --prefix@ --object-id").kind(Kind::Writes),
+    p("git merge-file|git checkout-index|git read-tree|git index-pack|git pack-objects|git unpack-objects", "-o@ --index-output@ --prefix@ --object-id").kind(Kind::Writes),
+    p("git interpret-trailers", "--in-place"),
     p("git fast-export|git fast-import", "--export-marks --import-marks --export-marks-if-exists --import-marks-if-exists"),
     p("git filter-branch|git filter-repo|git daemon|git instaweb|git credential|git credential-store|git credential-cache|git maintenance|git gui|git citool|git cvsserver|git shell|git hook|git for-each-repo|git subtree", "*").fine("--help run --auto --quiet --dry-run").kind(Kind::Tool),
     p("git commit-tree", "-S --gpg-sign -F@"),

@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use similar::{ChangeTag, TextDiff};
+use similar::ChangeTag;
+
+use crate::tools::changed_lines;
 
 /// Lines around a change that are shown with it.
 const CONTEXT: usize = 3;
@@ -105,32 +107,23 @@ impl Script {
                 _ => return None,
             }
         }
-        Some(Self(out).tidied())
+        Some(Self(out))
     }
 
-    /// Lines that were removed and added again right there are the same.
-    fn tidied(self) -> Self {
-        self.regrouped(|step| matches!(step, Step::Gap(_) | Step::Same(_)))
-    }
-
-    /// The same, also where lines that stay lie between: to be done once, when nothing follows.
+    /// Lines that were removed and added again are the same, also with lines that stay between them. To be
+    /// done once, when nothing follows: what is taken away again in the next change costs nothing then.
     pub(super) fn settled(self) -> Self {
-        self.regrouped(|step| matches!(step, Step::Gap(_)))
-    }
-
-    /// Compares anew what lies between two steps at which `ends` says so.
-    fn regrouped(self, ends: fn(&Step) -> bool) -> Self {
         let mut out: Vec<Step> = Vec::new();
         let mut known: Vec<Step> = Vec::new();
         for step in self.0 {
-            if !ends(&step) {
+            let Step::Gap(more) = step else {
                 known.push(step);
                 continue;
-            }
+            };
             settle(&mut known, &mut out);
-            match (step, out.last_mut()) {
-                (Step::Gap(more), Some(Step::Gap(n))) => *n += more,
-                (step, _) => out.push(step),
+            match out.last_mut() {
+                Some(Step::Gap(n)) => *n += more,
+                _ => out.push(step),
             }
         }
         settle(&mut known, &mut out);
@@ -221,7 +214,7 @@ fn settle(known: &mut Vec<Step>, out: &mut Vec<Step>) {
             Step::Gap(_) => {}
         }
     }
-    let diff = TextDiff::from_lines(&before, &after);
+    let diff = changed_lines(&before, &after);
     out.extend(diff.iter_all_changes().map(|change| match change.tag() {
         ChangeTag::Equal => Step::Same(change.value().into()),
         ChangeTag::Delete => Step::Remove(change.value().into()),
@@ -237,6 +230,8 @@ fn back(steps: &mut VecDeque<Step>, step: Option<Step>) {
 
 #[cfg(test)]
 mod tests {
+    use similar::TextDiff;
+
     use super::*;
 
     fn diff(old: &str, new: &str) -> String {
@@ -282,7 +277,7 @@ mod tests {
         let net = first.then(second).expect("they fit");
         assert_eq!(net.print("a/x", "b/x"), "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+BB\n c\n");
         assert_eq!(net.counts(), (1, 1));
-        let back = script("a\n", "b\n").then(script("b\n", "a\n")).expect("they fit");
+        let back = script("a\n", "b\n").then(script("b\n", "a\n")).expect("they fit").settled();
         assert_eq!((back.print("a/x", "b/x").as_str(), back.counts()), ("", (0, 0)));
         // What does not fit is seen where both know the line.
         assert_eq!(script("a\n", "b\n").then(script("c\n", "d\n")), None);
@@ -291,6 +286,16 @@ mod tests {
         {
             assert_eq!(Script::parse(broken), None, "{broken:?}");
         }
+    }
+
+    #[test]
+    fn a_carriage_return_alone_ends_no_line() {
+        let script = |old: &str, new: &str| {
+            let text = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{old}\n+{new}\n");
+            Script::parse(&text).expect("a diff")
+        };
+        let net = script("p\rq", "p\rr").then(script("p\rr", "s\rr")).expect("they fit").settled();
+        assert_eq!(net.print("a/x", "b/x"), "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-p\rq\n+s\rr\n");
     }
 
     proptest::proptest! {

@@ -1,5 +1,7 @@
 //! Files that likely hold credentials, by their names.
 
+use crate::types::credentials;
+
 /// Folders of credentials.
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".aws", ".azure", ".gnupg", ".kube", ".password-store", ".secrets", ".gcloud"];
@@ -141,35 +143,5 @@ pub(super) fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
             [.., ".docker", "config.json"] | [.., ".cargo", "credentials" | "credentials.toml"]
         )
         || matches!(parts, ["etc", "shadow" | "gshadow" | "shadow-" | "gshadow-"])
-        || matches!(
-            below_home,
-            Some(
-                [
-                    ".config",
-                    "gcloud" | "gh" | "op" | "hub" | "google-chrome" | "chromium" | "sops" | "glab-cli",
-                    ..
-                ] | [
-                    ".config",
-                    "rclone" | "doctl" | "heroku" | "configstore" | "git" | "containers" | "age",
-                    ..
-                ] | [
-                    ".config",
-                    "microsoft-edge" | "bravesoftware" | "keepassxc" | "filezilla" | "anthropic" | "openai",
-                    ..
-                ] | [".claude.json" | ".claude" | ".codex" | ".gemini", ..]
-                    | [
-                        ".electrum"
-                            | ".bitcoin"
-                            | ".ethereum"
-                            | ".oci"
-                            | ".minikube"
-                            | ".terraform.d"
-                            | ".vault-token",
-                        ..
-                    ]
-                    | [".local", "share", "kwalletd" | "gnome-keyring", ..]
-                    | [".local", "share", "keyrings", ..]
-                    | [".mozilla" | ".thunderbird", ..]
-            )
-        )
+        || below_home.is_some_and(credentials::are_kept_at)
 }

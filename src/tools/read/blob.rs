@@ -2,13 +2,13 @@
 //! session's own; nothing on the disk is named, so it passes without asking. A picture or a PDF that the
 //! session has is shown again.
 
-use encoding_rs::UTF_8;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{DEFAULT_LINES, Input, Window, decode};
+use super::{DEFAULT_LINES, Input, Look, Window};
 use crate::tools::context::{Blobs, Context};
 use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::text::Charset;
 use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
 use crate::types::ids::BlobId;
 use crate::types::tool::{Prepared, Subject, ToolOutcome};
@@ -78,8 +78,7 @@ pub(super) fn run(
     let bytes = blob.bytes;
     let first = input.offset.unwrap_or(1).max(1);
     let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
-    let mut window = Window::new(first, limit, '\n');
-    let mut decoder = UTF_8.new_decoder_without_bom_handling();
+    let mut look = Look::new(Charset::UTF8, Window::new(first, limit, '\n'));
     let mut at = 0;
     loop {
         if stop.is_cancelled() {
@@ -89,17 +88,16 @@ pub(super) fn run(
             .read(blob_id, at, CHUNK)
             .map_err(|why| Refusal::new("io_error", format!("{blob_id} could not be read: {why}")))?;
         at += piece.len() as u64;
-        let last = piece.is_empty() || at >= bytes;
-        if window.is_full() {
-            window.count_only(&piece);
-        } else {
-            decode(&mut decoder, &piece, last, &mut window);
+        look.take(&piece);
+        if piece.is_empty() {
+            break;
         }
-        if last {
+        if at >= bytes {
+            look.take(&[]);
             break;
         }
     }
-    let shown = window.finish();
+    let shown = look.window.finish();
     if first > shown.total.max(1) {
         return Err(Refusal::new(
             "offset_past_end",

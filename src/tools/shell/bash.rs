@@ -368,6 +368,9 @@ fn environment(
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value.into()));
     }
+    if let Some(socket) = &settings.socket {
+        variables.push(("AGENTD_SOCKET".into(), socket.into()));
+    }
     variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
     variables.push(("AGENTD_SESSION".into(), context.scene.session_id.to_string().into()));
     variables.push(("AGENTD_CALL".into(), call_id.to_string().into()));

@@ -129,31 +129,62 @@ async fn ordinary_work_goes_on_inside() {
 
 #[tokio::test]
 async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
-    let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::Off).await else { return };
-    let commit = "git -c user.name=a -c user.email=a@b commit -q";
-    let work = format!("echo 1 > f && git add f && {commit} -m one && git branch other && git log --oneline");
-    let outcome = room.run("Bash", bash(&work)).await;
-    assert!(completed(&outcome).contains("one"), "{outcome:?}");
-    for command in [
-        "echo x > .git/hooks/pre-commit",
-        "git config a.b c",
-        "mv .git gone",
-        "rm -rf .git/hooks",
-        "mv .git/hooks .git/old",
-        "mv .git/config .git/old && echo x > .git/config",
-        "mkdir .agentd",
-        "echo x > .agentd/config.toml",
-        "mv .agentd x",
-        "ln -sfn /tmp .agentd && test -L .agentd",
-        "rm -rf .git; test ! -e .git/config",
-    ] {
-        let outcome = room.run("Bash", bash(command)).await;
-        assert_eq!(outcome.status, ToolStatus::Failed, "{command}: {outcome:?}");
-    }
-    assert_eq!(room.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
-    assert!(!room.path(".agentd").exists(), "nothing is left of what stood in its place");
+    for level in BOTH {
+        if level == LevelSetting::Landlock
+            && let Err(why) = Available::here().await.guards()
+        {
+            eprintln!("SKIPPED: level 2 cannot guard here: {why}");
+            continue;
+        }
+        let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
+        let commit = "git -c user.name=a -c user.email=a@b commit -q";
+        let work =
+            format!("echo 1 > f && git add f && {commit} -m one && git branch other && git log --oneline");
+        let outcome = room.run("Bash", bash(&work)).await;
+        assert!(completed(&outcome).contains("one"), "{outcome:?}");
+        for command in [
+            "echo x > .git/hooks/pre-commit",
+            "git config a.b c",
+            "mv .git gone",
+            "rm -rf .git/hooks",
+            "mv .git/hooks .git/old",
+            "mv .git/config .git/old && echo x > .git/config",
+            "ln .git/config linked && echo x >> linked",
+            "chmod 777 .git/hooks",
+            "umount .git/hooks; echo x > .git/hooks/pre-commit",
+            "mkdir .agentd",
+            "echo x > .agentd/config.toml",
+            "mv .agentd x",
+            "ln -sfn /tmp .agentd && test -L .agentd",
+            "rm -rf .git; test ! -e .git/config",
+        ] {
+            let outcome = room.run("Bash", bash(command)).await;
+            assert_eq!(outcome.status, ToolStatus::Failed, "{level:?} {command}: {outcome:?}");
+        }
+        assert_eq!(room.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
+        assert!(!room.path(".agentd").exists(), "nothing is left of what stood in its place");
 
-    // A folder without a repository does not get one unseen.
+        // Nor from within.
+        completed(&room.run("Bash", bash("cd .git/hooks")).await);
+        failed(&room.run("Bash", bash("echo x > pre-commit")).await, "exit_code");
+        completed(&room.run("Bash", bash("cd ../..")).await);
+        assert_eq!(fs::read_dir(room.path(".git/hooks")).unwrap().count(), 1, "{level:?}");
+
+        // What is there already is guarded as well, hooks that are not there are not made.
+        room.put(".agentd/policy.toml", "allow = []\n");
+        fs::remove_dir_all(room.path(".git/hooks")).unwrap();
+        for command in
+            ["echo x >> .agentd/policy.toml", "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit"]
+        {
+            failed(&room.run("Bash", bash(command)).await, "exit_code");
+        }
+        assert!(!room.path(".git/hooks").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_folder_without_a_repository_gets_none_unseen() {
+    let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::Off).await else { return };
     fs::remove_dir_all(room.path(".git")).unwrap();
     failed(&room.run("Bash", bash("git init -q . || exit 5")).await, "exit_code");
     failed(
@@ -161,6 +192,11 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
         "exit_code",
     );
     assert!(!room.path(".git").exists());
+    // Where a person was asked whether the command may run, it may make one.
+    let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::Off).await else { return };
+    fs::remove_dir_all(room.path(".git")).unwrap();
+    completed(&room.run("Bash", bash("git init -q .")).await);
+    assert!(room.path(".git/config").exists());
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! A sandbox for one command: everything is made before the fork; after it only calls that enforce, in
-//! their order: session, cgroup, limits, no new privileges, capabilities, Landlock, seccomp last.
+//! their order: session, cgroup, limits, mounts, no new privileges, capabilities, Landlock, seccomp last.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,6 +16,7 @@ use tokio::process::Command;
 
 use super::bubble;
 use super::filter;
+use super::guards::Guards;
 use super::layout::Layout;
 use super::level::{Choice, Level};
 use super::place::Placed;
@@ -51,6 +52,7 @@ pub(in crate::tools::shell) struct Confined {
 struct Held {
     rules: Option<Arc<OwnedFd>>,
     filter: Option<BpfProgram>,
+    guards: Guards,
     /// Where bubblewrap reads the filter.
     filter_fd: Option<OwnedFd>,
     new_privileges: bool,
@@ -72,7 +74,7 @@ impl Confined {
             Level::Off | Level::Rlimits => {}
             Level::Landlock => {
                 let (layout, _) = layout.ok_or_else(needed)?;
-                return Self::by_rules(choice, layout, kept::rules(layout, choice.network)?, abi);
+                return Self::by_rules(choice, layout, kept::rules(layout, choice.network)?, here);
             }
             Level::Bubblewrap => {
                 let (layout, root) = layout.ok_or_else(needed)?;
@@ -104,13 +106,17 @@ impl Confined {
         here: &Available,
     ) -> Option<io::Result<Self>> {
         let rules = kept::known(layout, choice.network)?;
-        Some(Self::by_rules(choice, layout, rules, here.abi))
+        Some(Self::by_rules(choice, layout, rules, here))
     }
 
-    fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, abi: u32) -> io::Result<Self> {
-        let filter = Some(filter_of(choice, abi)?);
-        let held = Arc::new(Held { rules: Some(rules), filter, ..Held::default() });
-        Ok(Self { variables: variables(&layout.temp, choice), held, ..Self::free() })
+    fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, here: &Available) -> io::Result<Self> {
+        let filter = Some(filter_of(choice, here.abi)?);
+        let (guards, placed) = match here.guards() {
+            Ok(()) => Guards::new(layout)?,
+            Err(_) => <(Guards, Placed)>::default(),
+        };
+        let held = Arc::new(Held { rules: Some(rules), filter, guards, ..Held::default() });
+        Ok(Self { variables: variables(&layout.temp, choice), held, placed, ..Self::free() })
     }
 
     /// What holds nothing.
@@ -181,8 +187,8 @@ impl Confined {
     }
 
     /// What the child does before it becomes the command. Between fork and exec it makes only
-    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, prctl, capset,
-    /// landlock_restrict_self, seccomp); nothing is allocated, no lock is taken, and nothing is written but
+    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, unshare, mount,
+    /// mount_setattr, prctl, capset, landlock_restrict_self, seccomp); nothing is allocated, no lock is taken, and nothing is written but
     /// its own variables: it may use our memory. All that the calls change is the child's alone. The
     /// descriptors are open in the child: they are copies of ours, which outlive its start.
     fn enforcing(
@@ -289,6 +295,7 @@ impl Held {
         if self.new_privileges {
             return Ok(());
         }
+        self.guards.enter()?;
         #[expect(unsafe_code, reason = "the libraries that wrap these calls allocate")]
         // SAFETY: all arguments are numbers, or pointers to values that live until the call returns.
         unsafe {

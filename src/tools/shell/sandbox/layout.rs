@@ -8,48 +8,7 @@ use super::blocked::Ground;
 use super::place::is_stand_in;
 use super::temp;
 use crate::tools::context::Context;
-
-/// Secrets below the home folder that no command needs to read.
-const SECRETS: &[&str] = &[
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".password-store",
-    ".docker",
-    ".secrets",
-    ".gcloud",
-    ".terraform.d",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/op",
-    ".config/rclone",
-    ".config/git/credentials",
-    ".netrc",
-    ".pgpass",
-    ".my.cnf",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".vault-token",
-    ".boto",
-    ".s3cfg",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".psql_history",
-    ".mysql_history",
-    ".node_repl_history",
-    ".mozilla",
-    ".thunderbird",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".local/share/keyrings",
-];
+use crate::types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
 const OF_THE_MACHINE: &[&str] = &[
@@ -126,7 +85,7 @@ impl Layout {
         if network {
             layout.writable.extend(below(home, CACHES));
         }
-        let secrets = below(home, SECRETS).chain(OF_THE_MACHINE.iter().map(PathBuf::from));
+        let secrets = below(home, CREDENTIALS).into_iter().chain(OF_THE_MACHINE.iter().map(PathBuf::from));
         // Whoever lists a secret as writable means it.
         let secrets = secrets.filter(|path| !asked.contains(path));
         layout.hidden =
@@ -196,18 +155,31 @@ impl Layout {
     }
 }
 
-fn below<'a>(home: &'a Path, names: &'a [&str]) -> impl Iterator<Item = PathBuf> + 'a {
-    // Not through links: what they lead to is elsewhere.
-    let is_real = home.canonicalize().is_ok_and(|real| real == home);
-    let is_below = move |name: &&&str| {
-        let mut path = home.to_owned();
-        is_real
-            && Path::new(name).components().all(|part| {
-                path.push(part);
-                is_there(&path)
-            })
-    };
-    names.iter().filter(is_below).map(|name| home.join(name))
+/// Which of these are there below the home folder. Not through links: what they lead to is elsewhere.
+fn below(home: &Path, names: &[&'static str]) -> Vec<PathBuf> {
+    if !home.canonicalize().is_ok_and(|real| real == home) {
+        return Vec::new();
+    }
+    // Many lie in a few folders, of which each is looked at once.
+    let mut folders: Vec<(&Path, bool)> = Vec::new();
+    let mut found = Vec::new();
+    for name in names.iter().map(Path::new) {
+        let mut above: Vec<&Path> = name.ancestors().skip(1).filter(|part| *part != Path::new("")).collect();
+        above.reverse();
+        let is_reached = above.into_iter().all(|part| match folders.iter().find(|(path, _)| *path == part) {
+            Some((_, there)) => *there,
+            None => {
+                let there = is_there(&home.join(part));
+                folders.push((part, there));
+                there
+            }
+        });
+        let path = home.join(name);
+        if is_reached && is_there(&path) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 fn is_there(path: &Path) -> bool {
@@ -261,7 +233,7 @@ mod tests {
         fs::write(home.join("file"), "").unwrap();
         std::os::unix::fs::symlink(home.join("a"), home.join("link")).unwrap();
         let names = ["a/b", "file", "file/x", "link", "link/b", "none", "none/b"];
-        let found = |home: &Path| below(home, &names).collect::<Vec<_>>();
+        let found = |home: &Path| below(home, &names);
         assert_eq!(found(&home), [home.join("a/b"), home.join("file")]);
         assert!(found(&home.join("link")).is_empty(), "a home behind a link");
     }

@@ -5,6 +5,7 @@
 //! - `probe`: what works on this machine, found out by trying it.
 //! - `layout`: what a call may write, what it may not, what it does not see.
 //! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
+//! - `guards`: what of a workspace may only be read at level 2, by mounts.
 //! - `found`: layouts that were found when calls were judged; `kept`: rules of Landlock that are used again.
 //! - `confine`: all of it made before a fork, and enforced after it.
 //! - `place`: stand-ins for protected places that do not exist; `temp`: the folders of sessions.
@@ -15,6 +16,7 @@ mod bubble;
 mod confine;
 mod filter;
 mod found;
+mod guards;
 mod kept;
 mod layout;
 mod level;

@@ -50,6 +50,7 @@ impl Placed {
                 }
                 // It is there by now, and whose it is counts.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if is_closed(&error) => {}
                 Err(error) => {
                     drop(needed);
                     return Err(error);
@@ -58,6 +59,15 @@ impl Placed {
         }
         Ok(placed)
     }
+
+    /// Where they stand.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 impl Drop for Placed {

@@ -23,6 +23,8 @@ static INSTANCE: OnceLock<String> = OnceLock::new();
 
 /// What the command says if it can read what it should not.
 const SEES: i32 = 7;
+/// The same if it can write what it should not.
+const WRITES: i32 = 9;
 
 /// What works here, or why it does not.
 #[derive(Clone, Debug)]
@@ -32,6 +34,7 @@ pub struct Available {
     /// Where bubblewrap is, not to be looked for again in folders that commands may change by then.
     pub(super) bwrap: PathBuf,
     landlock: Result<(), String>,
+    guards: Result<(), String>,
     bubblewrap: Result<(), String>,
 }
 
@@ -57,12 +60,17 @@ impl Available {
             abi,
             bwrap: bwrap.clone().unwrap_or_default(),
             landlock: Err("no Landlock in this kernel".into()),
+            guards: Err("not tried".into()),
             bubblewrap: Ok(()),
         };
-        let (landlock, bubblewrap) =
-            tokio::join!(try_level(Level::Landlock, &here), try_level(Level::Bubblewrap, &here));
+        let guarding = Self { guards: Ok(()), ..here.clone() };
+        let (landlock, guards, bubblewrap) = tokio::join!(
+            try_level(Level::Landlock, &here),
+            try_level(Level::Landlock, &guarding),
+            try_level(Level::Bubblewrap, &here)
+        );
         if abi > 0 {
-            here.landlock = landlock;
+            (here.landlock, here.guards) = (landlock, guards);
         }
         here.bubblewrap = if bwrap.is_some() { bubblewrap } else { Err("bwrap is not in PATH".into()) };
         tracing::debug!(?here, "sandboxes tried");
@@ -74,6 +82,11 @@ impl Available {
         self.landlock.as_ref().copied().map_err(String::as_str)
     }
 
+    /// Whether level 2 can keep files of a folder that may be written from being changed.
+    pub(in crate::tools) fn guards(&self) -> Result<(), &str> {
+        self.guards.as_ref().copied().map_err(String::as_str)
+    }
+
     /// Whether level 3 works.
     pub(in crate::tools) fn bubblewrap(&self) -> Result<(), &str> {
         self.bubblewrap.as_ref().copied().map_err(String::as_str)
@@ -82,7 +95,13 @@ impl Available {
     #[cfg(test)]
     pub(super) fn pretend(bubblewrap: bool, landlock: bool) -> Self {
         let so = |works: bool| if works { Ok(()) } else { Err("not here".to_owned()) };
-        Self { abi: 7, bwrap: PathBuf::new(), landlock: so(landlock), bubblewrap: so(bubblewrap) }
+        Self {
+            abi: 7,
+            bwrap: PathBuf::new(),
+            landlock: so(landlock),
+            guards: so(landlock),
+            bubblewrap: so(bubblewrap),
+        }
     }
 }
 
@@ -111,6 +130,7 @@ fn scene() -> std::io::Result<tempfile::TempDir> {
         std::fs::create_dir(dir.path().join(name))?;
     }
     std::fs::write(dir.path().join("home/hidden"), "seen\n")?;
+    std::fs::write(dir.path().join("work/guarded"), "")?;
     Ok(dir)
 }
 
@@ -121,6 +141,7 @@ async fn try_level(level: Level, here: &Available) -> Result<(), String> {
     let hidden = home.join("hidden");
     let layout = Layout {
         home,
+        guarded: vec![work.join("guarded")],
         writable: vec![work.clone()],
         temp,
         hidden: vec![hidden.clone()],
@@ -129,8 +150,11 @@ async fn try_level(level: Level, here: &Available) -> Result<(), String> {
     let choice = Choice { level, network: false };
     let confined = Confined::new(choice, Some((&layout, &root)), here, Path::new("/"))
         .map_err(|error| error.to_string())?;
-    let script =
-        format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8");
+    let mut script =
+        format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8; ");
+    if level == Level::Bubblewrap || here.guards.is_ok() {
+        script.push_str(&format!("! (echo x >\"$2/guarded\") || exit {WRITES}"));
+    }
     let mut command: Command = confined.command("/bin/sh");
     command.arg("-c").arg(script).arg("sh").arg(&hidden).arg(&work);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -146,6 +170,7 @@ async fn try_level(level: Level, here: &Available) -> Result<(), String> {
     match output.status.code() {
         Some(0) => Ok(()),
         Some(SEES) => Err("it does not hide what it should".to_owned()),
+        Some(WRITES) => Err("it does not guard what it should".to_owned()),
         _ => {
             let said = String::from_utf8_lossy(&output.stderr);
             Err(said.lines().next().unwrap_or("it failed without a word").chars().take(200).collect())

@@ -1,0 +1,197 @@
+//! Where programs keep credentials below a home folder, as their manuals say and as they are found on
+//! machines of developers. One table for the file tools, for commands and for the sandbox: what one of
+//! them keeps from being read unasked, the others keep, too.
+
+/// Files and folders that hold credentials, and what a person would not show. Commands in a sandbox do
+/// not see them.
+pub const CREDENTIALS: &[&str] = &[
+    // Keys, logins and certificates.
+    ".ssh",
+    ".gnupg",
+    ".password-store",
+    ".secrets",
+    ".env",
+    ".netrc",
+    ".authinfo",
+    ".authinfo.gpg",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".Xauthority",
+    ".ICEauthority",
+    ".config/age",
+    ".config/sops",
+    // Clouds and what runs in them.
+    ".aws",
+    ".azure",
+    ".gcloud",
+    ".config/gcloud",
+    ".kube",
+    ".docker",
+    ".dockercfg",
+    ".config/containers/auth.json",
+    ".minikube",
+    ".oci",
+    ".terraform.d",
+    ".terraformrc",
+    ".vault-token",
+    ".tsh",
+    ".fly",
+    ".boto",
+    ".s3cfg",
+    ".mc/config.json",
+    ".rclone.conf",
+    ".config/rclone",
+    ".config/doctl",
+    ".config/hcloud",
+    ".config/linode-cli",
+    ".config/heroku",
+    ".config/netlify",
+    ".config/stripe",
+    ".config/ngrok",
+    ".ngrok2",
+    ".config/openstack",
+    ".pulumi/credentials.json",
+    ".databrickscfg",
+    ".snowsql/config",
+    ".snowflake",
+    ".kaggle/kaggle.json",
+    ".huggingface/token",
+    ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    // Forges and registries of packages.
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".local/share/gem/credentials",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".m2/settings-security.xml",
+    // Other agents.
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".config/anthropic",
+    ".config/openai",
+    ".config/github-copilot",
+    ".local/share/opencode/auth.json",
+    // Keepers of passwords, browsers, mail, money.
+    ".config/op",
+    ".config/1Password",
+    ".config/Bitwarden",
+    ".config/Bitwarden CLI",
+    ".config/keepassxc",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".local/share/gnome-keyring",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/filezilla",
+    ".msmtprc",
+    ".config/msmtp",
+    ".mbsyncrc",
+    ".fetchmailrc",
+    ".electrum",
+    ".bitcoin",
+    ".ethereum",
+    // What was typed, passwords among it.
+    ".bash_history",
+    ".zsh_history",
+    ".histfile",
+    ".local/share/fish/fish_history",
+    ".python_history",
+    ".irb_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".sqlite_history",
+    ".rediscli_history",
+    ".lesshst",
+    ".viminfo",
+];
+
+/// Settings of programs that may hold credentials beside other things. To read them asks; commands in a
+/// sandbox see them, because what they are the settings of would fail without.
+pub const SETTINGS: &[&str] = &[
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".nuget/NuGet/NuGet.Config",
+    ".config/NuGet/NuGet.Config",
+    ".condarc",
+    ".config/pip",
+    ".pip/pip.conf",
+    ".bundle/config",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".config/configstore",
+    ".config/git",
+    ".config/containers",
+    ".wakatime.cfg",
+];
+
+/// Whether what lies at `parts` below the home folder is one of both tables, or lies in one. Letters of
+/// ASCII count as the same in both cases: some file systems take them so.
+#[must_use]
+pub fn are_kept_at(parts: &[&str]) -> bool {
+    let Some(first) = parts.first().filter(|first| first.starts_with('.')) else { return false };
+    let begins = first.as_bytes().get(1);
+    // The first letter tells most of them apart: this is asked for every word of a command line.
+    let like = |kept: &&&str| begins.is_some_and(|c| kept.as_bytes()[1].eq_ignore_ascii_case(c));
+    CREDENTIALS.iter().chain(SETTINGS).filter(like).any(|kept| {
+        let mut names = kept.split('/');
+        names.next().is_some_and(|name| name.eq_ignore_ascii_case(first))
+            && names
+                .zip(parts[1..].iter().map(Some).chain(std::iter::repeat(None)))
+                .all(|(name, part)| part.is_some_and(|part| name.eq_ignore_ascii_case(part)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_place_of_the_table_is_kept_and_what_lies_beside_it_is_not() {
+        for (path, expected) in [
+            (".ssh", true),
+            (".ssh/id_ed25519", true),
+            (".SSH/config", true),
+            (".config/bravesoftware/x", true),
+            (".m2/settings.xml", true),
+            (".m2/repository/a.jar", false),
+            (".m2", false),
+            (".config", false),
+            (".sshx", false),
+            ("ssh", false),
+            ("", false),
+        ] {
+            let parts: Vec<&str> = path.split('/').collect();
+            assert_eq!(are_kept_at(&parts), expected, "{path}");
+        }
+        assert!(!are_kept_at(&[]));
+    }
+
+    #[test]
+    fn the_tables_hold_plain_names_each_once() {
+        let mut all: Vec<&str> = CREDENTIALS.iter().chain(SETTINGS).copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        for name in all {
+            assert!(name.starts_with('.') && !name.ends_with('/') && !name.contains("//"), "{name}");
+        }
+    }
+}
