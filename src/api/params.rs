@@ -133,7 +133,7 @@ pub struct SandboxReply {
     pub unattended: SandboxChoice,
     /// `works`, or why level 3 (bubblewrap) does not here.
     pub bubblewrap: String,
-    /// `works`, or why level 2 (Landlock) does not here.
+    /// `works`, also with what it does not guard here, or why level 2 (Landlock) does not.
     pub landlock: String,
 }
 

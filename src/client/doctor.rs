@@ -280,6 +280,10 @@ fn sandbox(told: &SandboxReply) -> Vec<Finding> {
     let each = sessions.into_iter().map(|(which, choice)| {
         let what = format!("sandbox of commands in {which} sessions: {}", held(choice));
         match choice.level {
+            Some(2) if told.landlock != "works" => {
+                let mend = "set [sandbox] level = \"bubblewrap\", or let users make user namespaces";
+                warn(format!("{what}; Landlock {}", told.landlock), mend)
+            }
             Some(2..) => ok(what),
             _ => warn(what, better()),
         }

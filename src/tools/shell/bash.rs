@@ -315,7 +315,7 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
         ));
     }
     let choice = match outside {
-        true => Choice { level: Level::Rlimits, network: true },
+        true => Choice { level: Level::Rlimits, network: true, guards: false },
         false => sandbox.choose(context.scene.unattended, here)?,
     };
     if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {

@@ -22,6 +22,9 @@ pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> Strin
         Level::Bubblewrap => {
             ", .git/config, .git/hooks and .agentd are read-only, and some places are hidden"
         }
+        Level::Landlock if choice.guards => {
+            ", .git/config, .git/hooks and .agentd are read-only, and some places cannot be read"
+        }
         Level::Landlock => ", and some places cannot be read",
         Level::Rlimits | Level::Off => "",
     };
@@ -38,6 +41,11 @@ pub(in crate::tools::shell) fn words(blocked: &Blocked, choice: Choice) -> Strin
 
 const FILES: &[&str] =
     &["ermission denied", "peration not permitted", "ead-only file system", "EACCES", "EPERM", "EROFS"];
+
+/// What is said of a file over which something is mounted, by who wants to put another in its place; of any other
+/// file that has other reasons.
+const BUSY: &str = "evice or resource busy";
+const GUARDED: &[&str] = &[".git", ".agentd"];
 
 const NETWORK: &[&str] = &[
     "etwork is unreachable",
@@ -88,7 +96,8 @@ pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Gr
         if !choice.network && (says(line, NETWORK) || says(line, FILES) && says(line, SOCKETS)) {
             return Some(Blocked { by: Barrier::Network, what: host(line) });
         }
-        if found.is_none() && says(line, FILES) {
+        let is_held = line.contains(BUSY) && says(line, GUARDED);
+        if found.is_none() && (is_held || says(line, FILES)) {
             let named = path(line);
             let led = || lines.iter().skip(at + 1).take(TRACED).any(|line| says(line, TRACES));
             // Python says what kind of error it is, and nothing else.
@@ -179,7 +188,7 @@ mod tests {
             writable: vec!["/etc".into(), "/w".into()],
             guarded: vec!["/w/.git/hooks".into()],
         };
-        let found = suspect(output, Choice { level, network }, &ground);
+        let found = suspect(output, Choice { level, network, guards: true }, &ground);
         let found = found.as_ref().map(|found| (found.by, found.what.as_deref()));
         assert_eq!(found, expected, "{output}");
     }
@@ -249,16 +258,25 @@ mod tests {
 
     #[test]
     fn the_model_is_told_what_its_level_holds_and_no_more() {
-        let told = |level| {
+        let told = |level, guards| {
             let blocked = Blocked { by: Barrier::Files, what: None };
-            words(&blocked, Choice { level, network: true })
+            words(&blocked, Choice { level, network: true, guards })
         };
-        assert!(told(Level::Bubblewrap).contains(".git/hooks and .agentd are read-only"));
-        let at_two = told(Level::Landlock);
+        for level in [Level::Bubblewrap, Level::Landlock] {
+            assert!(told(level, true).contains(".git/hooks and .agentd are read-only"));
+        }
+        let at_two = told(Level::Landlock, false);
         assert!(
             at_two.contains("level 2") && !at_two.contains(".git") && !at_two.contains("hidden"),
             "{at_two}"
         );
+    }
+
+    #[test]
+    fn what_is_guarded_is_busy_for_who_wants_to_replace_it() {
+        let git = "error: could not write config file .git/config: Device or resource busy";
+        check(Level::Landlock, true, git, Some((Barrier::Files, None)));
+        check(Level::Landlock, true, "umount: /mnt: Device or resource busy", None);
     }
 
     #[test]

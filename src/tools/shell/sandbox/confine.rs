@@ -74,7 +74,7 @@ impl Confined {
             Level::Off | Level::Rlimits => {}
             Level::Landlock => {
                 let (layout, _) = layout.ok_or_else(needed)?;
-                return Self::by_rules(choice, layout, kept::rules(layout, choice.network)?, here);
+                return Self::by_rules(choice, layout, kept::rules(layout, choice.network)?, abi);
             }
             Level::Bubblewrap => {
                 let (layout, root) = layout.ok_or_else(needed)?;
@@ -106,15 +106,12 @@ impl Confined {
         here: &Available,
     ) -> Option<io::Result<Self>> {
         let rules = kept::known(layout, choice.network)?;
-        Some(Self::by_rules(choice, layout, rules, here))
+        Some(Self::by_rules(choice, layout, rules, here.abi))
     }
 
-    fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, here: &Available) -> io::Result<Self> {
-        let filter = Some(filter_of(choice, here.abi)?);
-        let (guards, placed) = match here.guards() {
-            Ok(()) => Guards::new(layout)?,
-            Err(_) => <(Guards, Placed)>::default(),
-        };
+    fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, abi: u32) -> io::Result<Self> {
+        let filter = Some(filter_of(choice, abi)?);
+        let (guards, placed) = if choice.guards { Guards::new(layout)? } else { Default::default() };
         let held = Arc::new(Held { rules: Some(rules), filter, guards, ..Held::default() });
         Ok(Self { variables: variables(&layout.temp, choice), held, placed, ..Self::free() })
     }

@@ -83,6 +83,8 @@ pub struct SandboxSettings {
 pub(in crate::tools) struct Choice {
     pub(in crate::tools) level: Level,
     pub(in crate::tools) network: bool,
+    /// Whether `.git/config`, `.git/hooks` and `.agentd` of a workspace can only be read.
+    pub(in crate::tools) guards: bool,
 }
 
 impl Level {
@@ -100,7 +102,10 @@ impl Level {
 impl Choice {
     /// What holds, in words.
     pub(in crate::tools) fn words(self) -> &'static str {
-        self.level.words().1
+        match self {
+            Choice { level: Level::Landlock, guards: true, .. } => "landlock, mounts, seccomp, rlimits",
+            _ => self.level.words().1,
+        }
     }
 
     /// For the record.
@@ -150,7 +155,12 @@ impl SandboxSettings {
             // Who has chosen a level that cannot hold it has chosen that.
             NetworkSetting::Auto => !unattended || level < Level::Landlock,
         };
-        Ok(Choice { level, network })
+        let guards = match level {
+            Level::Bubblewrap => true,
+            Level::Landlock => here.guards().is_ok(),
+            Level::Rlimits | Level::Off => false,
+        };
+        Ok(Choice { level, network, guards })
     }
 
     /// Whether commands of attended sessions could run at all.

@@ -63,11 +63,10 @@ impl Available {
             guards: Err("not tried".into()),
             bubblewrap: Ok(()),
         };
-        let guarding = Self { guards: Ok(()), ..here.clone() };
         let (landlock, guards, bubblewrap) = tokio::join!(
-            try_level(Level::Landlock, &here),
-            try_level(Level::Landlock, &guarding),
-            try_level(Level::Bubblewrap, &here)
+            try_level(Level::Landlock, false, &here),
+            try_level(Level::Landlock, true, &here),
+            try_level(Level::Bubblewrap, true, &here)
         );
         if abi > 0 {
             (here.landlock, here.guards) = (landlock, guards);
@@ -134,7 +133,7 @@ fn scene() -> std::io::Result<tempfile::TempDir> {
     Ok(dir)
 }
 
-async fn try_level(level: Level, here: &Available) -> Result<(), String> {
+async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), String> {
     let dir = scene().map_err(|error| format!("no folder to try it with: {error}"))?;
     let path = dir.path().canonicalize().map_err(|error| error.to_string())?;
     let [home, work, temp, root] = ["home", "work", "temp", "root"].map(|name| path.join(name));
@@ -147,12 +146,12 @@ async fn try_level(level: Level, here: &Available) -> Result<(), String> {
         hidden: vec![hidden.clone()],
         ..Layout::default()
     };
-    let choice = Choice { level, network: false };
+    let choice = Choice { level, network: false, guards };
     let confined = Confined::new(choice, Some((&layout, &root)), here, Path::new("/"))
         .map_err(|error| error.to_string())?;
     let mut script =
         format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8; ");
-    if level == Level::Bubblewrap || here.guards.is_ok() {
+    if guards {
         script.push_str(&format!("! (echo x >\"$2/guarded\") || exit {WRITES}"));
     }
     let mut command: Command = confined.command("/bin/sh");
