@@ -1,6 +1,6 @@
 //! How fast the file tools are: Grep beside ripgrep itself on the same tree in the same minute, Edit of
-//! a large file, and the verdicts over paths and command lines. Run: `cargo bench --bench tools`, with
-//! `-- grep`, `-- edit` or `-- verdicts` for one part; `AGENTD_BENCH_DIR` says where the tree is put.
+//! a large file, Read of a huge one beside `wc`, and the verdicts over paths and command lines. Run: `cargo bench
+//! --bench tools`, with `-- grep`, `-- edit`, `-- read` or `-- verdicts` for one part; `AGENTD_BENCH_DIR` says where the tree is put.
 //!
 //! Ripgrep (`rg`) is asked for the same files. Runs are paired: one of ours, one of its, in turn; the
 //! ratio is that of the medians.
@@ -246,6 +246,56 @@ fn replace_plainly(from: &Path, to: &Path) -> Duration {
     begun.elapsed()
 }
 
+/// The end of a file of 2 GB, beside `wc -l` on the same file, and what memory that takes.
+async fn read(room: &mut Room) {
+    const SIZE: u64 = 2 << 30;
+    let line = "a line of a very large file, as a log has them, with nothing that would tell it from others";
+    let block = format!("{line}\n").repeat(10_000);
+    let path = room.scene.workspace.join("huge.log");
+    let mut file = fs::File::create(&path).expect("a file");
+    let (mut size, mut lines) = (0, 0);
+    while size < SIZE {
+        std::io::Write::write_all(&mut file, block.as_bytes()).expect("room");
+        (size, lines) = (size + block.len() as u64, lines + 10_000);
+    }
+    drop(file);
+    let (mut ours, mut theirs, mut peak) = (Vec::new(), Vec::new(), 0);
+    for round in 0..=5 {
+        // Forgets the highest amount so far, proc(5).
+        let _ = fs::write("/proc/self/clear_refs", "5");
+        let before = memory("VmRSS");
+        let (outcome, _, took) =
+            room.run("Read", json!({"file_path": "huge.log", "offset": lines - 9})).await;
+        assert!(outcome.output.contains(&format!("{lines}\t{line}")), "{}", outcome.output);
+        let begun = Instant::now();
+        let counted = Command::new("wc").arg("-l").arg(&path).output().expect("wc");
+        assert!(counted.stdout.starts_with(lines.to_string().as_bytes()));
+        // The first round warms the page cache.
+        if round > 0 {
+            ours.push(took);
+            theirs.push(begun.elapsed());
+            peak = peak.max(memory("VmHWM").saturating_sub(before));
+        }
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    println!(
+        "Read of the last 10 of {lines} lines of {:.1} GB, median of 5: {:.0} ms   wc -l {:.0} ms   ratio {:.2}   \
+         memory beyond what was there: {peak} KB at most",
+        size as f64 / 1e9,
+        ours.as_secs_f64() * 1e3,
+        theirs.as_secs_f64() * 1e3,
+        ours.as_secs_f64() / theirs.as_secs_f64(),
+    );
+    fs::remove_file(path).expect("removed");
+}
+
+/// What the kernel says of this process's memory, in KB, proc(5).
+fn memory(what: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 fn verdicts(room: &Room) {
     let workspace = &room.scene.workspace;
     let jail = Jail::open(std::slice::from_ref(workspace), Path::new("/nonexistent"), &[]);
@@ -277,6 +327,9 @@ fn main() {
         }
         if wanted("edit") {
             edit(&mut room).await;
+        }
+        if wanted("read") {
+            read(&mut room).await;
         }
         if wanted("verdicts") {
             println!("Deciding a path:");

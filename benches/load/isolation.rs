@@ -106,11 +106,11 @@ pub fn flood() -> Outcome<()> {
 }
 
 /// A release has no way to make a job panic, so this part alone runs on a build for tests, all of it
-/// slower in the same way: `AGENTD_CRASH=tool.Bash:0:panic cargo bench --profile dev --features failpoints,fuzzing
+/// slower in the same way: `AGENTD_CRASH=tool.Glob:0:panic cargo bench --profile dev --features failpoints,fuzzing
 /// --bench load -- s13`.
 fn panics() -> Outcome<()> {
     if std::env::var("AGENTD_CRASH").is_err() {
-        return Err("this build is to measure jobs that panic: set AGENTD_CRASH=tool.Bash:0:panic".into());
+        return Err("this build is to measure jobs that panic: set AGENTD_CRASH=tool.Glob:0:panic".into());
     }
     compare(Guest::Calling, &[Guest::PanickingJob], CYCLES)
 }
@@ -122,7 +122,8 @@ fn compare(sound: Guest, bad: &[Guest], cycles: usize) -> Outcome<()> {
     model.play_for("hanging", Script::AtOnce(bash("sleep 1000")));
     model.play_for("flooding", Script::AtOnce(bash("yes")));
     model.play_for("calling", Script::Later(EVERY, call("LS", &json!({"path": "."}))));
-    model.play_for("panicking", Script::Later(EVERY, bash("true")));
+    // As much work as the sound guest's call, but for the panic. A Bash would also be judged, and its sandbox made.
+    model.play_for("panicking", Script::Later(EVERY, call("Glob", &json!({"pattern": "*"}))));
     // Some 100 MB: less than an answer may have.
     model.play_for("torrent", Script::AtOnce(answer(800_000, Chunks::Large)));
     // Some 1.6 MB a second: more than may wait for one client, before the first window.

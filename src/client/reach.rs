@@ -5,9 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
 use super::connect::{CallError, Client};
@@ -164,6 +165,8 @@ pub(super) fn daemon_command(places: &Places) -> Command {
     command
 }
 
+/// Starts it. It goes on without us; should it end before us, the runtime takes its exit status, and nothing of it
+/// is left behind.
 fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     let failed = |what: &str, e: io::Error| Failure::internal(format!("could not {what}: {e}"));
     private_dir(&places.data_dir).map_err(|e| failed("make the data folder", e))?;
@@ -176,10 +179,11 @@ fn spawn(places: &Places) -> Result<(Child, Log), Failure> {
     command.stdout(log).stderr(again);
     // Not in our group: a Ctrl-C here is not meant for it.
     command.process_group(0);
+    let mut command = tokio::process::Command::from(command);
     let child = command.spawn().map_err(|e| {
         Failure::unreachable(format!(
             "could not start {}: {e}; install agentd beside agentctl or in PATH",
-            escape::line(&command.get_program().to_string_lossy())
+            escape::line(&command.as_std().get_program().to_string_lossy())
         ))
     })?;
     Ok((child, Log { path, from }))

@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 use super::bash;
 use crate::support::daemon::House;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::within;
+use crate::support::wait::{until, within};
 
 /// How `agentctl` ended and what it said.
 #[derive(Debug)]
@@ -232,6 +232,42 @@ async fn run_starts_a_daemon_and_what_it_did_outlives_a_stop() {
     assert!(listed.iter().any(|session| session["session_id"] == result["session_id"]));
     assert_ne!(ctl(&house, &["daemon", "status", "--json"]).await.json()["pid"], status["pid"]);
     ctl(&house, &["daemon", "stop", "--now"]).await.fine();
+}
+
+#[tokio::test]
+async fn a_client_that_stays_leaves_nothing_of_the_daemons_that_it_started() {
+    let house = House::plan().build().await;
+    let _stop = Stop(&house);
+    house.models.otherwise(|_| Step::text("Hello."));
+    let done = ctl(&house, &["run", "--output", "json", "hello"]).await.json();
+    let id = done["session_id"].as_str().expect("an id").to_owned();
+    ctl(&house, &["daemon", "stop"]).await.fine();
+
+    let mut follower = command(&house, &["logs", "-f", &id]).spawn().expect("agentctl starts");
+    let mut out = follower.stdout.take().expect("piped");
+    let mut first = [0; 1];
+    within("its first word", || house.log(), out.read_exact(&mut first)).await.expect("words");
+    let drain = tokio::spawn(async move { tokio::io::copy(&mut out, &mut tokio::io::sink()).await });
+    let daemon = async || ctl(&house, &["--no-start", "daemon", "status", "--json"]).await;
+    let first = daemon().await.json()["pid"].as_i64().expect("a pid");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(first as i32), nix::sys::signal::SIGKILL)
+        .expect("killed");
+    // It starts another one, and follows on.
+    let again = async {
+        loop {
+            let said = daemon().await;
+            if said.code == 0 && said.json()["pid"] != first {
+                return;
+            }
+        }
+    };
+    within("another daemon", || house.log(), again).await;
+    // Its exit status is taken, so its number is free.
+    let of_first = format!("/proc/{first}");
+    let is_gone = || (!std::path::Path::new(&of_first).exists()).then_some(());
+    until("the first daemon to be gone", || house.log(), is_gone).await;
+    follower.kill().await.expect("killed");
+    drain.await.expect("drained").expect("read");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ impl Layout {
         if network {
             layout.writable.extend(below(home, CACHES));
         }
-        let secrets = below(home, CREDENTIALS).into_iter().chain(OF_THE_MACHINE.iter().map(PathBuf::from));
+        let secrets = credentials(home, &asked).into_iter().chain(OF_THE_MACHINE.iter().map(PathBuf::from));
         // Whoever lists a secret as writable means it.
         let secrets = secrets.filter(|path| !asked.contains(path));
         layout.hidden =
@@ -157,26 +157,45 @@ impl Layout {
 
 /// Which of these are there below the home folder. Not through links: what they lead to is elsewhere.
 fn below(home: &Path, names: &[&'static str]) -> Vec<PathBuf> {
-    if !home.canonicalize().is_ok_and(|real| real == home) {
-        return Vec::new();
-    }
+    let is_real = home.canonicalize().is_ok_and(|real| real == home);
+    let reached = |name: &&&str| {
+        let mut path = home.to_owned();
+        Path::new(name).components().all(|part| {
+            path.push(part);
+            is_there(&path)
+        })
+    };
+    names.iter().filter(|_| is_real).filter(reached).map(|name| home.join(name)).collect()
+}
+
+/// Where the credentials of a home folder really lie: what is a link, or reached through one, is hidden in the place
+/// that it leads to. But for what lies in a folder that was asked for: who works on the files that his home links
+/// to works on these.
+fn credentials(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
+    let Ok(real_home) = home.canonicalize() else { return Vec::new() };
     // Many lie in a few folders, of which each is looked at once.
     let mut folders: Vec<(&Path, bool)> = Vec::new();
     let mut found = Vec::new();
-    for name in names.iter().map(Path::new) {
-        let mut above: Vec<&Path> = name.ancestors().skip(1).filter(|part| *part != Path::new("")).collect();
-        above.reverse();
-        let is_reached = above.into_iter().all(|part| match folders.iter().find(|(path, _)| *path == part) {
-            Some((_, there)) => *there,
-            None => {
-                let there = is_there(&home.join(part));
-                folders.push((part, there));
+    for name in CREDENTIALS.iter().map(Path::new) {
+        let folder = name.parent().filter(|folder| *folder != Path::new(""));
+        let is_reached = folder.is_none_or(|folder| {
+            let known = folders.iter().find(|(path, _)| *path == folder).map(|(_, there)| *there);
+            known.unwrap_or_else(|| {
+                let there = home.join(folder).is_dir();
+                folders.push((folder, there));
                 there
-            }
+            })
         });
         let path = home.join(name);
-        if is_reached && is_there(&path) {
-            found.push(path);
+        if !is_reached || fs::symlink_metadata(&path).is_err() {
+            continue;
+        }
+        // A link to a place that holds the home hides nothing: all would be gone with it.
+        if let Ok(real) = path.canonicalize()
+            && !real_home.starts_with(&real)
+            && (real == real_home.join(name) || !asked.iter().any(|folder| real.starts_with(folder)))
+        {
+            found.push(real);
         }
     }
     found
@@ -236,6 +255,39 @@ mod tests {
         let found = |home: &Path| below(home, &names);
         assert_eq!(found(&home), [home.join("a/b"), home.join("file")]);
         assert!(found(&home.join("link")).is_empty(), "a home behind a link");
+    }
+
+    #[test]
+    fn credentials_are_hidden_where_they_really_lie() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let home = root.join("home");
+        for folder in ["home/.aws", "home/dots/config/gh", "home/dots/ssh"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::write(home.join("dots/netrc"), "").unwrap();
+        for (to, link) in [
+            ("dots/netrc", ".netrc"),
+            ("dots/ssh", ".ssh"),
+            ("dots/config", ".config"),
+            ("/", ".kube"),
+            ("no", ".oci"),
+        ] {
+            symlink(to, home.join(link)).unwrap();
+        }
+        symlink(&home, root.join("link")).unwrap();
+        let expected = ["dots/config/gh", "dots/netrc", "dots/ssh", ".aws"].map(|path| home.join(path));
+        for home in [&home, &root.join("link")] {
+            let mut found = credentials(home, &[]);
+            found.sort_by(|a, b| b.cmp(a));
+            let mut expected = expected.to_vec();
+            expected.sort_by(|a, b| b.cmp(a));
+            assert_eq!(found, expected);
+            assert_eq!(credentials(home, &[root.join("home/dots")]), [root.join("home/.aws")]);
+        }
+        let at_home = credentials(&home, std::slice::from_ref(&home));
+        assert_eq!(at_home, [home.join(".aws")], "what lies there itself");
     }
 
     #[test]
