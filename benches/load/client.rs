@@ -270,6 +270,13 @@ pub struct Host {
     calls: u64,
 }
 
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Its reader has the same socket.
+        let _ = self.write.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 impl Host {
     /// Sends a call; an answer that is an error ends the connection.
     pub fn send(&mut self, method: &str, params: &Value) -> Outcome<()> {
