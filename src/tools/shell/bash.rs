@@ -120,7 +120,7 @@ pub(in crate::tools) fn prepare(
         return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
     }
     let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
-    if choice.level == Level::Landlock {
+    if choice.level >= Level::Landlock {
         context.layouts.look(context, call_id, choice.network);
     }
     let summary = match input.description.as_deref().map(str::trim) {
@@ -336,6 +336,12 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
         (Level::Landlock, Some(layout)) if let Some(confined) = Confined::at_hand(choice, &layout, here) => {
             let cwd = cwd();
             let ground = layout.ground(&cwd);
+            (cwd, confined, ground)
+        }
+        (Level::Bubblewrap, Some(layout)) => {
+            let cwd = cwd();
+            let ground = layout.ground(&cwd);
+            let confined = Confined::new(choice, Some((&layout, sandbox.temp.as_path())), here, &cwd);
             (cwd, confined, ground)
         }
         (Level::Landlock | Level::Bubblewrap, _) => {

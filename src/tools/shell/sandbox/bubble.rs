@@ -35,9 +35,10 @@ enum Mount {
     Nothing(PathBuf),
 }
 
-/// Arguments up to the command. `absent` paths are to exist by the time it is started.
+/// Arguments up to the command. `absent` are those of the layout's that exist by now.
 pub(super) fn arguments(
     layout: &Layout,
+    absent: &[PathBuf],
     nothing: &Nothing,
     network: bool,
     cwd: &Path,
@@ -52,7 +53,7 @@ pub(super) fn arguments(
     for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
         push(&[&"--ro-bind", path, path]);
     }
-    for (path, mount) in mounts(layout, nothing) {
+    for (path, mount) in mounts(layout, absent, nothing) {
         match mount {
             Mount::Write => push(&[&"--bind", &path, &path]),
             Mount::From(source) => push(&[&"--bind", &source, &path]),
@@ -74,7 +75,7 @@ pub(super) fn arguments(
 }
 
 /// Folders before what is in them, so that the nearest counts.
-fn mounts(layout: &Layout, nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
+fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     let tmp = Path::new(TMP);
     let mut list: Vec<(PathBuf, Mount)> = Vec::new();
     // Whoever lives there, or lists it as writable, keeps it.
@@ -87,7 +88,7 @@ fn mounts(layout: &Layout, nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     }
     let writable = layout.writable.iter().chain(&layout.pinned);
     list.extend(writable.map(|path| (path.clone(), Mount::Write)));
-    let guarded = layout.guarded.iter().chain(&layout.absent);
+    let guarded = layout.guarded.iter().chain(absent);
     list.extend(guarded.map(|path| (path.clone(), Mount::Read)));
     for path in &layout.hidden {
         let cover = if path.is_dir() { &nothing.folder } else { &nothing.file };
@@ -139,7 +140,7 @@ mod tests {
             home: "/home/u".into(),
         };
         let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
-        let list = mounts(&layout, &nothing);
+        let list = mounts(&layout, &layout.absent, &nothing);
         let of = |path: &str| list.iter().position(|(known, _)| known == Path::new(path));
         assert!(of("/home/u/.config/agentd") < of("/home/u/.config/agentd/inner"));
         assert!(

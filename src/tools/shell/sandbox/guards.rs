@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use nix::libc;
 
 use super::layout::Layout;
-use super::place::Placed;
+use super::place::{Placed, there};
 
 /// What is done in the child: all of it is made before.
 #[derive(Debug, Default)]
@@ -54,7 +54,8 @@ impl Guards {
             layout.absent.iter().filter(|path| !path.ends_with(".git")).cloned().collect();
         let placed = Placed::new(&absent)?;
         let pinned = layout.pinned.iter().map(|path| (path, true));
-        let guarded = layout.guarded.iter().chain(placed.paths()).map(|path| (path, false));
+        let absent = there(&absent);
+        let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, false));
         let mut list: Vec<_> = pinned.chain(guarded).collect();
         // What is above comes first: it would cover the other.
         list.sort_by_key(|(path, _)| path.components().count());

@@ -59,11 +59,12 @@ impl Placed {
         }
         Ok(placed)
     }
+}
 
-    /// Where they stand.
-    pub(super) fn paths(&self) -> &[PathBuf] {
-        &self.0
-    }
+/// Of these, what is there by now: what stands in, and what somebody else was faster to make.
+pub(super) fn there<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+    let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+    paths.into_iter().filter(is_there).cloned().collect()
 }
 
 fn is_closed(error: &io::Error) -> bool {
@@ -87,6 +88,8 @@ impl Drop for Placed {
 
 #[cfg(test)]
 mod tests {
+    use nix::libc;
+
     use super::*;
 
     #[test]
@@ -101,5 +104,9 @@ mod tests {
         drop(second);
         assert!(!paths[0].exists() && paths[1].exists());
         Placed::new(&[dir.path().join("no/such")]).unwrap_err();
+        // Where nobody can make anything, nothing has to stand in.
+        let failed = |code| is_closed(&io::Error::from_raw_os_error(code));
+        assert!(failed(libc::EROFS) && failed(libc::EACCES) && !failed(libc::ENOSPC));
+        assert_eq!(there(&paths), [paths[1].clone()]);
     }
 }
