@@ -2,6 +2,7 @@
 //! one; the lines in between need not be known.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use similar::ChangeTag;
 
@@ -15,10 +16,10 @@ const CONTEXT: usize = 3;
 enum Step {
     /// So many lines that are the same and not known.
     Gap(u64),
-    /// A line that is the same. Lines have their `\n`, if they have one.
-    Same(String),
-    Remove(String),
-    Add(String),
+    /// A line that is the same. Lines have their `\n`, if they have one, and are shared: scripts are copied.
+    Same(Arc<str>),
+    Remove(Arc<str>),
+    Add(Arc<str>),
 }
 
 /// What changed. Behind the last step everything is the same.
@@ -50,11 +51,12 @@ impl Script {
             while olds > 0 || news > 0 {
                 let line = lines.next()?;
                 let (sign, text) = line.split_at_checked(1)?;
-                let mut text = text.to_owned();
+                let mut text = text;
                 if lines.peek().is_some_and(|next| next.starts_with('\\')) {
                     lines.next();
-                    text.pop();
+                    text = text.strip_suffix('\n').unwrap_or(text);
                 }
+                let text = Arc::from(text);
                 let (from_old, from_new, step) = match sign {
                     " " => (1, 1, Step::Same(text)),
                     "-" => (1, 0, Step::Remove(text)),
@@ -255,12 +257,12 @@ mod tests {
                     at += n as usize;
                 }
                 Step::Same(line) => {
-                    assert_eq!(lines[at], line);
+                    assert_eq!(lines[at], &*line);
                     out.push_str(&line);
                     at += 1;
                 }
                 Step::Remove(line) => {
-                    assert_eq!(lines[at], line);
+                    assert_eq!(lines[at], &*line);
                     at += 1;
                 }
                 Step::Add(line) => out.push_str(&line),
