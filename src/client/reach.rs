@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::connect::{CallError, Client};
 use super::escape;
-use super::failure::Failure;
+use super::failure::{Failure, code};
 use super::holder::{self, Holder};
 use super::places::Places;
 use crate::api::exit;
@@ -71,6 +71,13 @@ impl Reach {
             other => return Ok(other?),
         };
         let nobody = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        if nobody && self.is_within_a_tool() {
+            return Err(Failure::new(
+                code::DENIED,
+                "a command of a session may not answer, submit or start a daemon, and does not see its own from here; \
+                 for a daemon of its own name another --socket",
+            ));
+        }
         if !self.may_start || !nobody {
             return Err(Failure::unreachable(self.absent(&error)));
         }
@@ -88,6 +95,12 @@ impl Reach {
         } else {
             self.connect_or_start().await
         }
+    }
+
+    /// Whether a daemon has started this as a tool, which is not to start another one in its place.
+    fn is_within_a_tool(&self) -> bool {
+        let told = std::env::var_os("AGENTD_SOCKET").is_some_and(|socket| self.places.socket == socket);
+        told && std::env::var_os("AGENTD_CALL").is_some()
     }
 
     fn absent(&self, error: &io::Error) -> String {

@@ -47,6 +47,19 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
+/// The same for a child that is waited for at once, outside of any runtime.
+///
+/// # Errors
+/// It could not be started.
+pub fn spawn_plain(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+    let _starting = starting();
+    let child = command.spawn()?;
+    if let Ok(pid) = i32::try_from(child.id()) {
+        let _ = note(pid);
+    }
+    Ok(child)
+}
+
 /// To be held from before a child is started until it is noted.
 pub(super) fn starting() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(PoisonError::into_inner)

@@ -117,6 +117,10 @@ impl Store {
         let cuts = wire::cuts(body);
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
+            // What is no JSON was not written so, by no version.
+            Err(error) if !error.is_data() => {
+                return self.noted(Err(StoreError::Corrupt(format!("event {seq} cannot be read: {error}"))));
+            }
             Err(error) => {
                 tracing::warn!(seq, %error, "an event is of no kind that is known");
                 return Ok(None);

@@ -120,6 +120,10 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
         use sqlx::migrate::MigrateError;
         match error {
             MigrateError::VersionMissing(version) => StoreError::NewerSchema(format!("schema {version}")),
+            // A migration never changes once it is in use: what is noted of it did.
+            MigrateError::VersionMismatch(version) => {
+                StoreError::Corrupt(format!("what is noted of migration {version} is not what it was"))
+            }
             MigrateError::Execute(inner) | MigrateError::ExecuteMigration(inner, _) => inner.into(),
             other => StoreError::Sql(other.to_string()),
         }

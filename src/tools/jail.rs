@@ -93,10 +93,8 @@ impl Jail {
     ) -> Result<Held, Refusal> {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
-        if access == Access::Edit {
-            // `.git/config` stays what it is if `.git` is a link.
-            held.resolved.care = strictest(held.resolved.care, care(&written, access, &self.places));
-        }
+        // `.git/config` stays what it is if `.git` is a link, and so does `~/.netrc`.
+        held.resolved.care = strictest(held.resolved.care, care(&written, access, &self.places));
         // A slash at the end says that a folder is meant.
         let means_folder = text.ends_with('/') || text.ends_with("/.");
         if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
 use super::room;
 
@@ -182,7 +182,14 @@ pub(super) fn detect(bytes: &[u8], whole: bool) -> Charset {
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, whole);
-    Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 }
+    let guessed = Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 };
+    // Both are read alike; only the larger one can write characters of four bytes (encoding.spec.whatwg.org,
+    // "gb18030 encoder").
+    let larger = Charset { encoding: GB18030, bom: 0 };
+    if guessed.encoding == GBK && guessed.view(bytes).is_none() && larger.view(bytes).is_some() {
+        return larger;
+    }
+    guessed
 }
 
 /// The charset of a whole file and its text; `None` for the text if it would not come back byte for byte.
@@ -342,6 +349,8 @@ mod tests {
     #[test]
     fn texts_come_back_byte_for_byte() {
         let gbk = encoding_rs::GBK.encode("第一行：你好，世界。这是一个测试文件。\n第二行\n").0.into_owned();
+        let rare =
+            encoding_rs::GB18030.encode("第一行：你好，世界。这是一个测试文件。\u{20000}\n").0.into_owned();
         let latin = b"caf\xe9 cr\xe8me na\xefve fa\xe7ade\n".to_vec();
         for (bytes, name, text) in [
             (b"plain\n".to_vec(), "UTF-8", Some("plain\n")),
@@ -354,6 +363,7 @@ mod tests {
             (b"\0h\0i\0!\0\r\0\n".to_vec(), "UTF-16BE without BOM", Some("hi!\r\n")),
             (b"\xFF\xFE\0\xD8a\0".to_vec(), "UTF-16LE", None),
             (gbk, "GBK", Some("第一行：你好，世界。这是一个测试文件。\n第二行\n")),
+            (rare, "gb18030", Some("第一行：你好，世界。这是一个测试文件。\u{20000}\n")),
             (latin, "windows-1252", Some("café crème naïve façade\n")),
         ] {
             let charset = detect(&bytes, true);

@@ -111,7 +111,7 @@ impl Toolbox {
         protected.extend(settings.protected.iter().filter_map(|folder| resolve::follow(folder).ok()));
         protected.dedup();
         let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
-        let places = Arc::new(Places::new(&home, &protected));
+        let places = Arc::new(Places::new(&home, &protected).with_links());
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         Available::mark(&settings.instance);
         let cells = Arc::new(Cells::find(&settings.cgroup, &settings.instance));

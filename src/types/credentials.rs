@@ -58,6 +58,10 @@ pub const CREDENTIALS: &[&str] = &[
     ".snowsql/config",
     ".snowflake",
     ".kaggle/kaggle.json",
+    ".config/kaggle/kaggle.json",
+    ".config/.wrangler",
+    ".local/share/com.vercel.cli/auth.json",
+    ".config/io.datasette.llm/keys.json",
     ".huggingface/token",
     ".cache/huggingface/token",
     ".cache/huggingface/stored_tokens",
@@ -65,12 +69,15 @@ pub const CREDENTIALS: &[&str] = &[
     ".config/gh",
     ".config/hub",
     ".config/glab-cli",
-    ".npmrc",
     ".pypirc",
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".gem/credentials",
     ".local/share/gem/credentials",
+    ".config/pypoetry/auth.toml",
+    ".sbt/.credentials",
+    ".ivy2/.credentials",
+    ".subversion/auth",
     ".composer/auth.json",
     ".config/composer/auth.json",
     ".m2/settings-security.xml",
@@ -94,6 +101,12 @@ pub const CREDENTIALS: &[&str] = &[
     ".local/share/gnome-keyring",
     ".mozilla",
     ".thunderbird",
+    ".pki",
+    ".config/vivaldi",
+    ".config/Slack",
+    ".config/Signal",
+    "snap/firefox/common/.mozilla",
+    ".var/app/org.mozilla.firefox/.mozilla",
     ".config/google-chrome",
     ".config/chromium",
     ".config/BraveSoftware",
@@ -110,6 +123,9 @@ pub const CREDENTIALS: &[&str] = &[
     ".bash_history",
     ".zsh_history",
     ".histfile",
+    ".ash_history",
+    ".local/state/bash/history",
+    ".local/share/atuin",
     ".local/share/fish/fish_history",
     ".python_history",
     ".irb_history",
@@ -125,6 +141,7 @@ pub const CREDENTIALS: &[&str] = &[
 /// Settings of programs that may hold credentials beside other things. To read them asks; commands in a
 /// sandbox see them, because what they are the settings of would fail without.
 pub const SETTINGS: &[&str] = &[
+    ".npmrc",
     ".m2/settings.xml",
     ".gradle/gradle.properties",
     ".nuget/NuGet/NuGet.Config",
@@ -138,6 +155,7 @@ pub const SETTINGS: &[&str] = &[
     ".config/configstore",
     ".config/git",
     ".config/containers",
+    ".config/nix/nix.conf",
     ".wakatime.cfg",
 ];
 
@@ -145,10 +163,10 @@ pub const SETTINGS: &[&str] = &[
 /// ASCII count as the same in both cases: some file systems take them so.
 #[must_use]
 pub fn are_kept_at(parts: &[&str]) -> bool {
-    let Some(first) = parts.first().filter(|first| first.starts_with('.')) else { return false };
-    let begins = first.as_bytes().get(1);
-    // The first letter tells most of them apart: this is asked for every word of a command line.
-    let like = |kept: &&&str| begins.is_some_and(|c| kept.as_bytes()[1].eq_ignore_ascii_case(c));
+    let Some(first) = parts.first() else { return false };
+    // The first two letters tell most of them apart: this is asked for every word of a command line.
+    let begins = first.as_bytes().get(..2);
+    let like = |kept: &&&str| begins.is_some_and(|two| kept.as_bytes()[..2].eq_ignore_ascii_case(two));
     CREDENTIALS.iter().chain(SETTINGS).filter(like).any(|kept| {
         let mut names = kept.split('/');
         names.next().is_some_and(|name| name.eq_ignore_ascii_case(first))
@@ -191,7 +209,10 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), count);
         for name in all {
-            assert!(name.starts_with('.') && !name.ends_with('/') && !name.contains("//"), "{name}");
+            assert!(
+                name.len() > 1 && !name.starts_with('/') && !name.ends_with('/') && !name.contains("//"),
+                "{name}"
+            );
         }
     }
 }

@@ -30,6 +30,50 @@ async fn works(house: &House, level: &str) -> bool {
     told == "works"
 }
 
+/// The daemon lets nobody look into it, and its own children neither: what they need of `/proc` must come from elsewhere.
+#[tokio::test]
+async fn what_is_guarded_is_guarded_for_an_ordinary_user_as_well() {
+    if !nix::unistd::geteuid().is_root() {
+        // The other tests are of an ordinary user then.
+        eprintln!("SKIPPED: only root can become somebody else");
+        return;
+    }
+    const AS: [&str; 5] = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let mut reach = std::process::Command::new("setpriv");
+    if !reach
+        .args(AS)
+        .args(["test", "-x", env!("CARGO_BIN_EXE_agentd")])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        eprintln!("SKIPPED: nobody else may run {}", env!("CARGO_BIN_EXE_agentd"));
+        return;
+    }
+    let nobody = format!(
+        "set -- {} \"$0\" \"$@\"; chown -R 65534:65534 \"$TMPDIR\"; exec setpriv \"$@\"",
+        AS.join(" ")
+    );
+    let config = format!(
+        "{BASH_ALLOWED}\n[sandbox]\nlevel = \"landlock\"\noffer_outside = false\n[limits]\nallow_root = true"
+    );
+    let mut house = House::plan().config(&config).under(&nobody).build().await;
+    house.write(".git/config", "[core]\n");
+    house.write(".git/HEAD", "ref: refs/heads/main\n");
+    house.write(".git/hooks/sample", "");
+    house.write("plant.sh", "id -u; echo x > .git/hooks/pre-commit; echo x >> .git/config; ls .git/hooks");
+    house.launch().await;
+    if !works(&house, "landlock").await {
+        return;
+    }
+    let (done, _) = run(&house, false, "bash plant.sh").await;
+    let output = done["output"].as_str().expect("a text");
+    assert!(output.starts_with("65534\n") && output.contains("Read-only file system"), "{output}");
+    assert_eq!(house.read(".git/config"), "[core]\n");
+    assert!(!house.workspace().join(".git/hooks/pre-commit").exists());
+    let (done, _) = run(&house, false, "echo x > made && cat made").await;
+    assert_eq!(done["output"], "x\n");
+}
+
 #[tokio::test]
 async fn each_session_gets_what_it_needs_and_every_call_tells_it() {
     let config = format!("{BASH_ALLOWED}\n[sandbox]\noffer_outside = false");

@@ -285,13 +285,32 @@ pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
         || path.starts_with("/run/user/") && path.split('/').nth(4) == Some("agentd")
         || path.starts_with("/etc/agentd")
         || matches!(path.as_str(), "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
+        || path.strip_prefix("/etc/").is_some_and(|name| {
+            let special = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
+            special < name.len()
+                && special > 0
+                && ["shadow", "gshadow"].iter().any(|kept| kept.starts_with(&name[..special]))
+        })
         || path.starts_with("/dev/tcp/")
         || path.starts_with("/dev/udp/")
     {
         return true;
     }
     let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    let Some(rest) = below else { return false };
+    // Of others, too, where they have their homes.
+    let of_others = || path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
+    let Some(rest) = below.or_else(of_others) else { return false };
+    // What a pattern finds among the hidden files of a home nobody knows.
+    let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_open = |part: &str| part.contains(['*', '?', '[', '{']);
+    let below = match first {
+        ".config" => more,
+        ".local" => more.strip_prefix("share/").unwrap_or(""),
+        _ => "",
+    };
+    if first.starts_with('.') && is_open(first) || below.split('/').next().is_some_and(is_open) {
+        return true;
+    }
     if let Some(of_ssh) = rest.strip_prefix(".ssh/") {
         return !of_ssh.ends_with(".pub");
     }

@@ -9,6 +9,7 @@ mod secret;
 
 use std::path::{Path, PathBuf};
 
+use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::names;
 use crate::types::tool::PathCare;
 
@@ -31,6 +32,8 @@ pub(super) struct Places {
     pub(super) protected: Vec<PathBuf>,
     folded_home: Vec<String>,
     folded_protected: Vec<Vec<String>>,
+    /// Where credentials really lie that a link in the home folder leads to.
+    linked: Vec<Vec<String>>,
 }
 
 impl Places {
@@ -40,7 +43,26 @@ impl Places {
             protected: protected.to_vec(),
             folded_home: folded(home),
             folded_protected: protected.iter().map(|folder| folded(folder)).collect(),
+            linked: Vec::new(),
         }
+    }
+
+    /// The same, which also knows where links in the home folder lead by now. Waits for the disk.
+    pub(super) fn with_links(mut self) -> Self {
+        let Ok(home) = self.home.canonicalize() else { return self };
+        for name in CREDENTIALS.iter().chain(SETTINGS) {
+            if let Ok(real) = self.home.join(name).canonicalize()
+                && real != home.join(name)
+                && !home.starts_with(&real)
+            {
+                self.linked.push(folded(&real));
+            }
+        }
+        self
+    }
+
+    fn lead_to(&self, parts: &[&str]) -> bool {
+        self.linked.iter().any(|place| begins(parts, place))
     }
 
     /// The parts below the home folder.
@@ -58,7 +80,9 @@ pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathCare {
     let below_home = places.below_home(&parts);
     let daemon = is_daemon_place(&parts, below_home, places);
     match access {
-        Access::Read if daemon || secret::is_secret(&parts, below_home) => PathCare::Secret,
+        Access::Read if daemon || places.lead_to(&parts) || secret::is_secret(&parts, below_home) => {
+            PathCare::Secret
+        }
         Access::Read => PathCare::Ordinary,
         Access::Edit if daemon || git::is_control(&parts) => PathCare::Protected,
         Access::Edit => match agentd_folder(&parts) {
@@ -92,7 +116,9 @@ impl<'p> SecretNames<'p> {
         let name = folded(Path::new(name));
         let parts: Vec<&str> = self.parts.iter().chain(&name).map(String::as_str).collect();
         let below_home = self.places.below_home(&parts);
-        is_daemon_place(&parts, below_home, self.places) || secret::is_secret(&parts, below_home)
+        is_daemon_place(&parts, below_home, self.places)
+            || self.places.lead_to(&parts)
+            || secret::is_secret(&parts, below_home)
     }
 }
 

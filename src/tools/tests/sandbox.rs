@@ -137,11 +137,18 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
             continue;
         }
         let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
+        // Submodules are named as their folders are.
+        room.put(".git/modules/libs/deep/HEAD", "ref: refs/heads/main\n");
         let commit = "git -c user.name=a -c user.email=a@b commit -q";
         let work =
             format!("echo 1 > f && git add f && {commit} -m one && git branch other && git log --oneline");
         let outcome = room.run("Bash", bash(&work)).await;
         assert!(completed(&outcome).contains("one"), "{outcome:?}");
+        if level == LevelSetting::Landlock {
+            let stash = "git -c user.name=a -c user.email=a@b stash";
+            let work = format!("touch new && {stash} push -q -u && {stash} pop -q && rm new");
+            completed(&room.run("Bash", bash(&work)).await);
+        }
         for command in [
             "echo x > .git/hooks/pre-commit",
             "git config a.b c",
@@ -152,16 +159,20 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
             "ln .git/config linked && echo x >> linked",
             "chmod 777 .git/hooks",
             "umount .git/hooks; echo x > .git/hooks/pre-commit",
-            "mkdir .agentd",
-            "echo x > .agentd/config.toml",
-            "mv .agentd x",
-            "ln -sfn /tmp .agentd && test -L .agentd",
+            "mv .git/modules .git/m; test -e .git/m",
+            "echo x > .git/modules/libs/deep/hooks/post-checkout",
+            "echo x > .git/modules/libs/deep/config",
             "rm -rf .git; test ! -e .git/config",
         ] {
             let outcome = room.run("Bash", bash(command)).await;
             assert_eq!(outcome.status, ToolStatus::Failed, "{level:?} {command}: {outcome:?}");
         }
         assert_eq!(room.bytes(".git/hooks/pre-commit.sample"), b"#!/bin/sh\n");
+        // Where somebody looks on, what stands in would be in the way of such work.
+        let made = ["mkdir .agentd", "ln -sfn /tmp .agentd && test -L .agentd"];
+        for command in made.iter().filter(|_| level == LevelSetting::Bubblewrap) {
+            failed(&room.run("Bash", bash(command)).await, "exit_code");
+        }
         assert!(!room.path(".agentd").exists(), "nothing is left of what stood in its place");
 
         // Nor from within.

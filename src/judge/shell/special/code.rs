@@ -580,7 +580,7 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     if let Some((_, text)) = target {
         return hit(text, "the description of a target may name any linker");
     }
-    if let Some(reason) = any(call, "another cargo", |text| text.starts_with('+') && text.contains('/')) {
+    if let Some(reason) = toolchain(call) {
         return Some(reason);
     }
     let own = super::super::hatch::own_verb(words).unwrap_or(at);
@@ -633,8 +633,16 @@ fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<
     })
 }
 
+/// All that rustup stands before take `+TOOLCHAIN` first, which may be a folder (rustup's manual, "Overrides").
+pub(in crate::judge::shell) fn toolchain(call: &Call<'_>) -> Option<String> {
+    any(call, "another toolchain, by its folder", |text| text.starts_with('+') && text.contains('/'))
+}
+
 /// rustc: code generation options that name programs, arguments from a file.
 pub(in crate::judge::shell) fn rustc(call: &Call<'_>) -> Option<String> {
+    if let Some(reason) = toolchain(call) {
+        return Some(reason);
+    }
     let words = call.words;
     call.free().find_map(|(at, text)| {
         let next = words.get(at + 1).map_or("", |word| word.text.as_str());

@@ -9,7 +9,7 @@ mod scripts;
 pub(super) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
 pub(super) use code::{
     cargo, cargo_fmt, clone, cmake, compiler, dotnet, git, git_config, go, java_properties, ldd, make, npm,
-    protoc, pytest, rustc,
+    protoc, pytest, rustc, toolchain,
 };
 pub(super) use projects::{
     cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,

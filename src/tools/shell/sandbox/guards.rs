@@ -4,24 +4,70 @@
 //! userspace-api/landlock.rst, "Filesystem topology modification").
 //!
 //! Who is not root gets the right to mount from a user namespace, user_namespaces(7), in which he is who he
-//! is and everybody else is nobody. Where the machine does not allow that, level 2 goes without.
+//! is and everybody else is nobody. It is made once: a process of this program may not write its own maps,
+//! since nobody may look into it (`PR_SET_DUMPABLE`); another program does not mind. Where the machine allows
+//! none, level 2 goes without.
 
 use std::ffi::CString;
-use std::io;
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::libc;
 
 use super::layout::Layout;
 use super::place::{Placed, there};
+use crate::proc;
 
 /// What is done in the child: all of it is made before.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     mounts: Vec<Mount>,
-    /// What says who is who in the user namespace: uid and gid.
-    maps: Option<(String, String)>,
+    user: Option<Arc<OwnedFd>>,
+}
+
+/// A user namespace for commands; none for root, who needs none.
+///
+/// # Errors
+/// The machine allows none.
+pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
+    static MADE: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
+    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    if uid.is_root() {
+        return Ok(None);
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if made.is_none() {
+        let mut holder = std::process::Command::new("/bin/sh");
+        // Until its input ends.
+        holder.args(["-c", "echo; read -r _"]).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
+        #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the program")]
+        // SAFETY: one system call, whose argument is a number.
+        unsafe {
+            holder.pre_exec(|| done(libc::unshare(libc::CLONE_NEWUSER).into()));
+        }
+        let mut holder = proc::spawn_plain(&mut holder)?;
+        let found = (|| {
+            // It has become another program when it speaks.
+            let mut word = [0];
+            holder.stdout.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut word)?;
+            let place = format!("/proc/{}", holder.id());
+            // Without this the second map may not be written, user_namespaces(7).
+            fs::write(format!("{place}/setgroups"), "deny")?;
+            fs::write(format!("{place}/uid_map"), format!("{uid} {uid} 1"))?;
+            fs::write(format!("{place}/gid_map"), format!("{gid} {gid} 1"))?;
+            fs::File::open(format!("{place}/ns/user"))
+        })();
+        drop(holder.stdin.take());
+        holder.wait()?;
+        *made = Some(Arc::new(found?.into()));
+    }
+    Ok(made.clone())
 }
 
 #[derive(Debug)]
@@ -49,11 +95,16 @@ impl Guards {
     /// Stand-ins could not be made.
     pub(super) fn new(layout: &Layout) -> io::Result<(Self, Placed)> {
         // A folder without a repository may get one: who makes it here is asked as for any command. At level
-        // 3, where nobody is asked, it may not.
-        let absent: Vec<PathBuf> =
-            layout.absent.iter().filter(|path| !path.ends_with(".git")).cloned().collect();
+        // 3, where nobody is asked, it may not. And what stands in for `.agentd` would be in the way of `git
+        // stash -u` and `git clone URL .`; what is made there is not obeyed before a person trusts it (S22).
+        let is_within_git = |path: &&PathBuf| !path.ends_with(".git") && !path.ends_with(".agentd");
+        let absent: Vec<PathBuf> = layout.absent.iter().filter(is_within_git).cloned().collect();
         let placed = Placed::new(&absent)?;
-        let pinned = layout.pinned.iter().map(|path| (path, true));
+        // A folder within another could be moved away, and another put in its place.
+        let holds = |folder: &&PathBuf| {
+            layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder)
+        };
+        let pinned = layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, true));
         let absent = there(&absent);
         let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, false));
         let mut list: Vec<_> = pinned.chain(guarded).collect();
@@ -63,9 +114,7 @@ impl Guards {
             Ok(Mount { path: CString::new(path.as_os_str().as_bytes())?, is_writable })
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
-        let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
-        let maps = (!uid.is_root()).then(|| (format!("{uid} {uid} 1"), format!("{gid} {gid} 1")));
-        Ok((Self { mounts, maps }, placed))
+        Ok((Self { mounts, user: namespace()? }, placed))
     }
 
     /// After the fork: nothing here may allocate or take a lock.
@@ -73,19 +122,15 @@ impl Guards {
         if self.mounts.is_empty() {
             return Ok(());
         }
-        let user = if self.maps.is_some() { libc::CLONE_NEWUSER } else { 0 };
         let mut cwd = [0_u8; libc::PATH_MAX as usize];
         #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
         // SAFETY: all arguments are numbers, null, or pointers to values that live until the call returns.
         unsafe {
             let folder = libc::getcwd(cwd.as_mut_ptr().cast(), cwd.len());
-            done(libc::unshare(libc::CLONE_NEWNS | user).into())?;
-            if let Some((uids, gids)) = &self.maps {
-                // Without this the second map may not be written, user_namespaces(7).
-                write(c"/proc/self/setgroups", b"deny")?;
-                write(c"/proc/self/uid_map", uids.as_bytes())?;
-                write(c"/proc/self/gid_map", gids.as_bytes())?;
+            if let Some(user) = &self.user {
+                done(libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER).into())?;
             }
+            done(libc::unshare(libc::CLONE_NEWNS).into())?;
             // What is mounted outside later is seen; what is mounted here is not seen outside.
             let flags = libc::MS_REC | libc::MS_SLAVE;
             let none = std::ptr::null();
@@ -112,21 +157,4 @@ impl Guards {
 
 fn done(result: libc::c_long) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Writes a few bytes at once.
-#[expect(unsafe_code, reason = "called after a fork")]
-fn write(path: &std::ffi::CStr, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the path ends with a zero, the bytes live until the call returns, and the descriptor is the one
-    // that was just opened.
-    unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let written = libc::write(file, bytes.as_ptr().cast(), bytes.len());
-        let result = if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-        libc::close(file);
-        result
-    }
 }

@@ -44,6 +44,9 @@ const CACHES: &[&str] = &[
     ".nuget/packages",
 ];
 
+/// Folders of submodules that are looked at.
+const MOST_FOLDERS: usize = 300;
+
 /// Where a command may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::tools::shell) struct Layout {
@@ -114,6 +117,9 @@ impl Layout {
         } else {
             if let Some(real) = work_tree(&git) {
                 self.guard_git(&real.common);
+                // What says where the rest of its repository lies, and a configuration of its own.
+                let own = ["commondir", "config.worktree"].map(|name| real.own.join(name));
+                own.into_iter().filter(|path| is_there(path)).for_each(|path| self.guard_one(path));
                 self.writable.push(real.common);
                 self.writable.push(real.own);
             }
@@ -129,14 +135,35 @@ impl Layout {
         if is_there(&worktree) {
             self.guard_one(worktree);
         }
-        // The folders of submodules have the same two.
-        for module in fs::read_dir(git.join("modules")).into_iter().flatten().flatten() {
-            let module = module.path();
-            if module.join("HEAD").is_file() {
-                self.guard_one(module.join("config"));
-                self.guard_one(module.join("hooks"));
-                self.pinned.push(module);
+        self.guard_modules(&git.join("modules"));
+    }
+
+    /// The folders of submodules have the same two. They are named as the submodules are, by paths
+    /// (gitsubmodules(7)); all above them is pinned, so that nothing is put in their place.
+    fn guard_modules(&mut self, modules: &Path) {
+        let mut folders = vec![modules.to_owned()];
+        let mut left = MOST_FOLDERS;
+        while let Some(folder) = folders.pop() {
+            let is_folder = fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir());
+            if !is_folder {
+                continue;
             }
+            if left == 0 {
+                // More than anybody has: none of the rest is changed.
+                self.guard_one(folder);
+                continue;
+            }
+            left -= 1;
+            if folder.join("HEAD").is_file() {
+                self.guard_one(folder.join("config"));
+                self.guard_one(folder.join("hooks"));
+                // Its own submodules.
+                folders.push(folder.join("modules"));
+            } else {
+                folders
+                    .extend(fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()));
+            }
+            self.pinned.push(folder);
         }
     }
 
@@ -310,6 +337,6 @@ mod tests {
         assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
         let sub = ws.join(".git/modules/sub");
         assert_eq!(layout.absent, [ws.join(".git/hooks"), sub.join("config"), sub.join("hooks")]);
-        assert_eq!(layout.pinned, [sub, ws.join(".git")]);
+        assert_eq!(layout.pinned, [ws.join(".git/modules"), sub, ws.join(".git")]);
     }
 }
