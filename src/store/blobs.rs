@@ -17,6 +17,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::SessionKey;
+use super::saved::Head;
 use super::script::{Script, Value, values};
 use super::statements::integer;
 use crate::types::blob::{Blob, Content};
@@ -117,8 +118,7 @@ impl Store {
         let cuts = wire::cuts(body);
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
-            // What is no JSON was not written so, by no version.
-            Err(error) if !error.is_data() => {
+            Err(error) if !Head::is_of(body) => {
                 return self.noted(Err(StoreError::Corrupt(format!("event {seq} cannot be read: {error}"))));
             }
             Err(error) => {
@@ -133,7 +133,9 @@ impl Store {
         let mut blobs: HashMap<BlobId, Vec<u8>> = HashMap::new();
         for cut in cuts {
             if let Entry::Vacant(place) = blobs.entry(cut.blob_id) {
-                let blob = self.blob(key, cut.blob_id).await?.ok_or_else(missing)?;
+                let Some(blob) = self.blob(key, cut.blob_id).await? else {
+                    return self.noted(Err(missing()));
+                };
                 place.insert(self.read_blob(&blob, 0, usize::MAX).await?);
             }
         }

@@ -164,6 +164,66 @@ async fn whichever_page_is_damaged_what_is_saved_has_no_hole_and_says_what_is_lo
     assert!(whole > rescued, "{whole} sessions whole in {rescued} rescues");
 }
 
+/// Changes a byte of a text in the closed database.
+fn flip(place: &Place, sql: &str) {
+    let database = rusqlite::Connection::open(place.db()).expect("it opens");
+    assert_eq!(database.execute(sql, []).expect("changed"), 1, "{sql}");
+}
+
+#[tokio::test]
+async fn a_byte_that_changed_within_a_row_is_met_by_its_reader_and_mended_by_the_next_start() {
+    for sql in [
+        // No JSON; no text; another kind; another number.
+        "update event set body = 'z' || substr(body, 2) where session = 2 and seq = 40",
+        "update event set body = replace(body, '\"type\"', '\"uype\"') where session = 2 and seq = 40",
+        "update event set body = cast(x'7bff7d' as text) where session = 2 and seq = 40",
+    ] {
+        let place = Place::new();
+        let (store, owner) = place.open().await;
+        fill(&store, EVENTS).await;
+        soon(owner.close()).await;
+        flip(&place, sql);
+
+        let (store, owner) = place.open().await;
+        let key = store.find(id(1)).await.expect("read").expect("there");
+        assert_eq!(key, SessionKey(2), "the second session");
+        let met = match store.events_after(key, 39, 1, usize::MAX).await {
+            Err(error) => Err(error),
+            Ok(page) => store.whole(key, 40, &page.rows[0].body).await,
+        };
+        assert!(matches!(met, Err(StoreError::Corrupt(_))), "{sql}: {met:?}");
+        assert!(matches!(store.check().await, Err(StoreError::Corrupt(_))), "{sql}");
+        soon(owner.close()).await;
+
+        let (store, owner) = place.open().await;
+        let read = journals(&store).await.expect("read");
+        let lengths: Vec<(usize, bool)> = read.iter().map(|(seqs, is_cut)| (seqs.len(), *is_cut)).collect();
+        assert_eq!(lengths, [(60, false), (39, true), (60, false)], "{sql}");
+        assert_eq!(notices(&place.db()).len(), 1);
+        soon(owner.close()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_title_that_is_no_text_and_a_changed_note_of_a_migration_are_mended() {
+    let place = Place::new();
+    let (store, owner) = place.open().await;
+    fill(&store, EVENTS).await;
+    soon(owner.close()).await;
+    flip(&place, "update session set title = cast(x'ff' as text) where id = 1");
+    std::fs::write(place.0.path().join("agentd.db.suspect"), "as who lists sessions notes it").unwrap();
+    for sql in ["", "update _sqlx_migrations set checksum = x'00' where version = 3"] {
+        if !sql.is_empty() {
+            flip(&place, sql);
+        }
+        let (store, owner) = place.open().await;
+        let read = journals(&store).await.expect("read");
+        assert!(read.iter().all(|(seqs, is_cut)| seqs.len() == 60 && !is_cut), "{sql}: {read:?}");
+        assert_eq!(notices(&place.db()).len(), 1, "{sql}");
+        soon(owner.close()).await;
+    }
+}
+
 #[tokio::test]
 async fn what_the_damaged_file_has_not_comes_from_the_newest_sound_backup() {
     let place = Place::new();

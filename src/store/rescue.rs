@@ -71,7 +71,13 @@ impl Store {
             rescue(path, folder, at, summarise).await?;
             return Self::open(path).await;
         }
-        let suspected = if suspicion.exists() { sound(path).await } else { Ok(()) };
+        let suspected = match suspicion.exists() {
+            true => match sound(path).await {
+                Ok(()) => legible(path).await,
+                unsound => unsound,
+            },
+            false => Ok(()),
+        };
         let opened = match suspected {
             Ok(()) => open_and_look(path).await,
             Err(error) => Err(error),
@@ -142,6 +148,24 @@ async fn sound(path: &Path) -> Result<(), StoreError> {
         Some(problem) => Err(StoreError::Corrupt(problem)),
         None => Ok(()),
     }
+}
+
+/// Reads everything: a byte that changed within a row is none of SQLite's business, and keeps us from reading it.
+async fn legible(path: &Path) -> Result<(), StoreError> {
+    let cannot = |what: String| Err(StoreError::Corrupt(format!("{what} cannot be read")));
+    let Some(mut source) = Source::open(path).await else { return cannot("the database".into()) };
+    source.texts().await?;
+    let (keys, all_known) = source.keys().await;
+    if !all_known {
+        return cannot("the list of sessions".into());
+    }
+    for key in keys {
+        let journal = source.journal(key).await;
+        if !journal.is_whole {
+            return cannot(format!("the journal of session {key}, behind event {},", journal.last_seq()));
+        }
+    }
+    Ok(())
 }
 
 /// Opens, and reads what every start reads anyway: damage there is met now.

@@ -94,9 +94,18 @@ impl Journal {
 
 /// What every body says of itself.
 #[derive(Deserialize)]
-struct Head {
+pub(super) struct Head {
     seq: u64,
     session_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Head {
+    /// Whether a body says so much: what does not was written by no version.
+    pub(super) fn is_of(body: &str) -> bool {
+        serde_json::from_str::<Self>(body).is_ok()
+    }
 }
 
 /// A database that is only read.
@@ -112,6 +121,23 @@ impl Source {
                 None
             }
         }
+    }
+
+    /// Whether all texts in the list of sessions are texts.
+    ///
+    /// # Errors
+    /// One of them is not.
+    pub async fn texts(&mut self) -> Result<(), StoreError> {
+        use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
+        let rows = sqlx::query("select * from session").fetch_all(&mut self.0).await?;
+        for row in &rows {
+            for column in 0..row.len() {
+                if row.try_get_raw(column)?.type_info().name() == "TEXT" {
+                    row.try_get::<String, _>(column)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Keys of all sessions that can be found from either end, and whether nothing stood in the way.
@@ -318,6 +344,7 @@ fn fits(line: &Line, last: u64, session_id: &mut Option<String>) -> bool {
     let is_first = last == 0;
     let is_known = *session_id.get_or_insert_with(|| head.session_id.clone()) == head.session_id;
     head.seq == line.seq
+        && head.kind == line.kind
         && line.seq > last
         && is_known
         && (!is_first || (line.seq == 1 && line.kind == "session.created"))

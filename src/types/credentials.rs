@@ -1,6 +1,7 @@
 //! Where programs keep credentials below a home folder, as their manuals say and as they are found on
-//! machines of developers. One table for the file tools, for commands and for the sandbox: what one of
-//! them keeps from being read unasked, the others keep, too.
+//! machines of developers. One table for the file tools, the judgement of commands and the sandbox. The first
+//! and the last also know where links in the home folder and variables put them; the judgement goes by the text
+//! of a command alone.
 
 /// Files and folders that hold credentials, and what a person would not show. Commands in a sandbox do
 /// not see them.

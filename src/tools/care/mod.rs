@@ -49,6 +49,8 @@ impl Places {
 
     /// The same, which also knows where links in the home folder lead by now. Waits for the disk.
     pub(super) fn with_links(mut self) -> Self {
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        self.linked.extend(moved(&variable).iter().map(|place| folded(place)));
         let Ok(home) = self.home.canonicalize() else { return self };
         for name in CREDENTIALS.iter().chain(SETTINGS) {
             if let Ok(real) = self.home.join(name).canonicalize()
@@ -120,6 +122,26 @@ impl<'p> SecretNames<'p> {
             || self.places.lead_to(&parts)
             || secret::is_secret(&parts, below_home)
     }
+}
+
+/// Folders of a home that a variable puts elsewhere (the XDG Base Directory Specification, Cargo's and GnuPG's manuals).
+const MOVED: &[(&str, &str)] = &[
+    (".config", "XDG_CONFIG_HOME"),
+    (".local/share", "XDG_DATA_HOME"),
+    (".cache", "XDG_CACHE_HOME"),
+    (".cargo", "CARGO_HOME"),
+    (".gnupg", "GNUPGHOME"),
+];
+
+/// Where credentials lie that a variable puts elsewhere, if they are there.
+pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (folder, name) in MOVED {
+        let Some(place) = variable(name).filter(|place| place.is_absolute()) else { continue };
+        let kept = CREDENTIALS.iter().filter_map(|kept| Path::new(kept).strip_prefix(folder).ok());
+        found.extend(kept.filter_map(|rest| place.join(rest).canonicalize().ok()));
+    }
+    found
 }
 
 /// The stricter of two answers about the same access.
@@ -194,6 +216,23 @@ mod tests {
         let places = Places::new(Path::new("/home/u"), &["/run/x/agentd".into()]);
         assert_eq!(care(Path::new(path), Access::Read, &places), read, "reading {path}");
         assert_eq!(care(Path::new(path), Access::Edit, &places), edit, "editing {path}");
+    }
+
+    #[test]
+    fn what_a_variable_puts_elsewhere_and_what_a_link_leads_to_is_kept_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["moved/gh", "home/dots", "moved/other"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join("home/dots/netrc"), "").unwrap();
+        std::os::unix::fs::symlink("dots/netrc", root.join("home/.netrc")).unwrap();
+        let variable = |name: &str| (name == "XDG_CONFIG_HOME").then(|| root.join("moved"));
+        assert_eq!(moved(&variable), [root.join("moved/gh")]);
+        let places = Places::new(&root.join("home"), &[]).with_links();
+        for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
+            assert_eq!(care(&root.join(path), Access::Read, &places), expected, "{path}");
+        }
     }
 
     #[test]

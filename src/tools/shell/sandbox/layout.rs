@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::blocked::Ground;
 use super::place::is_stand_in;
 use super::temp;
+use crate::tools::care;
 use crate::tools::context::Context;
 use crate::types::credentials::CREDENTIALS;
 
@@ -88,7 +89,11 @@ impl Layout {
         if network {
             layout.writable.extend(below(home, CACHES));
         }
-        let secrets = credentials(home, &asked).into_iter().chain(OF_THE_MACHINE.iter().map(PathBuf::from));
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let secrets = credentials(home, &asked)
+            .into_iter()
+            .chain(care::moved(&variable))
+            .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
         // Whoever lists a secret as writable means it.
         let secrets = secrets.filter(|path| !asked.contains(path));
         layout.hidden =
