@@ -100,6 +100,13 @@ async fn what_stands_at_the_sockets_place_is_taken_only_if_it_is_a_dead_socket()
 
     // The same, dead.
     let mut child = spawn(house.command(), &house);
+    // A child of another test, about to be another program, may hold the dead one open for a moment longer.
+    let ready = async {
+        while !house.answers(child.id()).await {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the daemon to answer", || house.log(), ready).await;
     house.client_at(&socket).await.call("daemon.status", json!({})).await;
     child.kill().await.expect("ours");
     std::fs::remove_file(&socket).expect("left over");

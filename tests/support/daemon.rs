@@ -311,7 +311,7 @@ impl House {
 
     /// Whether it is this daemon that listens. What an earlier one was just starting when it was killed may
     /// hold its socket open for a moment longer.
-    async fn answers(&self, pid: Option<u32>) -> bool {
+    pub async fn answers(&self, pid: Option<u32>) -> bool {
         let Ok(stream) = UnixStream::connect(self.socket()).await else { return false };
         let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
         listener.and_then(|pid| u32::try_from(pid).ok()) == pid
