@@ -10,7 +10,7 @@ use super::state::{
 };
 use super::wait::Wait;
 use crate::types::blob::Attachment;
-use crate::types::event::{Envelope, Event, Phase, Purpose};
+use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase, Purpose};
 use crate::types::ids::{CallId, RequestId, SessionId, TurnId};
 use crate::types::ledger::Booking;
 use crate::types::message::{Block, Message, Role};
@@ -134,6 +134,11 @@ impl State {
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }
+                }
+            }
+            Event::Notice { kind, .. } if kind == HISTORY_LOST => {
+                if let Some(turn) = &mut self.turn {
+                    turn.lost = true;
                 }
             }
             Event::TurnCompleted { result } => {

@@ -261,6 +261,8 @@ pub(super) struct Turn {
     pub resumes: u32,
     /// The daemon stopped in good order, and nothing has happened in the turn since.
     pub parked: bool,
+    /// What came behind the last event of it is lost: a call that seems not to have begun may have run.
+    pub lost: bool,
     /// After a restart: what has to happen before the turn goes on.
     pub hold: Option<Hold>,
     pub activity: Activity,
@@ -723,6 +725,7 @@ impl Turn {
             lost_calls: 0,
             resumes: 0,
             parked: false,
+            lost: false,
             hold: None,
             activity: Activity::Context,
             aborting: false,

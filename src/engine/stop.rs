@@ -2,6 +2,7 @@
 
 use super::input::Refusal;
 use super::plan::{Draft, Effect};
+use super::question::unknown;
 use super::state::{Activity, Call, Stage};
 use super::words;
 use crate::types::background::KilledBy;
@@ -90,6 +91,12 @@ impl Draft<'_> {
 
     /// Ends a call that never ran: its request is settled, its result says so.
     pub fn withdraw(&mut self, call: &Call, text: &str) {
+        let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
+        self.close(call, outcome);
+    }
+
+    /// Ends a call with this result; its request is settled.
+    fn close(&mut self, call: &Call, outcome: ToolOutcome) {
         let call_id = call.call.call_id;
         if let Stage::Awaiting { request_id, .. } = call.stage {
             self.push_item(
@@ -112,7 +119,6 @@ impl Draft<'_> {
         if !call.has_begun() && self.stands(call_id, "aborted", words::OUTSIDE_ABORTED) {
             return;
         }
-        let outcome = ToolOutcome { status: ToolStatus::Cancelled, ..ToolOutcome::failed("aborted", text) };
         self.complete(call_id, outcome, 0);
     }
 
@@ -132,9 +138,16 @@ impl Draft<'_> {
             self.book_lost_attempt(partial.as_ref(), None, terms);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
+        let lost = self.state.turn.as_ref().is_some_and(|turn| turn.lost);
         for call in self.state.calls().to_vec() {
             match call.stage {
                 Stage::Done { .. } => {}
+                // Whether it began may stand in what is lost.
+                Stage::Running { .. } | Stage::Requested | Stage::Awaiting { .. } | Stage::Ready { .. }
+                    if lost =>
+                {
+                    self.close(&call, unknown(""));
+                }
                 // Its end was not heard, though nothing of it is left.
                 Stage::Running { .. } => self.withdraw(&call, words::ABORTED),
                 Stage::Unknown { .. } => {

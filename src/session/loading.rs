@@ -15,8 +15,8 @@ use super::handle::{Command, Resident, SessionHandle};
 use super::jobs::Jobs;
 use super::registry::{Registry, Slot};
 use crate::engine::{Engine, Input, PASSING, REPLACED, Recovery};
-use crate::store::{HISTORY_LOST, Page, SessionKey};
-use crate::types::event::Event;
+use crate::store::{Page, SessionKey};
+use crate::types::event::{Event, HISTORY_LOST};
 use crate::types::ids::{Seq, SessionId};
 
 #[cfg(test)]

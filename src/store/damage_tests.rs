@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::tests::{append, id, new_session, remembered, soon, summary};
 use super::*;
-use crate::types::event::{Envelope, Event};
+use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ids::{Seq, SessionId};
 use crate::types::time::{Clock, Timestamp};
 

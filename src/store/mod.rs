@@ -51,7 +51,7 @@ pub use error::StoreError;
 pub use ledger::LedgerQuery;
 pub use open::{Store, StoreOwner};
 pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
-pub use rescue::{HISTORY_LOST, Summarise, notices};
+pub use rescue::{Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,

@@ -33,12 +33,10 @@ use super::script::Script;
 use super::site::{Site, make_private};
 use super::statements::{integer, to_text};
 use super::summaries::Summaries;
-use crate::types::event::{Envelope, Event};
+use crate::types::event::{Envelope, Event, HISTORY_LOST};
 use crate::types::ledger::Booking;
 use crate::types::time::Timestamp;
 
-/// `kind` of the notice that ends a journal of which more is lost.
-pub const HISTORY_LOST: &str = "history_lost";
 /// Numbers left out before that notice: what was lost may have had them, and none is given out twice.
 const LEFT_OUT: u64 = 1_000_000;
 

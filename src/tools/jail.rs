@@ -56,7 +56,7 @@ impl Jail {
     /// `protected` are the daemon's own folders. One that is missing is found again when it is there.
     #[must_use]
     pub fn open(workspaces: &[PathBuf], home: &Path, protected: &[PathBuf]) -> Self {
-        Self::hold(workspaces, Arc::new(Places::new(home, protected)))
+        Self::hold(workspaces, Arc::new(Places::new(home, protected).with_links()))
     }
 
     pub(super) fn hold(workspaces: &[PathBuf], places: Arc<Places>) -> Self {

@@ -27,6 +27,9 @@ use super::usage::{Budgets, Terms, Usage};
 pub use super::origin::Origin;
 pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
 
+/// `kind` of the notice that ends a journal of which more is lost.
+pub const HISTORY_LOST: &str = "history_lost";
+
 /// One event as it stands in the journal and on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {

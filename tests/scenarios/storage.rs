@@ -516,6 +516,46 @@ async fn damage_that_a_read_meets_is_said_and_mended_by_the_next_start() {
 }
 
 #[tokio::test]
+async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
+    let mut house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("echo ran >> count; sleep 1000")]));
+    session.submit("go").await;
+    seen.wait_for("tool.started").await;
+    until("the command to run", || house.log(), || (house.read("count") == "ran\n").then_some(())).await;
+    house.kill().await;
+    let database = house.path("data/agentd/agentd.db");
+    let mut connection = open(&database).await;
+    sqlx::query("update event set body = 'z' || substr(body, 2) where kind = 'tool.started'")
+        .execute(&mut connection)
+        .await
+        .expect("damaged");
+    sqlx::Connection::close(connection).await.expect("closed");
+
+    // It is met at the first start and mended at the second.
+    house.launch().await;
+    let alice = house.client("alice").await;
+    alice
+        .try_call("session.submit", json!({"session_id": session.id, "input": "on"}))
+        .await
+        .expect_err("damaged");
+    assert!(status(&alice).await.contains("cannot be read"), "{}", status(&alice).await);
+    house.stop().await;
+    house.launch().await;
+    let session = house.client("alice").await.join(&session);
+    house.models.push(Step::text("I see."));
+    let mut seen = session.follow().await;
+    session.submit("what became of it?").await;
+    let is_end = |event: &Value| event["type"] == "turn.completed" && event["result"]["subtype"] == "success";
+    seen.find("the end of the turn", is_end).await;
+    let asked = house.models.requests().pop().expect("asked").body.to_string();
+    assert!(asked.contains("outcome is unknown") && !asked.contains("was not run"), "{asked}");
+    assert_eq!(house.read("count"), "ran\n", "never a second time");
+    house.models.assert_no_breach();
+}
+
+#[tokio::test]
 async fn a_newer_database_is_refused_in_words_and_left_as_it_is() {
     let mut house = House::start().await;
     assert!(house.stop().await.success());
