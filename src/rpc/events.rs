@@ -38,10 +38,19 @@ pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> R
     rows.retain(|row| row.seq <= last_seq);
     let next_cursor = rows.last().map(|row| row.seq).filter(|seq| !is_last && *seq < last_seq);
     let next_cursor = next_cursor.map(|seq| seq.to_string());
-    let shown = rows.into_iter().filter_map(|row| match p.include.is_all() {
-        true => Some(row.body),
-        false => veil(row.body.into(), p.include).map(|body| body.to_string()),
-    });
-    let events = shown.filter_map(|body| RawValue::from_string(body).ok()).collect();
+    let mut events = Vec::with_capacity(rows.len());
+    for row in rows {
+        let body = match p.include.is_all() {
+            true => row.body,
+            false => match veil(row.body.into(), p.include) {
+                Some(body) => body.to_string(),
+                None => continue,
+            },
+        };
+        // A hole would be taken for the truth.
+        let event = RawValue::from_string(body)
+            .map_err(|error| convert::fault(store.unreadable(row.seq, &error.to_string()).into()))?;
+        events.push(event);
+    }
     Ok(RawEvents { events, last_seq, next_cursor })
 }

@@ -109,6 +109,13 @@ impl Store {
         self.noted(read.await)
     }
 
+    /// Takes note that an event is none any more; the error that says so.
+    pub fn unreadable(&self, seq: Seq, why: &str) -> StoreError {
+        let error = StoreError::Corrupt(format!("event {seq} cannot be read: {why}"));
+        self.health.read::<()>(&Err(error.clone()));
+        error
+    }
+
     /// An event with all that was cut out of its wire form; `None` if it is of a kind that this version
     /// does not know.
     ///
@@ -119,7 +126,7 @@ impl Store {
         let known = match serde_json::from_str::<Envelope>(body) {
             Ok(envelope) => envelope,
             Err(error) if !Head::is_of(body) => {
-                return self.noted(Err(StoreError::Corrupt(format!("event {seq} cannot be read: {error}"))));
+                return Err(self.unreadable(seq, &error.to_string()));
             }
             Err(error) => {
                 tracing::warn!(seq, %error, "an event is of no kind that is known");

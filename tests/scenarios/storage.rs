@@ -541,6 +541,8 @@ async fn of_a_command_whose_start_is_lost_nobody_says_that_it_did_not_run() {
         .await
         .expect_err("damaged");
     assert!(status(&alice).await.contains("cannot be read"), "{}", status(&alice).await);
+    let listed = alice.try_call("session.events", json!({"session_id": session.id, "limit": 1000})).await;
+    assert!(listed.expect_err("no hole is shown").message.contains("cannot be read"));
     house.stop().await;
     house.launch().await;
     let session = house.client("alice").await.join(&session);
