@@ -287,8 +287,9 @@ pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
         || matches!(path.as_str(), "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
         || path.strip_prefix("/etc/").is_some_and(|name| {
             let special = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
+            let may_name = special > 0 || name.starts_with('{');
             special < name.len()
-                && special > 0
+                && may_name
                 && ["shadow", "gshadow"].iter().any(|kept| kept.starts_with(&name[..special]))
         })
         || path.starts_with("/dev/tcp/")
@@ -298,17 +299,24 @@ pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
     }
     let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
     // Of others, too, where they have their homes.
-    let of_others = || path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
+    let of_others = || {
+        let home = path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
+        home.or_else(|| path.strip_prefix("/root/"))
+    };
     let Some(rest) = below.or_else(of_others) else { return false };
     // What a pattern finds among the hidden files of a home nobody knows.
     let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
     let is_open = |part: &str| part.contains(['*', '?', '[', '{']);
     let below = match first {
-        ".config" => more,
+        ".config" | ".cargo" => more,
         ".local" => more.strip_prefix("share/").unwrap_or(""),
         _ => "",
     };
-    if first.starts_with('.') && is_open(first) || below.split('/').next().is_some_and(is_open) {
+    let lists_hidden = first.contains("{.") || first.contains(",.");
+    if lists_hidden
+        || first.starts_with('.') && is_open(first)
+        || below.split('/').next().is_some_and(is_open)
+    {
         return true;
     }
     if let Some(of_ssh) = rest.strip_prefix(".ssh/") {
