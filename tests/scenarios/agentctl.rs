@@ -209,6 +209,16 @@ async fn without_a_daemon_no_start_is_exit_code_69() {
 }
 
 #[tokio::test]
+async fn within_a_tool_that_does_not_see_its_daemon_none_is_started() {
+    let house = House::plan().build().await;
+    let mut within = command(&house, &["approve", "perm_x"]);
+    within.env("AGENTD_CALL", "call_x").env("AGENTD_SOCKET", house.socket());
+    let said = ended(&house, within.spawn().expect("agentctl starts")).await;
+    assert!(said.code == 1 && said.err.contains("may not answer"), "{said:?}");
+    assert!(!house.socket().exists() && !house.path("data/agentd/agentd.db").exists());
+}
+
+#[tokio::test]
 async fn run_starts_a_daemon_and_what_it_did_outlives_a_stop() {
     let house = House::plan().build().await;
     let _stop = Stop(&house);

@@ -50,8 +50,8 @@ impl Places {
     /// The same, which also knows where links in the home folder lead by now. Waits for the disk.
     pub(super) fn with_links(mut self) -> Self {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        self.linked.extend(moved(&variable).iter().map(|place| folded(place)));
         let Ok(home) = self.home.canonicalize() else { return self };
+        self.linked.extend(moved(&home, &variable).iter().map(|place| folded(place)));
         for name in CREDENTIALS.iter().chain(SETTINGS) {
             if let Ok(real) = self.home.join(name).canonicalize()
                 && real != home.join(name)
@@ -134,12 +134,14 @@ const MOVED: &[(&str, &str)] = &[
 ];
 
 /// Where credentials lie that a variable puts elsewhere, if they are there.
-pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+/// What holds the home folder is left out: all would be kept with it.
+pub(super) fn moved(home: &Path, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (folder, name) in MOVED {
         let Some(place) = variable(name).filter(|place| place.is_absolute()) else { continue };
         let kept = CREDENTIALS.iter().filter_map(|kept| Path::new(kept).strip_prefix(folder).ok());
-        found.extend(kept.filter_map(|rest| place.join(rest).canonicalize().ok()));
+        let real = kept.filter_map(|rest| place.join(rest).canonicalize().ok());
+        found.extend(real.filter(|real| !home.starts_with(real)));
     }
     found
 }
@@ -227,8 +229,13 @@ mod tests {
         }
         std::fs::write(root.join("home/dots/netrc"), "").unwrap();
         std::os::unix::fs::symlink("dots/netrc", root.join("home/.netrc")).unwrap();
-        let variable = |name: &str| (name == "XDG_CONFIG_HOME").then(|| root.join("moved"));
-        assert_eq!(moved(&variable), [root.join("moved/gh")]);
+        let home = root.join("home");
+        let variable = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some(root.join("moved")),
+            "GNUPGHOME" => Some(home.clone()),
+            _ => None,
+        };
+        assert_eq!(moved(&home, &variable), [root.join("moved/gh")]);
         let places = Places::new(&root.join("home"), &[]).with_links();
         for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
             assert_eq!(care(&root.join(path), Access::Read, &places), expected, "{path}");

@@ -194,6 +194,24 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_workspace_within_a_folder_that_may_be_written_is_not_moved_away() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
+        if level == LevelSetting::Landlock && Available::here().await.guards().is_err() {
+            eprintln!("SKIPPED: level 2 cannot guard here");
+            continue;
+        }
+        let outer = room.root.join("outer");
+        fs::create_dir_all(outer.join("inner/.git")).unwrap();
+        (room.scene.workspace, room.scene.cwd) = (outer.join("inner"), outer.join("inner"));
+        room.scene.additional = vec![outer.clone()];
+        completed(&room.run("Bash", bash("touch ../beside")).await);
+        failed(&room.run("Bash", bash("mv ../inner ../gone")).await, "exit_code");
+        assert!(outer.join("inner/.git").exists(), "{level:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_folder_without_a_repository_gets_none_unseen() {
     let Some(mut room) = held(LevelSetting::Bubblewrap, NetworkSetting::Off).await else { return };
     fs::remove_dir_all(room.path(".git")).unwrap();

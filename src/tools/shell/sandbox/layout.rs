@@ -92,7 +92,7 @@ impl Layout {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let secrets = credentials(home, &asked)
             .into_iter()
-            .chain(care::moved(&variable))
+            .chain(care::moved(home, &variable))
             .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
         // Whoever lists a secret as writable means it.
         let secrets = secrets.filter(|path| !asked.contains(path));
@@ -271,6 +271,9 @@ mod tests {
         fs::write(root.join("w/.git"), format!("gitdir: {}\n", own.display())).unwrap();
         let found = work_tree(&root.join("w/.git")).unwrap();
         assert_eq!((found.common, found.own), (root.join("main/.git"), own.clone()));
+        let mut layout = Layout::default();
+        layout.guard(&root.join("w"));
+        assert!(layout.guarded.contains(&own.join("commondir")), "{layout:?}");
 
         fs::write(own.join("gitdir"), format!("{}\n", root.join("other/.git").display())).unwrap();
         assert!(work_tree(&root.join("w/.git")).is_none());
