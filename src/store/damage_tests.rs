@@ -173,7 +173,7 @@ fn flip(place: &Place, sql: &str) {
 #[tokio::test]
 async fn a_byte_that_changed_within_a_row_is_met_by_its_reader_and_mended_by_the_next_start() {
     for sql in [
-        // No JSON; no text; another kind; another number.
+        // No JSON; no kind; no text.
         "update event set body = 'z' || substr(body, 2) where session = 2 and seq = 40",
         "update event set body = replace(body, '\"type\"', '\"uype\"') where session = 2 and seq = 40",
         "update event set body = cast(x'7bff7d' as text) where session = 2 and seq = 40",

@@ -185,8 +185,9 @@ impl Confined {
     }
 
     /// What the child does before it becomes the command. Between fork and exec it makes only
-    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, unshare, mount,
-    /// mount_setattr, prctl, capset, landlock_restrict_self, seccomp); nothing is allocated, no lock is taken, and nothing is written but
+    /// async-signal-safe calls (setsid, open, write, setrlimit, close_range, fcntl, getcwd, setns, unshare,
+    /// mount, mount_setattr, chdir, prctl, capset, landlock_restrict_self, seccomp); nothing is allocated, no
+    /// lock is taken, and nothing is written but
     /// its own variables: it may use our memory. All that the calls change is the child's alone. The
     /// descriptors are open in the child: they are copies of ours, which outlive its start.
     fn enforcing(
