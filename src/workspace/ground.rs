@@ -229,8 +229,18 @@ const DAILY: [&str; 4] = ["branch", "remote", "user", "submodule"];
 
 /// What of a repository's own configuration decides what git runs.
 fn git_settings(root: &Path) -> Result<String, String> {
-    let place = git_folder(root)?;
-    let file = open_plain(&place.join("config")).map_err(|error| format!("its configuration: {error}"))?;
+    let (own, shared) = git_folders(root)?;
+    let mut kept = what_counts(&shared.join("config"))?;
+    // Of the work tree alone, where the other asks for it (git-worktree(1)).
+    let of_tree = own.join("config.worktree");
+    if fs::symlink_metadata(&of_tree).is_ok() {
+        kept.push_str(&what_counts(&of_tree)?);
+    }
+    Ok(kept)
+}
+
+fn what_counts(path: &Path) -> Result<String, String> {
+    let file = open_plain(path).map_err(|error| format!("its configuration: {error}"))?;
     let text = read_up_to(file, GIT_CONFIG).map_err(|error| format!("its configuration: {error}"))?;
     let text = text.ok_or("its configuration is too large")?;
     let text = String::from_utf8_lossy(&text);
@@ -256,24 +266,25 @@ fn git_settings(root: &Path) -> Result<String, String> {
     Ok(kept)
 }
 
-/// Where a repository keeps its configuration: `.git`, or what a file of this name leads to.
-fn git_folder(root: &Path) -> Result<PathBuf, String> {
+/// Where a work tree and all of its repository keep their configurations: `.git`, or what a file of this name leads
+/// to, and what is named there (gitrepository-layout(5)).
+fn git_folders(root: &Path) -> Result<(PathBuf, PathBuf), String> {
     let dot_git = root.join(".git");
     let meta = fs::symlink_metadata(&dot_git).map_err(|error| error.to_string())?;
-    if meta.is_dir() {
-        return Ok(dot_git);
-    }
     let pointer = |path: &Path| -> Result<String, String> {
         let file = open_plain(path).map_err(|error| error.to_string())?;
         let text = read_up_to(file, 4_096).map_err(|error| error.to_string())?.ok_or("a strange .git")?;
         Ok(String::from_utf8_lossy(&text).trim().to_owned())
     };
-    let text = pointer(&dot_git)?;
-    let own = root.join(text.strip_prefix("gitdir:").ok_or("a strange .git")?.trim());
-    Ok(match pointer(&own.join("commondir")) {
-        Ok(common) => own.join(common),
-        Err(_) => own,
-    })
+    let own = if meta.is_dir() {
+        dot_git
+    } else {
+        let text = pointer(&dot_git)?;
+        root.join(text.strip_prefix("gitdir:").ok_or("a strange .git")?.trim())
+    };
+    let named = own.join("commondir");
+    let shared = if fs::symlink_metadata(&named).is_ok() { own.join(pointer(&named)?) } else { own.clone() };
+    Ok((own, shared))
 }
 
 #[cfg(test)]
@@ -335,6 +346,11 @@ mod tests {
         changed("a repository");
         folder.write(".git/config", "[core]\n\tbare = false\n[filter \"x\"]\n\tclean = touch pwned\n");
         changed("a program of git's");
+        folder.write(".git/config.worktree", "[core]\n\tfsmonitor = touch pwned\n");
+        changed("a program of the work tree's");
+        folder.write("other/config", "[core]\n\tfsmonitor = touch pwned\n");
+        folder.write(".git/commondir", "../other\n");
+        changed("another repository's configuration");
     }
 
     #[test]
@@ -345,6 +361,10 @@ mod tests {
         folder.write(".git/config", "[core]\n\tbare = false\n[branch \"other\"]\n\tremote = elsewhere\n");
         folder.write("src/main.rs", "fn main() {}");
         folder.write("AGENTS.md", "text");
+        assert_eq!(folder.digest(), before);
+        // What the sandbox puts there while a command runs says nothing new.
+        folder.write(".git/commondir", ".\n");
+        folder.write(".git/config.worktree", "");
         assert_eq!(folder.digest(), before);
         // What hides on the line of such a section's head does count.
         folder.write(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");

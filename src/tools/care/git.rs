@@ -20,7 +20,7 @@ pub(super) fn is_control(parts: &[&str]) -> bool {
                 || inner.last().is_some_and(|l| matches!(*l, "config" | "config.worktree" | "commondir"))
         }
         // `proj.git/`: a bare repository, as people name them.
-        inner => matches!(inner, ["hooks", ..] | ["config" | "config.worktree"]),
+        inner => matches!(inner, ["hooks", ..] | ["config" | "config.worktree" | "commondir"]),
     }
 }
 

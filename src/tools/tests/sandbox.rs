@@ -139,6 +139,7 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
         let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };
         // Submodules are named as their folders are.
         room.put(".git/modules/libs/deep/HEAD", "ref: refs/heads/main\n");
+        room.put(".git/modules/libs/deep/config", "[core]\n");
         let commit = "git -c user.name=a -c user.email=a@b commit -q";
         let work =
             format!("echo 1 > f && git add f && {commit} -m one && git branch other && git log --oneline");
@@ -162,6 +163,12 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
             "mv .git/modules .git/m; test -e .git/m",
             "echo x > .git/modules/libs/deep/hooks/post-checkout",
             "echo x > .git/modules/libs/deep/config",
+            "mkdir -p evil/hooks && echo ../evil > .git/commondir",
+            "echo ../evil | tee .git/x && mv -f .git/x .git/commondir",
+            "rm -f .git/commondir; test ! -e .git/commondir",
+            "rm .git/modules/libs/deep/HEAD; echo x > .git/modules/libs/deep/config",
+            "echo x > .git/modules/libs/deep/config",
+            "echo x > .git/modules/libs/deep/commondir",
             "rm -rf .git; test ! -e .git/config",
         ] {
             let outcome = room.run("Bash", bash(command)).await;
@@ -173,7 +180,9 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
         for command in made.iter().filter(|_| level == LevelSetting::Bubblewrap) {
             failed(&room.run("Bash", bash(command)).await, "exit_code");
         }
-        assert!(!room.path(".agentd").exists(), "nothing is left of what stood in its place");
+        for name in [".agentd", ".git/commondir", ".git/config.worktree"] {
+            assert!(!room.path(name).exists(), "{name}: nothing is left of what stood in its place");
+        }
 
         // Nor from within.
         completed(&room.run("Bash", bash("cd .git/hooks")).await);
@@ -190,6 +199,12 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
             failed(&room.run("Bash", bash(command)).await, "exit_code");
         }
         assert!(!room.path(".git/hooks").exists());
+        git(&mut room);
+        let asks = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n";
+        room.put(".git/config", asks);
+        failed(&room.run("Bash", bash("git config --worktree core.fsmonitor x")).await, "exit_code");
+        failed(&room.run("Bash", bash("echo '[core]' > .git/config.worktree")).await, "exit_code");
+        completed(&room.run("Bash", bash("git status && git rev-parse --git-path hooks")).await);
     }
 }
 

@@ -45,6 +45,12 @@ const CACHES: &[&str] = &[
     ".nuget/packages",
 ];
 
+/// What git obeys in a repository: `commondir` leads to another's configuration and hooks
+/// (gitrepository-layout(5)).
+const CONTROLS: &[&str] = &["config", "hooks", "commondir"];
+/// Git reads a configuration of the work tree where the repository's own has this name.
+const WORKTREE_CONFIG: &[u8] = b"worktreeconfig";
+
 /// Folders of submodules that are looked at.
 const MOST_FOLDERS: usize = 300;
 
@@ -102,6 +108,7 @@ impl Layout {
         layout.hidden.dedup();
         layout.guard(&scene.workspace);
         additional.for_each(|folder| layout.guard(folder));
+        settings.hidden.iter().for_each(|path| layout.keep_away(path));
         Ok(layout)
     }
 
@@ -119,12 +126,15 @@ impl Layout {
         if !is_stand_in(&git) && git.is_dir() && !git.is_symlink() && !is_stand_in(&git) {
             self.guard_git(&git);
             self.pinned.push(git);
+        } else if let Some(real) = self.linked_within(&git).filter(|real| real.is_dir()) {
+            self.guard_git(&real);
+            self.pinned.push(real);
         } else {
             if let Some(real) = work_tree(&git) {
                 self.guard_git(&real.common);
                 // What says where the rest of its repository lies, and a configuration of its own.
-                let own = ["commondir", "config.worktree"].map(|name| real.own.join(name));
-                own.into_iter().filter(|path| is_there(path)).for_each(|path| self.guard_one(path));
+                self.guard_one(real.own.join("commondir"));
+                self.guard_configuration_of_a_tree(&real.common, &real.own);
                 self.writable.push(real.common);
                 self.writable.push(real.own);
             }
@@ -133,17 +143,28 @@ impl Layout {
     }
 
     fn guard_git(&mut self, git: &Path) {
-        for name in ["config", "hooks"] {
+        for name in CONTROLS {
             self.guard_one(git.join(name));
         }
-        let worktree = git.join("config.worktree");
-        if is_there(&worktree) {
-            self.guard_one(worktree);
-        }
+        self.guard_configuration_of_a_tree(git, git);
         self.guard_modules(&git.join("modules"));
     }
 
-    /// The folders of submodules have the same two. They are named as the submodules are, by paths
+    /// `config.worktree`, where it is or where git would read it.
+    fn guard_configuration_of_a_tree(&mut self, common: &Path, own: &Path) {
+        let path = own.join("config.worktree");
+        // A name in a configuration has no other spelling, and one that another file adds does not count here
+        // (git-config(1), git-worktree(1)).
+        let is_read = || {
+            let text = fs::read(common.join("config")).unwrap_or_default();
+            text.windows(WORKTREE_CONFIG.len()).any(|word| word.eq_ignore_ascii_case(WORKTREE_CONFIG))
+        };
+        if is_there(&path) || is_read() {
+            self.guard_one(path);
+        }
+    }
+
+    /// The folders of submodules have the same. They are named as the submodules are, by paths
     /// (gitsubmodules(7)); all above them is pinned, so that nothing is put in their place.
     fn guard_modules(&mut self, modules: &Path) {
         let mut folders = vec![modules.to_owned()];
@@ -159,9 +180,12 @@ impl Layout {
                 continue;
             }
             left -= 1;
-            if folder.join("HEAD").is_file() {
-                self.guard_one(folder.join("config"));
-                self.guard_one(folder.join("hooks"));
+            // A command can take away the former, and not the latter.
+            if ["HEAD", "config"].iter().any(|name| folder.join(name).is_file()) {
+                for name in CONTROLS {
+                    self.guard_one(folder.join(name));
+                }
+                self.guard_configuration_of_a_tree(&folder, &folder);
                 // Its own submodules.
                 folders.push(folder.join("modules"));
             } else {
@@ -172,6 +196,25 @@ impl Layout {
         }
     }
 
+    /// What would be hidden and is not there is not made either: policies of the daemon, where somebody works in his
+    /// home folder (S25). The first that is missing on the way stands for all below it.
+    fn keep_away(&mut self, path: &Path) {
+        let missing = |path: &Path| fs::symlink_metadata(path).is_err() || is_stand_in(path);
+        let Some(first) = path.ancestors().take_while(|path| missing(path)).last() else { return };
+        let is_within = self.writable.iter().any(|folder| first.starts_with(folder));
+        if is_within && !self.absent.iter().any(|path| path == first) {
+            self.absent.push(first.to_owned());
+        }
+    }
+
+    /// Where a link leads, if a command may write there and it is not all that it may write.
+    fn linked_within(&self, path: &Path) -> Option<PathBuf> {
+        let real = fs::symlink_metadata(path).ok()?.is_symlink().then(|| path.canonicalize().ok())??;
+        let is_within = self.writable.iter().any(|folder| real.starts_with(folder));
+        let holds = self.writable.iter().any(|folder| folder.starts_with(&real));
+        (is_within && !holds).then_some(real)
+    }
+
     fn guard_one(&mut self, path: PathBuf) {
         // Asked before and after the look: a stand-in comes and goes with the commands beside this one.
         if is_stand_in(&path) {
@@ -179,8 +222,8 @@ impl Layout {
             return;
         }
         match fs::symlink_metadata(&path) {
-            // Nothing can be put over a link, and what it leads to is judged where that is.
-            Ok(meta) if meta.is_symlink() => {}
+            // Nothing can be put over a link. What it leads to can be guarded, but for what holds all the rest.
+            Ok(meta) if meta.is_symlink() => self.guarded.extend(self.linked_within(&path)),
             Ok(_) if !is_stand_in(&path) => self.guarded.push(path),
             Ok(_) | Err(_) => self.absent.push(path),
         }
@@ -344,7 +387,55 @@ mod tests {
         layout.guard(&ws);
         assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
         let sub = ws.join(".git/modules/sub");
-        assert_eq!(layout.absent, [ws.join(".git/hooks"), sub.join("config"), sub.join("hooks")]);
-        assert_eq!(layout.pinned, [ws.join(".git/modules"), sub, ws.join(".git")]);
+        let mut absent = vec![ws.join(".git/hooks"), ws.join(".git/commondir")];
+        absent.extend(CONTROLS.iter().map(|name| sub.join(name)));
+        assert_eq!(layout.absent, absent);
+        assert_eq!(layout.pinned, [ws.join(".git/modules"), sub.clone(), ws.join(".git")]);
+
+        // Without its HEAD it is one as long as its configuration is there.
+        fs::rename(sub.join("HEAD"), sub.join("config")).unwrap();
+        fs::write(ws.join(".git/config"), "[extensions]\n\tworktreeConfig = true\n").unwrap();
+        let mut layout = Layout::default();
+        layout.guard(&ws);
+        assert!(layout.guarded.contains(&sub.join("config")), "{layout:?}");
+        assert!(layout.absent.contains(&ws.join(".git/config.worktree")), "{layout:?}");
+    }
+
+    #[test]
+    fn what_would_be_hidden_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        fs::create_dir(home.join("data")).unwrap();
+        let mut layout = Layout { writable: vec![home.clone()], ..Layout::default() };
+        for name in ["data", "data/policy", ".config/agentd", ".config/agentd/config.toml"] {
+            layout.keep_away(&home.join(name));
+        }
+        layout.keep_away(Path::new("/nowhere/else"));
+        assert_eq!(layout.absent, [home.join("data/policy"), home.join(".config")]);
+        // While it stands in for something, nothing is there.
+        let placed = super::super::place::Placed::new(&layout.absent).unwrap();
+        let mut beside = Layout { writable: vec![home.clone()], ..Layout::default() };
+        beside.keep_away(&home.join(".config/agentd"));
+        drop(placed);
+        assert_eq!(beside.absent, [home.join(".config")]);
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_guarded_where_it_may_be_written() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let ws = root.join("ws");
+        for folder in ["ws/repo/modules", "ws/my-hooks", "out"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        symlink("repo", ws.join(".git")).unwrap();
+        symlink("../my-hooks", ws.join("repo/hooks")).unwrap();
+        symlink("../..", ws.join("repo/config")).unwrap();
+        symlink(root.join("out"), ws.join(".agentd")).unwrap();
+        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        layout.guard(&ws);
+        assert_eq!(layout.guarded, [ws.join("my-hooks")]);
+        assert_eq!(layout.pinned, [ws.join("repo/modules"), ws.join("repo")]);
     }
 }

@@ -1,10 +1,10 @@
-//! Stand-ins for protected places that do not exist, for as long as a command runs: an empty folder in
-//! each place, so that something can be put over it. Who makes `.git` while it is protected would
-//! otherwise make its hooks.
+//! Stand-ins for protected places that do not exist, for as long as a command runs, so that something can be
+//! put over them: an empty folder, or a file that says to git what it takes for granted without it. Who makes
+//! `.git` while it is protected would otherwise make its hooks.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,11 +17,53 @@ fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, usize>> {
     NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a stand-in says, if it is a file: git reads it while it is there, also outside (gitrepository-layout(5)).
+fn text_of(path: &Path) -> Option<&'static str> {
+    match path.file_name()?.to_str()? {
+        // The folder itself is where the shared parts lie.
+        "commondir" => Some(".\n"),
+        "config" | "config.worktree" => Some(""),
+        _ => None,
+    }
+}
+
 /// Whether what is there stands in for something, so that nothing is. What somebody has put something into is what it
 /// looks like.
 pub(super) fn is_stand_in(path: &Path) -> bool {
-    let is_known = needed().contains_key(path);
-    is_known && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    needed().contains_key(path) && is_as_made(path)
+}
+
+fn is_as_made(path: &Path) -> bool {
+    match text_of(path) {
+        None => fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
+        Some(text) => {
+            let is_so_long = |meta: fs::Metadata| meta.is_file() && meta.len() == text.len() as u64;
+            fs::symlink_metadata(path).is_ok_and(is_so_long)
+                && fs::read(path).is_ok_and(|found| found == text.as_bytes())
+        }
+    }
+}
+
+/// At once with all that it says: git reads what it finds.
+fn make(path: &Path) -> io::Result<()> {
+    let Some(text) = text_of(path) else { return fs::create_dir(path) };
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
+    let mut file = tempfile::Builder::new().prefix(".agentd-").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist_noclobber(path)?;
+    Ok(())
+}
+
+/// Only what is as it was made goes.
+fn remove(path: &Path) {
+    if text_of(path).is_none() {
+        let _ = fs::remove_dir(path);
+    } else if is_as_made(path) {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// Stand-ins; the last to be dropped removes them.
@@ -43,7 +85,7 @@ impl Placed {
                 placed.0.push(path.clone());
                 continue;
             }
-            match fs::create_dir(path) {
+            match make(path) {
                 Ok(()) => {
                     needed.insert(path.clone(), 1);
                     placed.0.push(path.clone());
@@ -79,8 +121,7 @@ impl Drop for Placed {
             *count -= 1;
             if *count == 0 {
                 needed.remove(path);
-                // Only an empty one goes.
-                let _ = fs::remove_dir(path);
+                remove(path);
             }
         }
     }
@@ -108,5 +149,22 @@ mod tests {
         let failed = |code| is_closed(&io::Error::from_raw_os_error(code));
         assert!(failed(libc::EROFS) && failed(libc::EACCES) && !failed(libc::ENOSPC));
         assert_eq!(there(&paths), [paths[1].clone()]);
+    }
+
+    #[test]
+    fn a_file_that_stands_in_says_what_goes_without_saying_and_what_is_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name| dir.path().join(name);
+        let paths = [path("commondir"), path("config.worktree"), path("config")];
+        fs::write(&paths[2], "[core]\n").unwrap();
+        let placed = Placed::new(&paths).unwrap();
+        assert_eq!(fs::read(&paths[0]).unwrap(), b".\n");
+        assert_eq!(paths.each_ref().map(|path| is_stand_in(path)), [true, true, false]);
+        fs::write(&paths[1], "[core]\n").unwrap();
+        assert!(!is_stand_in(&paths[1]));
+        drop(placed);
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left.len(), 2, "{left:?}");
+        assert!(!paths[0].exists() && !is_stand_in(&paths[0]));
     }
 }
