@@ -1,19 +1,22 @@
 //! Checks that options alone cannot express: programs within arguments (sed, awk, git), operands
 //! that are written, values with a sign in front.
 
+mod build;
 mod clients;
 mod code;
+mod git;
 mod projects;
+mod rust;
 mod scripts;
 
+pub(super) use build::{cmake, compiler, java_properties, ldd, make, protoc};
 pub(super) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
-pub(super) use code::{
-    cargo, cargo_fmt, clone, cmake, compiler, dotnet, git, git_config, go, java_properties, ldd, make, npm,
-    protoc, pytest, rustc, toolchain,
-};
+pub(super) use code::{dotnet, go, npm, pytest};
+pub(super) use git::{clone, git, git_config};
 pub(super) use projects::{
     cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,
 };
+pub(super) use rust::{cargo, cargo_fmt, rustc, toolchain};
 pub(super) use scripts::{awk, sed};
 
 use super::hatch::{Call, operands, verb};
@@ -28,6 +31,20 @@ fn hit(text: &str, what: &str) -> Option<String> {
 /// The first free word for which `wrong` holds.
 fn any(call: &Call<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
     call.free().find(|(_, text)| wrong(text)).and_then(|(_, text)| hit(text, what))
+}
+
+/// What stands behind `--` and belongs to another program: each word with the one after it.
+fn behind_dashes(call: &Call<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
+    let words = call.words;
+    let dashes = words.iter().position(|word| word.text == "--")?;
+    words.iter().enumerate().skip((dashes + 1).max(call.granted)).find_map(|(at, word)| {
+        let next = words.get(at + 1).map_or("", |word| word.text.as_str());
+        if wrong(&word.text, next) {
+            hit(&word.text, "this makes the program behind run another")
+        } else {
+            None
+        }
+    })
 }
 
 /// `rm`: what a recursive removal must not name is judged with the places; here only `xargs`.
