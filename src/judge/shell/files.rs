@@ -3,6 +3,7 @@
 use super::hatch::{Kind, Rows, may_become_an_option, stem};
 use super::pattern::name;
 use super::places::{self, Care, Folders, Written};
+use super::private;
 use super::word::{Marks, Word};
 
 /// The words that no grant spells, as files: what must not be read or written unasked.
@@ -57,7 +58,8 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
     for (text, home) in places::candidates(word, false) {
         for cwd in cwds {
             let path = places::resolve(text, home, cwd, folders);
-            if places::is_private(&path, folders) {
+            if private::is_private(&path, folders) || wild && private::may_find_private(text, &path, folders)
+            {
                 return Err(format!("{} is not shown to commands unasked", word.text));
             }
             if changed && places::care(&path, wild, folders) > Care::Ordinary {

@@ -11,6 +11,7 @@ mod lex;
 mod meter;
 mod pattern;
 mod places;
+mod private;
 mod programs;
 mod runners;
 mod safe;

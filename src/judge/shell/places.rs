@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use super::hatch::{Kind, Rows};
 use super::meter::Meter;
 use super::word::{Marks, Word};
-use crate::types::credentials;
 
 /// Steps that one judgement may take beyond what is linear in the line.
 const STEPS: usize = 700_000;
@@ -23,10 +22,10 @@ pub(in crate::judge) struct Folders {
     pub(super) start: String,
     pub(super) home: String,
     /// The home folder as names are compared, and places in it.
-    folded_home: String,
+    pub(super) folded_home: String,
     settings: String,
     share: String,
-    daemon: [String; 3],
+    pub(super) daemon: [String; 3],
     /// What one judgement may cost; looking at paths draws from it.
     pub(super) meter: Meter,
 }
@@ -132,7 +131,7 @@ pub(super) fn is_in(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn fold(name: &str) -> String {
+pub(super) fn fold(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }
@@ -148,7 +147,7 @@ fn fold(name: &str) -> String {
 }
 
 /// Whether a part of a path, perhaps with wildcards, can be `name`.
-fn can_be(part: &str, name: &str, wild: bool) -> bool {
+pub(super) fn can_be(part: &str, name: &str, wild: bool) -> bool {
     if !wild {
         return part == name;
     }
@@ -223,8 +222,9 @@ pub(super) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
         if !in_git && is(at, ".git") {
             in_git = true;
             let hooks = (at + 1..parts.len()).any(|at| is(at, "hooks"));
-            let config = parts.len() > at + 1
-                && (is(parts.len() - 1, "config") || is(parts.len() - 1, "config.worktree"));
+            let last = parts.len() - 1;
+            let config =
+                last > at && ["config", "config.worktree", "commondir"].iter().any(|name| is(last, name));
             found = found.max(if hooks || config { certain } else { Care::Careful });
         }
         if is(at, ".config") && is(at + 1, "agentd")
@@ -264,66 +264,6 @@ pub(super) fn may_matter(text: &str) -> bool {
 
 fn begins(bytes: &[u8], name: &[u8]) -> bool {
     bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
-}
-
-/// Whether reading the path would show what a command must not see unasked: processes, the
-/// daemon's own files, credentials in the home folder.
-pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
-    if !folders.meter.spend(8 + path.len() / 2) {
-        return true;
-    }
-    let path = fold(path);
-    if let Some(rest) = path.strip_prefix("/proc/") {
-        let first = rest.split('/').next().unwrap_or_default();
-        let whose = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
-            || first.contains(['*', '?', '[', '$', '{']);
-        return whose || first.bytes().all(|c| c.is_ascii_digit());
-    }
-    let within = ["/.config/agentd/", "/.local/share/agentd/", "/.local/state/agentd/"];
-    if folders.daemon.iter().any(|folder| is_in(&path, folder))
-        || path.contains("/agentd/") && within.iter().any(|folder| path.contains(folder))
-        || path.starts_with("/run/user/") && path.split('/').nth(4) == Some("agentd")
-        || path.starts_with("/etc/agentd")
-        || matches!(path.as_str(), "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
-        || path.strip_prefix("/etc/").is_some_and(|name| {
-            let special = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
-            let may_name = special > 0 || name.starts_with('{');
-            special < name.len()
-                && may_name
-                && ["shadow", "gshadow"].iter().any(|kept| kept.starts_with(&name[..special]))
-        })
-        || path.starts_with("/dev/tcp/")
-        || path.starts_with("/dev/udp/")
-    {
-        return true;
-    }
-    let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    // Of others, too, where they have their homes.
-    let of_others = || {
-        let home = path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
-        home.or_else(|| path.strip_prefix("/root/"))
-    };
-    let Some(rest) = below.or_else(of_others) else { return false };
-    // What a pattern finds among the hidden files of a home nobody knows.
-    let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
-    let is_open = |part: &str| part.contains(['*', '?', '[', '{']);
-    let below = match first {
-        ".config" | ".cargo" => more,
-        ".local" => more.strip_prefix("share/").unwrap_or(""),
-        _ => "",
-    };
-    let lists_hidden = first.contains("{.") || first.contains(",.");
-    if lists_hidden
-        || first.starts_with('.') && is_open(first)
-        || below.split('/').next().is_some_and(is_open)
-    {
-        return true;
-    }
-    if let Some(of_ssh) = rest.strip_prefix(".ssh/") {
-        return !of_ssh.ends_with(".pub");
-    }
-    let parts: Vec<&str> = rest.split('/').collect();
-    credentials::are_kept_at(&parts)
 }
 
 /// Whether the name is that of a file that likely holds secrets, wherever it lies.
