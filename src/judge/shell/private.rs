@@ -1,16 +1,16 @@
 //! What a command must not show unasked: processes, the daemon's own files, credentials in home folders. By the
 //! text of a path alone, and by what a pattern in it may find.
 
-use super::places::{Folders, can_be, fold, is_in};
+use super::places::{Folders, can_be, fold, is_in, is_secret};
 use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
 
 /// Whether reading the path would show what a command must not see unasked: processes, the
 /// daemon's own files, credentials in the home folder.
-pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
-    if !folders.meter.spend(8 + path.len() / 2) {
+pub(super) fn is_private(spelled: &str, folders: &Folders) -> bool {
+    if !folders.meter.spend(8 + spelled.len() / 2) {
         return true;
     }
-    let path = fold(path);
+    let path = fold(spelled);
     if let Some(rest) = path.strip_prefix("/proc/") {
         let first = rest.split('/').next().unwrap_or_default();
         let whose = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
@@ -60,7 +60,8 @@ pub(super) fn is_private(path: &str, folders: &Folders) -> bool {
         return !of_ssh.ends_with(".pub");
     }
     let parts: Vec<&str> = rest.split('/').collect();
-    credentials::are_kept_at(&parts)
+    // By the name alone, where nobody works: copies of keys, `.env` of others.
+    credentials::are_kept_at(&parts) || !folders.hold(spelled) && is_secret(rest)
 }
 
 /// The same for a path with wildcards or braces: whether what it stands for may lie in such a place. Braces are not
