@@ -166,6 +166,15 @@ fn a_line_is_judged_from_the_folder_in_which_it_starts() {
 }
 
 #[test]
+fn what_is_denied_is_found_behind_any_number_of_options() {
+    for option in ["-c a=b ", "-P ", "-C . "] {
+        let line = format!("git {}push", option.repeat(60_000 / option.len()));
+        let got = verdict(&["git:*".to_owned()], &["git push:*".to_owned()], &line, false);
+        assert_eq!(got.verdict, VerdictKind::Deny, "{option}: {}", got.reason);
+    }
+}
+
+#[test]
 fn a_line_that_is_too_dear_is_never_allowed() {
     let fill = |head: &str, unit: &str, tail: &str| {
         let times = (64 * 1024 - head.len() - tail.len()) / unit.len();

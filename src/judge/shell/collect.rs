@@ -139,6 +139,12 @@ pub(super) fn collect(text: &str) -> Collected {
                     left -= text.len();
                     all.scripts.push(lex_within(&text, &mut again));
                     todo.push((all.scripts.len() - 1, depth + 1));
+                    // To some shells `((` is arithmetic, to others (dash) a group within a group.
+                    if text.contains("((") && text.len() <= left {
+                        left -= text.len();
+                        all.scripts.push(lex_within(&text.replace("((", "( ("), &mut again));
+                        todo.push((all.scripts.len() - 1, depth + 1));
+                    }
                 }
             }
         }

@@ -186,6 +186,46 @@ fn is_built_in(names: &str, option: &str, value: &str) -> bool {
     }
 }
 
+/// Verbs behind which there are only names of things: what is a command elsewhere is none there.
+const NAMES_FOLLOW: &[(&str, &[&str])] = &[
+    ("cargo", &["test", "bench", "build", "check", "clippy", "doc", "tree", "search"]),
+    ("docker", &["logs", "inspect", "ps", "images", "stats", "top", "port", "history", "diff"]),
+    ("podman", &["logs", "inspect", "ps", "images", "stats", "top", "port", "history", "diff"]),
+    ("kubectl", &["get", "describe", "logs", "top", "explain"]),
+    ("oc", &["get", "describe", "logs", "explain"]),
+    (
+        "systemctl",
+        &["status", "show", "is-active", "is-enabled", "is-failed", "list-units", "list-unit-files"],
+    ),
+    (
+        "npm",
+        &[
+            "view",
+            "info",
+            "show",
+            "search",
+            "ls",
+            "list",
+            "why",
+            "explain",
+            "install",
+            "i",
+            "uninstall",
+            "ci",
+        ],
+    ),
+    ("pnpm", &["view", "info", "search", "ls", "list", "why", "install", "i", "add", "remove"]),
+    ("yarn", &["info", "list", "why", "add", "remove", "install"]),
+    ("bun", &["add", "install", "remove"]),
+];
+
+/// Whether the word at `at` stands behind such a verb.
+pub(super) fn is_behind_names(words: &[Word], at: usize) -> bool {
+    let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
+    let told = NAMES_FOLLOW.iter().find(|(name, _)| *name == program.text);
+    at > 1 && verb.is_literal() && told.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
+}
+
 /// Options that are a hatch of another program of the same row.
 pub(super) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
@@ -194,6 +234,8 @@ pub(super) fn is_of_another(call: &Call<'_>, text: &str) -> bool {
     let global = matches!(text, "-g" | "--global") && told(0, "npm");
     let lists = ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| told(1, verb));
     global && lists
+        // It checks; with eslint it names a configuration.
+        || text == "-c" && told(0, "prettier")
         || text == "-f" && (told(0, "pip") && told(1, "show") || told(0, "man"))
         || text == "-r" && told(0, "pnpm")
         || text == "-v" && told(1, "compose") && call.words.iter().any(|word| word.text == "down")
@@ -229,6 +271,11 @@ pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
         "configure",
         "token",
         "owner",
+        "snippet",
+        "toolchain",
+        "component",
+        "target",
+        "override",
     ];
     const LOOKS: &[&str] = &[
         "ls",
@@ -251,7 +298,10 @@ pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
     let bundles =
         at == 1 && words[0].text == "bundle" && matches!(words[at].text.as_str(), "install" | "update");
     let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
-    is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"]))
+    let reads = |word: &Word| word.text.starts_with("list-") || word.text.starts_with("get-");
+    let of_iam = words[0].text == "aws" && words[at].text == "iam" && words.get(at + 1).is_some_and(reads);
+    of_iam
+        || is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"]))
         || composes
         || bundles
 }

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::exempt::{
-    abbreviates, goes_nowhere, is_no_place, is_of_another, is_short_for, is_suspicious, only_looks,
+    abbreviates, goes_nowhere, is_behind_names, is_no_place, is_of_another, is_short_for, is_suspicious,
+    only_looks,
 };
 use super::meter::Meter;
 use super::programs::PROGRAMS;
@@ -47,6 +48,8 @@ pub(super) struct Program {
     pub(super) value: &'static str,
     /// Exceptions from `ask` and from the general suspicion.
     pub(super) fine: &'static str,
+    /// First words with which everything that is no option passes: `apt show NAME`.
+    pub(super) looks: &'static str,
     pub(super) kind: Kind,
     pub(super) also: Option<Also>,
 }
@@ -65,7 +68,7 @@ pub(super) struct Table {
 
 impl Program {
     pub(super) const fn new(names: &'static str, ask: &'static str) -> Self {
-        Self { names, ask, value: "", fine: "", kind: Kind::Tool, also: None }
+        Self { names, ask, value: "", fine: "", looks: "", kind: Kind::Tool, also: None }
     }
 
     pub(super) const fn value(mut self, value: &'static str) -> Self {
@@ -75,6 +78,11 @@ impl Program {
 
     pub(super) const fn fine(mut self, fine: &'static str) -> Self {
         self.fine = fine;
+        self
+    }
+
+    pub(super) const fn looks(mut self, looks: &'static str) -> Self {
+        self.looks = looks;
         self
     }
 
@@ -102,6 +110,7 @@ pub(super) struct Row {
     beginnings: Vec<&'static str>,
     values: Vec<&'static str>,
     fine: Vec<&'static str>,
+    looks: Vec<&'static str>,
     /// Options of one letter: those that ask, those that ask outside, those that take a value.
     letters: Letters,
     outside_letters: Letters,
@@ -177,6 +186,7 @@ impl Row {
             code: asks.contains(&"***"),
             obeys: asks.contains(&"!"),
             fine: cut(program.fine),
+            looks: cut(program.looks),
             kind: program.kind,
             also: program.also,
             // Linters load the settings of the folder that they look at.
@@ -190,6 +200,15 @@ impl Row {
 }
 
 impl Row {
+    /// Whether the command begins with a word that makes it look at the rest, which names things.
+    fn only_looks(&self, call: &Call<'_>) -> bool {
+        // Behind the verb that the row speaks of.
+        let first = if self.names.contains(' ') { 2 } else { 1 };
+        !self.looks.is_empty()
+            && call.words.get(first).is_some_and(|word| self.looks.contains(&word.text.as_str()))
+            && call.words[first + 1..].iter().all(|word| word.is_literal() && !word.text.starts_with('-'))
+    }
+
     /// Code that a grant spells takes whatever arguments it likes.
     fn spells_code(&self, call: &Call<'_>) -> bool {
         call.granted > 1
@@ -504,7 +523,7 @@ fn is_alike(one: &str, other: &str) -> bool {
 /// One row against the words of a call.
 fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let Row { values, fine, everything, .. } = row;
-    if row.spells_code(call) || row.asks.is_empty() {
+    if row.spells_code(call) || row.asks.is_empty() || row.only_looks(call) {
         return None;
     }
     let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();
@@ -543,9 +562,11 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         }
         if ended || !text.starts_with('-') || text == "-" {
             let hit = || {
-                row.operands.contains(&text) && !scripts && !only_looks(words, here)
+                let looks = || only_looks(words, here) || is_behind_names(words, here);
+                row.operands.contains(&text) && !scripts && !looks()
                     || commands
                         .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))
+                        && !looks()
                     || row.beginnings.iter().any(|begin| text.starts_with(begin))
                     || row.outside && (call.outside)(text)
             };

@@ -324,9 +324,12 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             }
             at += if known { 2 } else { 1 };
             looked += 1;
-            let behind = arguments.get(at..).unwrap_or(&[]);
-            found = found.max(compare(behind, rest, exact, open));
-            if at > MOST_OPTIONS {
+            // Of git it is known which options take a value: only what stands behind the last is a sub-command.
+            let is_last = || arguments.get(at).is_none_or(|next| !is_option(&next.text));
+            if !is_git || is_last() {
+                found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
+            }
+            if at > MOST_OPTIONS && !is_git {
                 found = found.max(Found::Perhaps);
                 break;
             }

@@ -171,7 +171,9 @@ pub(super) fn can_be(part: &str, name: &str, wild: bool) -> bool {
         let inner = &name[first..name.len() - (part.len() - last).min(name.len() - first)];
         return choice.split(',').any(|piece| piece == inner);
     }
+    // `{a..z}`: what a sequence runs through is not put together.
     middle.contains(['*', '?', '['])
+        || middle.contains("..")
         || name.len() <= first + (part.len() - last)
         || middle.split(['{', '}', ',']).any(|piece| !piece.is_empty() && name.contains(piece))
 }

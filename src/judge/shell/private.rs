@@ -113,21 +113,22 @@ fn is_open(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }
 
-/// Whether braces choose a home folder, or paths that begin elsewhere or climb: `{~,x}/.ssh`, `{/etc,x}/shadow`.
+/// Whether braces choose a home folder, or paths that begin elsewhere or climb: `{~,x}/.ssh`, `{b,/etc/passwd}`.
 fn leaps(text: &str) -> bool {
-    let mut depth = 0_usize;
+    // Of each open brace: whether what it chooses begins the word.
+    let mut open: Vec<bool> = Vec::new();
     let mut start = 0;
     for (at, c) in text.char_indices().filter(|(_, c)| matches!(c, '{' | ',' | '}')) {
         let piece = &text[start..at];
-        let chosen = depth > 0 && c != '{' || c == '{' && start > 0;
+        let begins = open.last().copied();
         let climbs = piece.contains("..") && (piece.contains('/') || piece == "..");
-        let begins = piece.starts_with('/') && text[..start].bytes().all(|c| c == b'{');
-        if chosen && (piece.starts_with('~') || climbs || begins && start > 0) {
+        let elsewhere = piece.starts_with('/') && begins == Some(true);
+        if begins.is_some() && (piece.starts_with('~') || climbs || elsewhere) {
             return true;
         }
         match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
+            '{' => open.push(piece.is_empty() && begins.unwrap_or(start == 0)),
+            '}' => drop(open.pop()),
             _ => {}
         }
         start = at + 1;
@@ -162,6 +163,8 @@ mod tests {
             "{/etc/shadow,x}",
             "{../../etc/x,y}/z",
             "{..,x}/y",
+            "{b,/etc/passwd}",
+            "{a,{/etc,x}}/passwd",
         ] {
             assert!(may(path), "{path}");
         }
@@ -179,6 +182,8 @@ mod tests {
             "src{/a,/b}.rs",
             "v{1..3}.txt",
             "a,/b{x,y}",
+            "a,/b{x,y},/c",
+            "x{a,/b}",
             "/p*/cpuinfo",
         ] {
             assert!(!may(path), "{path}");

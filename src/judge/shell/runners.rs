@@ -90,6 +90,8 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("uvx", "--from --with -p", 0),
     ("pnpx", "", 0),
     ("xcrun", "--sdk", 0),
+    // Of macOS; elsewhere it only says what the machine is.
+    ("arch", "-arch -e -d", 0),
 ];
 
 const XARGS_VALUES: &str = "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args \
@@ -102,6 +104,31 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "a
 /// Runners of which only the name is known.
 const OTHERS: &[&str] = &[
     "abuild",
+    "authbind",
+    "cmd",
+    "dzdo",
+    "es",
+    "flatpak-spawn",
+    "gparallel",
+    "gsudo",
+    "i3-msg",
+    "intercept-build",
+    "lxc-execute",
+    "nocache",
+    "please",
+    "rargs",
+    "rc",
+    "rdo",
+    "runlim",
+    "setlock",
+    "spawn-fcgi",
+    "sudo-rs",
+    "swaymsg",
+    "tcpserver",
+    "vglrun",
+    "viddy",
+    "xe",
+    "xpra",
     "annotate-output",
     "apply",
     "asciinema",
@@ -490,7 +517,15 @@ const VERBS: &[(&str, &[&str])] = &[
     ("repo", &["forall"]),
     ("mix", &["cmd"]),
     ("gcloud", &["ssh"]),
-    ("mvn", &["exec:exec", "exec:java"]),
+    ("mvn", &["exec:exec"]),
+    ("apptainer", &["exec", "run", "shell", "instance"]),
+    ("singularity", &["exec", "run", "shell", "instance"]),
+    ("buildah", &["run"]),
+    ("podman-compose", &["run", "exec"]),
+    ("ddev", &["exec", "ssh"]),
+    ("lando", &["exec", "ssh"]),
+    ("jenv", &["exec"]),
+    ("yarnpkg", &["exec", "dlx"]),
 ];
 
 /// What the tables say of a name.

@@ -112,6 +112,9 @@ pub(in crate::judge) struct Script {
     pub(in crate::judge) beyond: Vec<(Beyond, usize)>,
     /// How deep it is nested.
     pub(in crate::judge) depth: usize,
+    /// Places in the text that say nothing of which commands run: here-documents with their bodies, `!` and `time` in
+    /// front of a command. The second parser stumbles over some of them.
+    pub(in crate::judge) aside: Vec<(usize, usize)>,
 }
 
 impl Script {
@@ -119,6 +122,18 @@ impl Script {
         if !self.beyond.iter().any(|(seen, _)| *seen == what) {
             self.beyond.push((what, at));
         }
+    }
+
+    /// The text without what stands aside; nothing if there is nothing of the kind.
+    pub(in crate::judge) fn eased(&self, text: &str) -> Option<String> {
+        if self.aside.is_empty() {
+            return None;
+        }
+        let mut bytes = text.as_bytes().to_vec();
+        for (start, end) in &self.aside {
+            bytes.get_mut(*start..*end)?.fill(b' ');
+        }
+        String::from_utf8(bytes).ok()
     }
 
     pub(in crate::judge) fn has(&self, what: Beyond) -> bool {

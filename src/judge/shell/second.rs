@@ -18,14 +18,14 @@ const PIECE: usize = 512;
 const TIMES: usize = 6;
 const READ_AHEAD: usize = 32 * 1024;
 
-/// Whether the grammar sees exactly these commands, at these places.
-pub(super) fn agrees(found: &[usize], script: &Script) -> bool {
+/// Whether the grammar sees exactly these commands, at these places; `eased`: in the text without what stands aside.
+pub(super) fn agrees(found: &[usize], script: &Script, eased: bool) -> bool {
     let mut found = found.to_vec();
     let mut own: Vec<usize> = script
         .commands
         .iter()
         .filter(|command| !command.derived && !command.words.is_empty())
-        .map(|command| command.timed.unwrap_or(command.words[0].start))
+        .map(|command| command.timed.filter(|_| !eased).unwrap_or(command.words[0].start))
         .collect();
     own.sort_unstable();
     found.sort_unstable();

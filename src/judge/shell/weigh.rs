@@ -103,6 +103,8 @@ pub(in crate::judge) struct Reading<'a> {
     forbidden: OnceCell<Option<String>>,
     /// Where the second parser sees commands; looked up once.
     second: OnceCell<Option<Vec<usize>>>,
+    /// The same of the text without what stands aside.
+    eased: OnceCell<Option<Vec<usize>>>,
     /// The programs it names; looked up once.
     programs: OnceCell<Programs>,
 }
@@ -117,8 +119,9 @@ impl<'a> Reading<'a> {
         let behind = |command: &Simple| last(command).map_or(0, |at| at + 1);
         let matters =
             all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
-        let (forbidden, second, programs) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { text, read, folders, all, cwds, matters, forbidden, second, programs }
+        let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
+        let (second, eased) = (OnceCell::new(), OnceCell::new());
+        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs }
     }
 
     /// Whether the line was dearer than a judgement may be. Some of what was found of it may be less than what
@@ -147,6 +150,13 @@ impl<'a> Reading<'a> {
         self.second.get_or_init(|| second::commands(self.text)).as_deref()
     }
 
+    /// The grammar of the second parser does not know every here-document, `time (…)`, `! { …; }`: where it sees
+    /// something else, it is asked again about the text without them.
+    fn eased(&self) -> Option<&[usize]> {
+        let look = || second::commands(&self.all.main().eased(self.text)?);
+        self.eased.get_or_init(look).as_deref()
+    }
+
     /// Looks for the command of a rule.
     pub(in crate::judge) fn finds(&self, pattern: &CommandPattern) -> Found {
         pattern.finds(self.text, &self.all, self.programs.get_or_init(|| Programs::of(&self.all)))
@@ -158,7 +168,9 @@ impl<'a> Reading<'a> {
             && self.all.main().depth <= DEEPEST
             && !self.all.hidden
             && self.all.scripts().iter().all(|script| !script.has(Beyond::Syntax))
-            && self.second().is_some_and(|found| second::adds_nothing(found, &self.all))
+            && [Self::second, Self::eased]
+                .iter()
+                .any(|look| look(self).is_some_and(|found| second::adds_nothing(found, &self.all)))
     }
 
     /// Why the line is denied whatever is granted (R12).
@@ -302,7 +314,9 @@ impl<'a> Reading<'a> {
 
     /// Whether the second parser sees what the lexer sees.
     pub(in crate::judge) fn is_confirmed(&self) -> bool {
-        self.second().is_some_and(|found| second::agrees(found, self.all.main()))
+        let script = self.all.main();
+        self.second().is_some_and(|found| second::agrees(found, script, false))
+            || self.eased().is_some_and(|found| second::agrees(found, script, true))
     }
 
     /// Judges each simple command under the grants; with `safe`, commands that only look pass. Of many commands a
@@ -403,8 +417,10 @@ impl<'a> Reading<'a> {
         let script_of_shell =
             found.hidden && found.texts.is_empty() && found.at.is_empty() && rows(inner).is_known();
         // Alone most of them start a shell, or do what their input says.
-        let says =
-            matches!(plain, "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26");
+        let says = matches!(
+            plain,
+            "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26" | "arch"
+        );
         if found.runs && !by_hatch && !script_of_shell && (inner.len() > 1 || !says) {
             return Err(format!("{plain} runs the command it is given"));
         }

@@ -102,6 +102,11 @@ impl Draft {
         Self { start, ..Self::default() }
     }
 
+    /// Where it begins in the text.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
     pub(super) fn mark(&mut self, mark: Marks) {
         self.marks.add(mark);
     }

@@ -1,5 +1,6 @@
 //! Programs that run the command they are given.
 
+use super::exempt::is_behind_names;
 use super::hatch::{is_understood, names_a_script, own_verb};
 use super::runners::{Runner, runner};
 use super::through::{Through, through};
@@ -213,8 +214,10 @@ fn known(words: &[Word], name: &str, runner: Runner) -> Inside {
     {
         // `docker compose exec`: the verb may be the second one.
         let later = words.iter().enumerate().skip(at).take(3);
-        if let Some((at, _)) = later.into_iter().find(|(_, word)| runner.verbs.contains(&word.text.as_str()))
-        {
+        let runs = |at: usize, word: &Word| {
+            runner.verbs.contains(&word.text.as_str()) && !is_behind_names(words, at)
+        };
+        if let Some((at, _)) = later.into_iter().find(|(at, word)| runs(*at, word)) {
             found.runs = true;
             text_of(&words[at..], &["-c", "--call"], &mut found);
             found.at.extend((at + 1)..words.len().min(at + 12));

@@ -52,6 +52,8 @@ impl Lexer<'_> {
     pub(super) fn end_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, target: Word) {
         let mut kind = kind;
         if kind == RedirKind::Here {
+            let start = self.list().redir_at;
+            self.set_aside(start, target.end);
             let odd = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE];
             if odd.iter().any(|mark| target.marks.has(*mark)) || target.text.contains('\n') {
                 // bash takes such an end mark in its own way.
@@ -127,6 +129,7 @@ impl Lexer<'_> {
             }
             Head::Time => {
                 if matches!(bare, Some("-p" | "--")) {
+                    self.set_aside(word.start, word.end);
                     return true;
                 }
                 list.head = Head::None;
@@ -150,9 +153,16 @@ impl Lexer<'_> {
         match text {
             "{" => self.open_block(Block::Brace),
             "}" => self.close_block(Block::Brace),
-            "!" => self.list().needs = true,
+            "!" => {
+                if self.list().piped {
+                    self.note(Beyond::Syntax);
+                }
+                self.set_aside(word.start, word.end);
+                self.list().needs = true;
+            }
             "time" => {
                 let start = word.start;
+                self.set_aside(start, word.end);
                 let list = self.list();
                 list.head = Head::Time;
                 list.command.timed.get_or_insert(start);
@@ -268,6 +278,7 @@ impl Lexer<'_> {
         if had {
             list.compound = false;
             list.needs = false;
+            list.piped = false;
         }
         let wrong = match operator {
             // Newlines are free where a command may begin.

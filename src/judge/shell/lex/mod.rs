@@ -77,6 +77,10 @@ struct List {
     command: Simple,
     started: bool,
     redir: Option<(RedirKind, bool, bool)>,
+    /// Where it begins, with the descriptor in front of it.
+    redir_at: usize,
+    /// A `|` waits for its right side, which may not begin with `!`.
+    piped: bool,
     /// A compound command has just ended.
     compound: bool,
     /// An operator waits for its right side.
@@ -99,6 +103,8 @@ impl List {
             command: Simple::default(),
             started: false,
             redir: None,
+            redir_at: 0,
+            piped: false,
             compound: false,
             needs: false,
             commands: 0,
@@ -236,6 +242,12 @@ impl Lexer<'_> {
 
     fn note(&mut self, what: Beyond) {
         self.script.note(what, if self.derived { 0 } else { self.at });
+    }
+
+    fn set_aside(&mut self, start: usize, end: usize) {
+        if !self.derived {
+            self.script.aside.push((start, end));
+        }
     }
 
     /// The byte at `at`, lines that a backslash continues joined, and the place behind it.
@@ -441,7 +453,10 @@ impl Lexer<'_> {
         let list = self.list();
         let mut start = place;
         match &list.draft {
-            Some(draft) if draft.is_number() => list.draft = None,
+            Some(draft) if draft.is_number() => {
+                start = draft.start();
+                list.draft = None;
+            }
             Some(draft) if draft.is_braced_name() => {
                 list.draft = None;
                 named = true;
@@ -474,6 +489,7 @@ impl Lexer<'_> {
         }
         let list = self.list();
         list.redir = Some((kind, named, flag));
+        list.redir_at = start;
         if !list.started && !list.compound {
             list.started = true;
             list.command.start = start;
@@ -523,6 +539,7 @@ impl Lexer<'_> {
             self.note(Beyond::Background);
         }
         self.end_command(Some(operator));
+        self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
         self.at = behind;
     }
 
@@ -650,6 +667,8 @@ impl Lexer<'_> {
                     break start;
                 }
             };
+            let ends_line = self.at > body && self.text[self.at - 1] == b'\n';
+            self.set_aside(body, self.at - usize::from(ends_line));
             let text = &self.text[body..end];
             if !here.quoted && text.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\')) {
                 self.script.note(Beyond::HereBody, if self.derived { 0 } else { body });

@@ -64,11 +64,13 @@ pub(in crate::judge::shell) fn kubectl(call: &Call<'_>) -> Option<String> {
         let at = verb(call.words, None)?;
         let builds = call.words.iter().any(|word| word.text == "kustomize");
         let path = call.free().find(|(_, text)| {
+            let reads = ["columns-file=", "template-file=", "templatefile=", "jsonpath-file="];
             builds && (call.outside)(text)
                 || text.split_once("-file=").is_some_and(|(_, path)| (call.outside)(path))
+                || reads.iter().any(|option| text.contains(option))
         });
         path.filter(|(place, _)| *place > at)
-            .and_then(|(_, text)| hit(text, "this lies outside the workspace"))
+            .and_then(|(_, text)| hit(text, "this lies outside the workspace, or says what is done with it"))
     })
 }
 

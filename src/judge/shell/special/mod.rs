@@ -125,6 +125,13 @@ pub(super) fn pandoc(call: &Call<'_>) -> Option<String> {
     any(call, "code is loaded or a program is run", format)
 }
 
+/// ImageMagick: `PREFIX:` in front of a name chooses what reads it, `@` and `|` are lists and programs.
+pub(super) fn magick(call: &Call<'_>) -> Option<String> {
+    any(call, "a program may be run, or a script", |text| {
+        text.starts_with(['@', '|']) || !text.starts_with('-') && text.contains(':') || text.contains(".msl")
+    })
+}
+
 /// tar: the first word may be a cluster of letters without a dash; a remote archive runs a program.
 pub(super) fn tar(call: &Call<'_>) -> Option<String> {
     let words = call.words;
@@ -488,6 +495,8 @@ pub(super) fn psql_client(call: &Call<'_>) -> Option<String> {
     let long = ["--command", "--list", "--version", "--help"];
     let told =
         call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
+    let spelled = &call.words[..call.granted.min(call.words.len())];
+    let told = told || spelled.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
     if told { psql(call) } else { hit(&call.words[0].text, OBEYS) }
 }
 
@@ -602,12 +611,11 @@ pub(super) fn local_files(call: &Call<'_>) -> Option<String> {
 }
 
 /// Package managers: only what lists and shows.
-pub(super) fn packages(_: &Call<'_>) -> Option<String> {
-    None
-}
-
 /// `date MMDDhhmm` sets the clock.
 pub(super) fn date(call: &Call<'_>) -> Option<String> {
+    if call.words[..call.granted].iter().any(|word| matches!(word.text.as_str(), "-s" | "--set")) {
+        return None;
+    }
     let found = operands(call.words, "-d --date -f --file -r --reference");
     let set = found
         .iter()
