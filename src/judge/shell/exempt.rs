@@ -276,6 +276,8 @@ pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
         "component",
         "target",
         "override",
+        "tool",
+        "python",
     ];
     const LOOKS: &[&str] = &[
         "ls",
@@ -300,7 +302,10 @@ pub(super) fn only_looks(words: &[Word], at: usize) -> bool {
     let composes = words.get(1).is_some_and(|word| word.text == "compose") && words[at].text == "config";
     let reads = |word: &Word| word.text.starts_with("list-") || word.text.starts_with("get-");
     let of_iam = words[0].text == "aws" && words[at].text == "iam" && words.get(at + 1).is_some_and(reads);
+    // Of the others of its row it is the program itself.
+    let of_yarn = words[0].text == "yarn" && words[at].text == "upgrade";
     of_iam
+        || of_yarn
         || is(Some(at), KINDS) && (is(at.checked_add(1), LOOKS) || is(at.checked_sub(1), &["search"]))
         || composes
         || bundles

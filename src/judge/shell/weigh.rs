@@ -421,7 +421,8 @@ impl<'a> Reading<'a> {
             plain,
             "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26" | "arch"
         );
-        if found.runs && !by_hatch && !script_of_shell && (inner.len() > 1 || !says) {
+        let only_says = inner.len() == 2 && matches!(inner[1].text.as_str(), "--version" | "--help");
+        if found.runs && !by_hatch && !script_of_shell && !only_says && (inner.len() > 1 || !says) {
             return Err(format!("{plain} runs the command it is given"));
         }
         let mut refused = None;

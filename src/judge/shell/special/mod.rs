@@ -85,9 +85,17 @@ fn second_operand(call: &Call<'_>, values: &str) -> Option<String> {
     hit(&word.text, "the second operand is written")
 }
 
-/// `+cmd` of pagers.
+/// `+cmd` of pagers. A line, the end and a pattern of plain characters are places in the text.
 pub(super) fn plus(call: &Call<'_>) -> Option<String> {
-    any(call, "a command of the pager can run programs", |text| text.starts_with('+'))
+    let is_place = |text: &str| {
+        let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
+        matches!(text, "G" | "F")
+            || !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
+            || text.strip_prefix('/').is_some_and(is_pattern)
+    };
+    any(call, "a command of the pager can run programs", |text| {
+        text.strip_prefix('+').is_some_and(|rest| !is_place(rest))
+    })
 }
 
 /// yq: operators that read other files or the environment are no hatch; `-i` is in the table.
