@@ -128,6 +128,8 @@ pub(super) async fn sweep(registry: &Registry) -> Leftovers {
         // They are looked for again at the next start.
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
+    // Nothing is held by them any more.
+    house.setup().tools.clear_stand_ins().await;
     Leftovers { survivors: Vec::new(), ended: calls }
 }
 

@@ -72,6 +72,21 @@ impl Jail {
         })
     }
 
+    /// For what goes by the paths of its folders: each must still lead to the folder that is held.
+    ///
+    /// # Errors
+    /// One was moved away, and something else stands in its place.
+    pub(super) fn in_place(&self) -> Result<(), Refusal> {
+        let moved = self.roots.iter().find(|root| {
+            match &root.anchor {
+                Some(anchor) => !anchor.is_in_place() && !is_gone(&root.path),
+                // Its path was free of links once.
+                None => root.path.is_symlink(),
+            }
+        });
+        moved.map_or(Ok(()), |root| Err(replaced(&root.path)))
+    }
+
     /// What `text` means for `access`, relative to `cwd`, and a hold on it. Opens nothing for reading
     /// or writing, and never waits.
     ///
@@ -239,6 +254,11 @@ fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<Found>>, R
         Err(Errno::ENOENT) => Ok(None),
         Err(errno) => Err(disk::refused(path, errno)),
     }
+}
+
+/// Nothing stands there at all: who goes there is told so.
+fn is_gone(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err()
 }
 
 /// Something else stands where the workspace was.

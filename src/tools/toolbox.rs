@@ -173,6 +173,15 @@ impl Toolbox {
         }
     }
 
+    /// Removes what a daemon that died has left in the place of what does not exist. To be called before anything runs.
+    pub async fn clear_stand_ins(&self) {
+        let root = self.settings.sandbox.temp.clone();
+        let removed = tokio::task::spawn_blocking(move || shell::clear_stand_ins(&root)).await.unwrap_or(0);
+        if removed > 0 {
+            tracing::info!(removed, "stand-ins of commands that a dead daemon left were removed");
+        }
+    }
+
     /// The folders of temporary files that there are. To be asked before the sessions are that keep theirs: one
     /// that begins meanwhile is in no danger then.
     ///

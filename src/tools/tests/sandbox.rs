@@ -209,6 +209,64 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
 }
 
 #[tokio::test]
+async fn what_holds_a_hidden_or_guarded_place_is_not_moved_away() {
+    for level in BOTH {
+        let Some(room) = held(level, NetworkSetting::Off).await else { continue };
+        if level == LevelSetting::Landlock && Available::here().await.guards().is_err() {
+            eprintln!("SKIPPED: level 2 cannot guard here");
+            continue;
+        }
+        drop(room);
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut room = Room::within(dir, |settings| {
+            let root = settings.home.parent().unwrap().to_owned();
+            settings.sandbox.level = level;
+            settings.sandbox.hidden = vec![root.join("ws/conf/keys/k"), root.join("ws/.config/agentd")];
+            settings.sandbox.temp = root.join("temp");
+        });
+        assert!(room.path("").ends_with("ws"), "the hidden file lies in the workspace");
+        room.put("conf/keys/k", "secret");
+        room.put("deep/in/repo/.git/HEAD", "ref: refs/heads/main\n");
+        room.put("deep/in/repo/.git/config", "[core]\n");
+        room.scene.additional = vec![room.path("deep/in/repo")];
+        for command in [
+            "mv conf conf2; cat conf2/keys/k",
+            "mv conf/keys conf/k2; cat conf/k2/k",
+            "mv deep d2 && mkdir deep",
+            "mv deep/in deep/x",
+            "mkdir -p .config/agentd && echo x > .config/agentd/config.toml",
+        ] {
+            failed(&room.run("Bash", bash(command)).await, "exit_code");
+        }
+        completed(
+            &room
+                .run("Bash", bash("echo x > deep/other && mv deep/other deep/in/ && rm deep/in/other"))
+                .await,
+        );
+        assert!(!room.path(".config").exists(), "{level:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_does_not_run_in_what_was_put_in_the_workspace_s_place() {
+    let mut room = Room::new();
+    room.put("a", "mine");
+    completed(&room.run("Bash", bash("cat a")).await);
+    let (ws, away) = (room.path("."), room.root.join("away"));
+    let ws = ws.canonicalize().unwrap();
+    fs::rename(&ws, &away).unwrap();
+    fs::create_dir(&ws).unwrap();
+    failed(&room.run("Bash", bash("touch made")).await, "workspace_replaced");
+    fs::remove_dir(&ws).unwrap();
+    std::os::unix::fs::symlink(room.root.join("home"), &ws).unwrap();
+    failed(&room.run("Bash", bash("touch made")).await, "workspace_replaced");
+    assert!(!room.root.join("home/made").exists());
+    fs::remove_file(&ws).unwrap();
+    fs::rename(&away, &ws).unwrap();
+    completed(&room.run("Bash", bash("cat a")).await);
+}
+
+#[tokio::test]
 async fn a_workspace_within_a_folder_that_may_be_written_is_not_moved_away() {
     for level in BOTH {
         let Some(mut room) = held(level, NetworkSetting::Off).await else { continue };

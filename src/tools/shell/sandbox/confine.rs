@@ -19,7 +19,7 @@ use super::filter;
 use super::guards::Guards;
 use super::layout::Layout;
 use super::level::{Choice, Level};
-use super::place::{Placed, there};
+use super::place::{Placed, notes_beside, there};
 use super::probe::Available;
 use super::temp;
 use super::{kept, rules};
@@ -80,7 +80,7 @@ impl Confined {
                 let (layout, root) = layout.ok_or_else(needed)?;
                 confined.variables = variables(Path::new(bubble::TMP), choice);
                 let nothing = temp::nothing(root)?;
-                confined.placed = Placed::new(&layout.absent)?;
+                confined.placed = Placed::new(&layout.absent, notes_beside(&layout.temp))?;
                 let absent = there(&layout.absent);
                 let fd = readable(&filter::bytes(&filter_of(choice, abi)?))?;
                 let is_root = nix::unistd::geteuid().is_root();

@@ -1,10 +1,12 @@
 //! What a call may write, what it may only read within that, and what it does not see. The same for
 //! every level; how much of it a level can hold is the level's matter.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::blocked::Ground;
+use super::git;
 use super::place::is_stand_in;
 use super::temp;
 use crate::tools::care;
@@ -45,13 +47,7 @@ const CACHES: &[&str] = &[
     ".nuget/packages",
 ];
 
-/// What git obeys in a repository: `commondir` leads to another's configuration and hooks
-/// (gitrepository-layout(5)).
-const CONTROLS: &[&str] = &["config", "hooks", "commondir"];
-/// Git reads a configuration of the work tree where the repository's own has this name.
-const WORKTREE_CONFIG: &[u8] = b"worktreeconfig";
-
-/// Folders of submodules that are looked at.
+/// Folders of submodules, and work trees, that are looked at.
 const MOST_FOLDERS: usize = 300;
 
 /// Where a command may do what.
@@ -109,6 +105,7 @@ impl Layout {
         layout.guard(&scene.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.keep_away(path));
+        layout.pin_what_is_above();
         Ok(layout)
     }
 
@@ -120,7 +117,7 @@ impl Layout {
     }
 
     /// Protects what in a workspace is obeyed outside of the sandbox (P4).
-    fn guard(&mut self, workspace: &Path) {
+    pub(super) fn guard(&mut self, workspace: &Path) {
         self.guard_one(workspace.join(".agentd"));
         let git = workspace.join(".git");
         if !is_stand_in(&git) && git.is_dir() && !git.is_symlink() && !is_stand_in(&git) {
@@ -130,37 +127,63 @@ impl Layout {
             self.guard_git(&real);
             self.pinned.push(real);
         } else {
-            if let Some(real) = work_tree(&git) {
+            if let Some(real) = git::work_tree(&git) {
                 self.guard_git(&real.common);
                 // What says where the rest of its repository lies, and a configuration of its own.
                 self.guard_one(real.own.join("commondir"));
-                self.guard_configuration_of_a_tree(&real.common, &real.own);
+                self.guard_one(real.own.join("config.worktree"));
                 self.writable.push(real.common);
                 self.writable.push(real.own);
+            } else if let Some(real) = git::named_in(&git).filter(|real| self.is_part(real)) {
+                self.guard_git(&real);
+                self.pinned.push(real);
             }
             self.guard_one(git);
+        }
+        if git::is_bare(workspace) {
+            self.guard_git(workspace);
         }
     }
 
     fn guard_git(&mut self, git: &Path) {
-        for name in CONTROLS {
-            self.guard_one(git.join(name));
-        }
-        self.guard_configuration_of_a_tree(git, git);
+        self.guard_repository(git);
+        // Also where git does not read it yet: a person may tell it to (git-worktree(1)).
+        self.guard_one(git.join("config.worktree"));
         self.guard_modules(&git.join("modules"));
+        self.guard_trees(git);
     }
 
-    /// `config.worktree`, where it is or where git would read it.
-    fn guard_configuration_of_a_tree(&mut self, common: &Path, own: &Path) {
-        let path = own.join("config.worktree");
-        // A name in a configuration has no other spelling, and one that another file adds does not count here
-        // (git-config(1), git-worktree(1)).
-        let is_read = || {
-            let text = fs::read(common.join("config")).unwrap_or_default();
-            text.windows(WORKTREE_CONFIG.len()).any(|word| word.eq_ignore_ascii_case(WORKTREE_CONFIG))
-        };
-        if is_there(&path) || is_read() {
-            self.guard_one(path);
+    /// What git obeys in a repository. `commondir` leads to another's configuration and hooks
+    /// (gitrepository-layout(5)).
+    fn guard_repository(&mut self, git: &Path) {
+        self.guard_one(git.join("config"));
+        self.guard_one(git.join("hooks"));
+        let shared = git.join("commondir");
+        if is_there(&shared) && !is_stand_in(&shared) || !git::says_where(git) {
+            self.guard_one(shared);
+        }
+    }
+
+    /// Other work trees of the repository, which lie where a command does not write: it would write what git obeys
+    /// there.
+    fn guard_trees(&mut self, git: &Path) {
+        let trees = git.join("worktrees");
+        let found: Vec<PathBuf> = fs::read_dir(&trees)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|own| git::tree_of(own).is_some_and(|tree| !self.may_change(&tree)))
+            .take(MOST_FOLDERS)
+            .collect();
+        for own in &found {
+            for name in ["commondir", "gitdir", "config.worktree"] {
+                self.guard_one(own.join(name));
+            }
+        }
+        if !found.is_empty() {
+            self.pinned.extend(found);
+            self.pinned.push(trees);
         }
     }
 
@@ -182,10 +205,11 @@ impl Layout {
             left -= 1;
             // A command can take away the former, and not the latter.
             if ["HEAD", "config"].iter().any(|name| folder.join(name).is_file()) {
-                for name in CONTROLS {
-                    self.guard_one(folder.join(name));
+                self.guard_repository(&folder);
+                let of_tree = folder.join("config.worktree");
+                if is_there(&of_tree) {
+                    self.guard_one(of_tree);
                 }
-                self.guard_configuration_of_a_tree(&folder, &folder);
                 // Its own submodules.
                 folders.push(folder.join("modules"));
             } else {
@@ -194,6 +218,36 @@ impl Layout {
             }
             self.pinned.push(folder);
         }
+    }
+
+    /// A cover is over a name: whatever lies between it and the folder that may be written could be moved away, and the
+    /// name with it.
+    pub(super) fn pin_what_is_above(&mut self) {
+        let within =
+            |folder: &Path| self.writable.iter().any(|root| folder.starts_with(root) && folder != root);
+        let shut: Vec<&PathBuf> = self.guarded.iter().chain(&self.absent).chain(&self.hidden).collect();
+        let mut pins = BTreeSet::new();
+        let inner = self.writable.iter().filter(|folder| within(folder));
+        for path in shut.iter().copied().chain(&self.pinned).chain(inner) {
+            let above = path.ancestors().skip(1).take_while(|folder| within(folder));
+            // What lies in a covered folder cannot be moved.
+            pins.extend(above.filter(|folder| !shut.iter().any(|shut| folder.starts_with(shut))));
+        }
+        let pins: Vec<PathBuf> = pins
+            .into_iter()
+            .map(Path::to_owned)
+            .filter(|folder| !self.pinned.contains(folder) && !self.writable.contains(folder))
+            .collect();
+        self.pinned.extend(pins);
+    }
+
+    fn may_change(&self, path: &Path) -> bool {
+        self.writable.iter().any(|folder| path.starts_with(folder))
+    }
+
+    /// Whether a command may write there, and it is not all that it may write.
+    fn is_part(&self, real: &Path) -> bool {
+        self.may_change(real) && !self.writable.iter().any(|folder| folder.starts_with(real))
     }
 
     /// What would be hidden and is not there is not made either: policies of the daemon, where somebody works in his
@@ -207,12 +261,10 @@ impl Layout {
         }
     }
 
-    /// Where a link leads, if a command may write there and it is not all that it may write.
+    /// Where a link leads, if that is part of what a command may write.
     fn linked_within(&self, path: &Path) -> Option<PathBuf> {
         let real = fs::symlink_metadata(path).ok()?.is_symlink().then(|| path.canonicalize().ok())??;
-        let is_within = self.writable.iter().any(|folder| real.starts_with(folder));
-        let holds = self.writable.iter().any(|folder| folder.starts_with(&real));
-        (is_within && !holds).then_some(real)
+        self.is_part(&real).then_some(real)
     }
 
     fn guard_one(&mut self, path: PathBuf) {
@@ -280,47 +332,9 @@ fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
 }
 
-/// The folders of git behind a work tree that was made by `git worktree`.
-struct WorkTree {
-    common: PathBuf,
-    own: PathBuf,
-}
-
-/// Where the `.git` of a work tree leads, if what is there names this work tree, too: a file in the
-/// workspace alone opens no folder elsewhere (gitrepository-layout(5)).
-fn work_tree(git: &Path) -> Option<WorkTree> {
-    let line = |path: &Path| Some(fs::read_to_string(path).ok()?.trim_end().to_owned());
-    let own = PathBuf::from(line(git)?.strip_prefix("gitdir: ")?).canonicalize().ok()?;
-    let is_mutual = Path::new(&line(&own.join("gitdir"))?).canonicalize().ok()? == git.canonicalize().ok()?;
-    let common = own.join(line(&own.join("commondir"))?).canonicalize().ok()?;
-    let is_inside = own.parent() == Some(common.join("worktrees").as_path()) && common.join("HEAD").is_file();
-    (is_mutual && is_inside).then_some(WorkTree { common, own })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_work_tree_opens_the_folder_that_names_it_and_no_other() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let own = root.join("main/.git/worktrees/w");
-        fs::create_dir_all(&own).unwrap();
-        fs::create_dir(root.join("w")).unwrap();
-        fs::write(root.join("main/.git/HEAD"), "x").unwrap();
-        fs::write(own.join("commondir"), "../..\n").unwrap();
-        fs::write(own.join("gitdir"), format!("{}\n", root.join("w/.git").display())).unwrap();
-        fs::write(root.join("w/.git"), format!("gitdir: {}\n", own.display())).unwrap();
-        let found = work_tree(&root.join("w/.git")).unwrap();
-        assert_eq!((found.common, found.own), (root.join("main/.git"), own.clone()));
-        let mut layout = Layout::default();
-        layout.guard(&root.join("w"));
-        assert!(layout.guarded.contains(&own.join("commondir")), "{layout:?}");
-
-        fs::write(own.join("gitdir"), format!("{}\n", root.join("other/.git").display())).unwrap();
-        assert!(work_tree(&root.join("w/.git")).is_none());
-    }
 
     #[test]
     fn what_is_kept_below_a_home_is_found_but_not_through_links() {
@@ -387,18 +401,19 @@ mod tests {
         layout.guard(&ws);
         assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
         let sub = ws.join(".git/modules/sub");
-        let mut absent = vec![ws.join(".git/hooks"), ws.join(".git/commondir")];
-        absent.extend(CONTROLS.iter().map(|name| sub.join(name)));
-        assert_eq!(layout.absent, absent);
+        let own = ["hooks", "commondir", "config.worktree"].map(|name| ws.join(".git").join(name));
+        let of_sub = ["config", "hooks", "commondir"].map(|name| sub.join(name));
+        assert_eq!(layout.absent, own.into_iter().chain(of_sub).collect::<Vec<_>>());
         assert_eq!(layout.pinned, [ws.join(".git/modules"), sub.clone(), ws.join(".git")]);
 
         // Without its HEAD it is one as long as its configuration is there.
         fs::rename(sub.join("HEAD"), sub.join("config")).unwrap();
-        fs::write(ws.join(".git/config"), "[extensions]\n\tworktreeConfig = true\n").unwrap();
+        // Where it says where its work tree lies, git would not look at that with a stand-in beside it.
+        fs::write(ws.join(".git/config"), "[core]\n\tWorktree = ../..\n").unwrap();
         let mut layout = Layout::default();
         layout.guard(&ws);
         assert!(layout.guarded.contains(&sub.join("config")), "{layout:?}");
-        assert!(layout.absent.contains(&ws.join(".git/config.worktree")), "{layout:?}");
+        assert!(!layout.absent.contains(&ws.join(".git/commondir")), "{layout:?}");
     }
 
     #[test]
@@ -413,7 +428,7 @@ mod tests {
         layout.keep_away(Path::new("/nowhere/else"));
         assert_eq!(layout.absent, [home.join("data/policy"), home.join(".config")]);
         // While it stands in for something, nothing is there.
-        let placed = super::super::place::Placed::new(&layout.absent).unwrap();
+        let placed = super::super::place::Placed::new(&layout.absent, None).unwrap();
         let mut beside = Layout { writable: vec![home.clone()], ..Layout::default() };
         beside.keep_away(&home.join(".config/agentd"));
         drop(placed);

@@ -5,8 +5,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest as _, Sha256};
 
 /// How many commands need a stand-in that was made here. To remove one is to take the cover off in
 /// every sandbox that has it.
@@ -53,6 +56,8 @@ fn make(path: &Path) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
     let mut file = tempfile::Builder::new().prefix(".agentd-").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
+    // Others may use the repository, and git does not pass over what it cannot read.
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
     file.persist_noclobber(path)?;
     Ok(())
 }
@@ -68,7 +73,55 @@ fn remove(path: &Path) {
 
 /// Stand-ins; the last to be dropped removes them.
 #[derive(Debug, Default)]
-pub(super) struct Placed(Vec<PathBuf>);
+pub(super) struct Placed {
+    paths: Vec<PathBuf>,
+    /// Where each is noted while it stands, so that another daemon removes what this one left.
+    notes: Option<PathBuf>,
+}
+
+/// Where stand-ins are noted, below the folder for temporary files.
+const NOTES: &str = "stand-ins";
+
+/// The folder of notes of sessions whose folders for temporary files lie beside `temp`.
+pub(super) fn notes_beside(temp: &Path) -> Option<PathBuf> {
+    Some(temp.parent().filter(|root| !root.as_os_str().is_empty())?.join(NOTES))
+}
+
+/// The note of a stand-in: a link that leads to it.
+fn note_of(notes: &Path, path: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    let name: String = Sha256::digest(path.as_os_str().as_bytes())
+        .iter()
+        .take(10)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    notes.join(name)
+}
+
+fn note(notes: &Path, path: &Path) {
+    let write = || std::os::unix::fs::symlink(path, note_of(notes, path));
+    let is_new = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    // Without a note the stand-in may stay after a crash, no more.
+    if write().as_ref().is_err_and(is_new) && fs::create_dir(notes).is_ok() {
+        let _ = write();
+    }
+}
+
+/// Removes what a daemon that died has left standing, of those below this folder for temporary files. Nothing may run
+/// yet. Says how many.
+pub(in crate::tools) fn clear_left(root: &Path) -> usize {
+    let entries = fs::read_dir(root.join(NOTES)).into_iter().flatten().flatten();
+    let mut removed = 0;
+    for entry in entries {
+        if let Ok(path) = fs::read_link(entry.path()) {
+            let was_there = is_as_made(&path);
+            remove(&path);
+            removed += usize::from(was_there && fs::symlink_metadata(&path).is_err());
+        }
+        let _ = fs::remove_file(entry.path());
+    }
+    removed
+}
 
 impl Placed {
     /// Makes them where nothing is.
@@ -76,19 +129,23 @@ impl Placed {
     /// # Errors
     /// The folder around one cannot be written, so nobody else can make it either: such are left out. Other
     /// failures are told.
-    pub(super) fn new(paths: &[PathBuf]) -> io::Result<Self> {
+    pub(super) fn new(paths: &[PathBuf], notes: Option<PathBuf>) -> io::Result<Self> {
         let mut needed = needed();
-        let mut placed = Self::default();
+        let mut placed = Self { paths: Vec::new(), notes };
         for path in paths {
             if let Some(count) = needed.get_mut(path) {
                 *count += 1;
-                placed.0.push(path.clone());
+                placed.paths.push(path.clone());
                 continue;
+            }
+            if let Some(notes) = &placed.notes {
+                note(notes, path);
             }
             match make(path) {
                 Ok(()) => {
                     needed.insert(path.clone(), 1);
-                    placed.0.push(path.clone());
+                    placed.paths.push(path.clone());
+                    continue;
                 }
                 // It is there by now, and whose it is counts.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -98,8 +155,15 @@ impl Placed {
                     return Err(error);
                 }
             }
+            placed.forget(path);
         }
         Ok(placed)
+    }
+
+    fn forget(&self, path: &Path) {
+        if let Some(notes) = &self.notes {
+            let _ = fs::remove_file(note_of(notes, path));
+        }
     }
 }
 
@@ -116,12 +180,13 @@ fn is_closed(error: &io::Error) -> bool {
 impl Drop for Placed {
     fn drop(&mut self) {
         let mut needed = needed();
-        for path in &self.0 {
+        for path in &self.paths {
             let Some(count) = needed.get_mut(path) else { continue };
             *count -= 1;
             if *count == 0 {
                 needed.remove(path);
                 remove(path);
+                self.forget(path);
             }
         }
     }
@@ -138,13 +203,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = [dir.path().join(".git"), dir.path().join("there")];
         fs::create_dir(&paths[1]).unwrap();
-        let first = Placed::new(&paths).unwrap();
-        let second = Placed::new(&paths).unwrap();
+        let first = Placed::new(&paths, None).unwrap();
+        let second = Placed::new(&paths, None).unwrap();
         drop(first);
         assert!(paths[0].is_dir());
         drop(second);
         assert!(!paths[0].exists() && paths[1].exists());
-        Placed::new(&[dir.path().join("no/such")]).unwrap_err();
+        Placed::new(&[dir.path().join("no/such")], None).unwrap_err();
         // Where nobody can make anything, nothing has to stand in.
         let failed = |code| is_closed(&io::Error::from_raw_os_error(code));
         assert!(failed(libc::EROFS) && failed(libc::EACCES) && !failed(libc::ENOSPC));
@@ -157,7 +222,7 @@ mod tests {
         let path = |name| dir.path().join(name);
         let paths = [path("commondir"), path("config.worktree"), path("config")];
         fs::write(&paths[2], "[core]\n").unwrap();
-        let placed = Placed::new(&paths).unwrap();
+        let placed = Placed::new(&paths, None).unwrap();
         assert_eq!(fs::read(&paths[0]).unwrap(), b".\n");
         assert_eq!(paths.each_ref().map(|path| is_stand_in(path)), [true, true, false]);
         fs::write(&paths[1], "[core]\n").unwrap();
@@ -166,5 +231,26 @@ mod tests {
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left.len(), 2, "{left:?}");
         assert!(!paths[0].exists() && !is_stand_in(&paths[0]));
+    }
+
+    #[test]
+    fn what_a_daemon_left_standing_is_removed_by_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("temp");
+        fs::create_dir(&root).unwrap();
+        let paths = ["commondir", "hooks", "there"].map(|name| dir.path().join(name));
+        fs::create_dir(&paths[2]).unwrap();
+        let notes = notes_beside(&root.join("session"));
+        let first = Placed::new(&paths, notes.clone()).unwrap();
+        assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
+        std::mem::forget(first);
+        assert_eq!(clear_left(&root), 2);
+        assert!(!paths[0].exists() && !paths[1].exists() && paths[2].exists());
+        assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
+        paths.iter().for_each(|path| drop(needed().remove(path)));
+
+        drop(Placed::new(&paths, notes).unwrap());
+        assert_eq!((clear_left(&root), fs::read_dir(root.join(NOTES)).unwrap().count()), (0, 0));
+        assert_eq!(notes_beside(Path::new("")), None);
     }
 }

@@ -1,0 +1,162 @@
+//! Where git keeps what it obeys: repositories behind files and links, work trees, settings that say where
+//! (gitrepository-layout(5), git-worktree(1)).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn line(path: &Path) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
+}
+
+/// The folder that a `.git` file names.
+pub(super) fn named_in(git: &Path) -> Option<PathBuf> {
+    let named = line(git)?.strip_prefix("gitdir:")?.trim_start().to_owned();
+    git.parent()?.join(named).canonicalize().ok().filter(|real| real.is_dir())
+}
+
+/// Whether a folder is a repository without a work tree.
+pub(super) fn is_bare(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
+}
+
+/// The folder of the work tree that a folder in `worktrees` belongs to.
+pub(super) fn tree_of(own: &Path) -> Option<PathBuf> {
+    let git = own.join(line(&own.join("gitdir"))?);
+    let tree = git.parent()?;
+    Some(tree.canonicalize().unwrap_or_else(|_| tree.to_owned()))
+}
+
+/// Whether a repository's configuration says where its work tree lies, or that it has none. Git does not look at
+/// either where there is a `commondir` (`check_repository_format_gently` of its setup.c).
+pub(super) fn says_where(git: &Path) -> bool {
+    ["config", "config.worktree"].iter().any(|name| {
+        let text = fs::read(git.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().any(|line| {
+            let line = line.trim().to_ascii_lowercase();
+            let line = line.strip_prefix('[').and_then(|line| line.split_once(']')).map_or(&*line, |it| it.1);
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            match name.trim() {
+                "worktree" => true,
+                "bare" => !matches!(value.trim(), "false" | "no" | "off" | "0"),
+                _ => false,
+            }
+        })
+    })
+}
+
+/// The folders of git behind a work tree that was made by `git worktree`.
+pub(super) struct WorkTree {
+    pub(super) common: PathBuf,
+    pub(super) own: PathBuf,
+}
+
+/// Where the `.git` of a work tree leads, if what is there names this work tree, too: a file in the
+/// workspace alone opens no folder elsewhere (gitrepository-layout(5)).
+pub(super) fn work_tree(git: &Path) -> Option<WorkTree> {
+    let own = named_in(git)?;
+    let is_mutual = Path::new(&line(&own.join("gitdir"))?).canonicalize().ok()? == git.canonicalize().ok()?;
+    let common = own.join(line(&own.join("commondir"))?).canonicalize().ok()?;
+    let is_inside = own.parent() == Some(common.join("worktrees").as_path()) && common.join("HEAD").is_file();
+    (is_mutual && is_inside).then_some(WorkTree { common, own })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Layout;
+    use super::*;
+
+    #[test]
+    fn a_work_tree_opens_the_folder_that_names_it_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let own = root.join("main/.git/worktrees/w");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir(root.join("w")).unwrap();
+        fs::write(root.join("main/.git/HEAD"), "x").unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        fs::write(own.join("gitdir"), format!("{}\n", root.join("w/.git").display())).unwrap();
+        fs::write(root.join("w/.git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let found = work_tree(&root.join("w/.git")).unwrap();
+        assert_eq!((found.common, found.own), (root.join("main/.git"), own.clone()));
+        let mut layout = Layout::default();
+        layout.guard(&root.join("w"));
+        assert!(layout.guarded.contains(&own.join("commondir")), "{layout:?}");
+
+        fs::write(own.join("gitdir"), format!("{}\n", root.join("other/.git").display())).unwrap();
+        assert!(work_tree(&root.join("w/.git")).is_none());
+    }
+
+    #[test]
+    fn a_configuration_says_where_the_work_tree_lies_or_that_there_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        for (text, expected) in [
+            ("[core]\n\tbare = false\n[extensions]\n\tworktreeConfig = true\n", false),
+            ("", false),
+            ("[core]\n\tWorkTree = ../../src\n", true),
+            ("[core] worktree=..\n", true),
+            ("[core]\n\tbare = true\n", true),
+            ("[core]\n\tbare\n", true),
+            ("[branch \"bare\"]\n\tremote = x\n", false),
+        ] {
+            fs::write(dir.path().join("config"), text).unwrap();
+            assert_eq!(says_where(dir.path()), expected, "{text}");
+        }
+        fs::write(dir.path().join("config.worktree"), "[core]\nbare = true\n").unwrap();
+        assert!(says_where(dir.path()));
+    }
+
+    #[test]
+    fn repositories_behind_files_bare_ones_and_other_trees_are_guarded() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let ws = root.join("ws");
+        for folder in
+            ["ws/.bare/objects", "ws/.bare/refs", "ws/.bare/worktrees/in", "ws/.bare/worktrees/out", "ws/in"]
+        {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::write(ws.join(".git"), "gitdir: ./.bare\n").unwrap();
+        fs::write(ws.join(".bare/HEAD"), "x").unwrap();
+        fs::write(ws.join(".bare/config"), "[core]\n\tbare = true\n").unwrap();
+        for (name, tree) in [("in", ws.join("in/.git")), ("out", root.join("out/.git"))] {
+            let own = ws.join(".bare/worktrees").join(name);
+            fs::write(own.join("gitdir"), format!("{}\n", tree.display())).unwrap();
+            fs::write(own.join("commondir"), "../..\n").unwrap();
+        }
+        let bare = ws.join(".bare");
+        let out = bare.join("worktrees/out");
+        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        layout.guard(&ws);
+        let guarded = [bare.join("config"), out.join("commondir"), out.join("gitdir"), ws.join(".git")];
+        assert_eq!(layout.guarded, guarded);
+        let absent = [
+            ws.join(".agentd"),
+            bare.join("hooks"),
+            bare.join("config.worktree"),
+            out.join("config.worktree"),
+        ];
+        assert_eq!(layout.absent, absent);
+        assert_eq!(layout.pinned, [out, bare.join("worktrees"), bare.clone()]);
+
+        let mut layout = Layout { writable: vec![bare.clone()], ..Layout::default() };
+        layout.guard(&bare);
+        assert!(layout.guarded.contains(&bare.join("config")), "{layout:?}");
+        assert!(layout.absent.contains(&bare.join("hooks")), "{layout:?}");
+    }
+
+    #[test]
+    fn what_lies_above_a_cover_is_not_moved_away() {
+        let path = |text: &str| PathBuf::from(text);
+        let mut layout = Layout {
+            writable: vec![path("/h"), path("/h/a/b/c"), path("/other/x")],
+            guarded: vec![path("/h/g/.git/config"), path("/h/g/.git/hooks")],
+            hidden: vec![path("/h/.config/gh"), path("/h/g/.git/hooks/in/key"), path("/etc/shadow")],
+            absent: vec![path("/h/.local/share/agentd")],
+            pinned: vec![path("/h/g/.git")],
+            ..Layout::default()
+        };
+        layout.pin_what_is_above();
+        let added = ["/h/.config", "/h/.local", "/h/.local/share", "/h/a", "/h/a/b", "/h/g"].map(path);
+        assert_eq!(layout.pinned[1..], added);
+    }
+}
