@@ -176,7 +176,7 @@ impl Actor {
         }
         let law = Law::now(&self.house, &self.around()).await;
         self.check_grant(&law, &answer)?;
-        self.check_outside(&law, &answer)?;
+        self.check_still(&law, &answer)?;
         if let Some(edited) = &edited {
             self.check_edit(&law, &answer, edited)?;
         }
@@ -345,24 +345,21 @@ impl Actor {
         Err(SessionError::BadParam("grant", why))
     }
 
-    /// What a rule denies by now does not run a second time, and not outside; nor does anything where the
-    /// configuration has come to forbid that.
-    fn check_outside(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
+    /// What a rule or the mode denies by now is not run, whoever allows it; and nothing runs outside of the sandbox where
+    /// the configuration has come to forbid that.
+    fn check_still(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
         }
         let Ok(asked) = self.asked(answer.request_id) else { return Ok(()) };
-        if asked.outside.is_none() {
-            return Ok(());
-        }
         let settings = &self.house.setup().settings;
-        if !settings.engine.offer_outside.holds(self.engine.spec().background) {
+        if asked.outside.is_some() && !settings.engine.offer_outside.holds(self.engine.spec().background) {
             let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
         let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &asked.prepared);
         if verdict.verdict == VerdictKind::Deny {
-            let why = format!("the command is not permitted any more: {}", verdict.reason);
+            let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
             return Err(SessionError::BadParam("decision", why));
         }
         Ok(())

@@ -262,6 +262,17 @@ mod tests {
         let config = Config::parse("[session.budgets]\nwall_time = \"30m\"", Path::new("c")).expect("right");
         assert_eq!(config.session.budgets.wall_time, Some(Span(Duration::from_secs(1_800))));
         assert!(Config::parse("[session.budgets]\nwall_time = \"30\"", Path::new("c")).is_err());
+        for (table, line) in [
+            ("session.budgets", "usd = -1.0"),
+            ("session.budgets", "session_usd = nan"),
+            ("permissions.unattended", "usd = -0.5"),
+            ("permissions.unattended", "wall_time = \"0s\""),
+        ] {
+            let wrong = Config::parse(&format!("[{table}]\n{line}"), Path::new("c"));
+            assert!(wrong.is_err(), "{table}: {line}");
+        }
+        Config::parse("[permissions.unattended]\nusd = 0\nwall_time = \"1m\"", Path::new("c"))
+            .expect("right");
     }
 
     #[test]

@@ -307,6 +307,7 @@ impl Default for Session {
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {
     /// US dollars of one turn.
+    #[serde(deserialize_with = "dollars")]
     pub usd: Option<f64>,
     /// Model calls of one turn.
     pub model_calls: Option<u64>,
@@ -315,6 +316,7 @@ pub struct Budgets {
     /// Wall time of one turn.
     pub wall_time: Option<Span>,
     /// US dollars of the whole session.
+    #[serde(deserialize_with = "dollars")]
     pub session_usd: Option<f64>,
     /// Model calls of the whole session.
     pub session_model_calls: Option<u64>,
@@ -361,6 +363,26 @@ impl Default for Permissions {
     }
 }
 
+/// A sum that can be spent.
+fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let sum = Option::<f64>::deserialize(deserializer)?;
+    match sum {
+        Some(sum) if !(sum.is_finite() && sum >= 0.0) => {
+            Err(serde::de::Error::custom(format!("{sum} is no sum of money; give a number from 0 on")))
+        }
+        sum => Ok(sum),
+    }
+}
+
+/// A time in which something can happen.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    let span = Span::deserialize(deserializer)?;
+    if span.0.is_zero() {
+        return Err(serde::de::Error::custom("0 leaves no time for anything; give a time like \"30m\""));
+    }
+    Ok(span)
+}
+
 /// Checked where they are read, so that an error names its line.
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let rules = Vec::<String>::deserialize(deserializer)?;
@@ -383,12 +405,14 @@ pub struct Unattended {
     /// What becomes of it then.
     pub on_timeout: OnTimeout,
     /// US dollars of one turn.
+    #[serde(deserialize_with = "dollars")]
     pub usd: Option<f64>,
     /// Model calls of one turn.
     pub model_calls: NonZeroU64,
     /// Output tokens of one turn.
     pub output_tokens: NonZeroU64,
     /// Wall time of one turn.
+    #[serde(deserialize_with = "some_time")]
     pub wall_time: Span,
     /// Program and arguments to start when something waits; it gets JSON on its standard input.
     pub notify_command: Vec<String>,

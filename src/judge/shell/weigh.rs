@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::super::rule::Rule;
 use super::collect::{Collected, View, collect};
 use super::condense::condense;
 use super::files;
@@ -360,6 +361,20 @@ impl<'a> Reading<'a> {
         let words: Vec<String> = command.words.iter().map(|word| word.text.clone()).collect();
         let command = text.map_or_else(|| Cow::Owned(words.join(" ")), Cow::Borrowed);
         Outcome { command, words, allowed, rule, reason }
+    }
+
+    /// Whether a rule may be offered for this line. What removes a folder that holds everything is granted by nobody
+    /// with one key; and for what asks because it names a secret, no rule is offered that lets all others be read.
+    pub(in crate::judge) fn may_be_offered(&self, rule: &Rule) -> bool {
+        let script = self.all.main();
+        let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
+        let is_prefix = rule.as_str().ends_with(":*)");
+        !commands.any(|(command, cwds)| {
+            let words = &command.words;
+            let is_secret = |word: &Word| self.folders.may_be_secret(&word.text);
+            files::removal(words, cwds, self.folders).is_err()
+                || is_prefix && rows(words).kind() == Kind::Reads && words[1..].iter().any(is_secret)
+        })
     }
 
     /// One simple command: the grant that allows it (none for what is free), or why it asks.

@@ -194,10 +194,24 @@ pub(super) fn is_auto_executed(parts: &[&str], below_home: Option<&[&str]>) -> b
                         "code" | "vscodium" | "cursor" | "tmux" | "zsh" | "bash" | "mimeapps.list",
                         ..
                     ]
+                    | [
+                        ".config",
+                        "direnv" | "emacs" | "mise" | "readline" | "gdb" | "starship.toml" | "plasma-workspace",
+                        ..
+                    ]
+                    | [".nvm" | ".pyenv" | ".rbenv" | ".nodenv" | ".goenv" | ".asdf" | ".sdkman", ..]
+                    | [".bun" | ".deno" | "go" | ".volta" | ".krew", "bin", ..]
                     | [".local", "share", "applications" | "systemd" | "dbus-1", ..]
                     | [".ipython" | ".jupyter" | ".gradle" | ".m2" | ".sbt" | ".bundle" | ".rustup", ..]
                     | ["library", "launchagents", ..]
             )
         )
         || matches!(parts, ["etc" | "proc" | "sys" | "boot", ..] | ["var", "spool", "cron", ..])
+        // What everybody's commands are.
+        || matches!(
+            parts,
+            ["bin" | "sbin" | "lib" | "lib64", ..]
+                | ["usr", "bin" | "sbin" | "lib" | "lib64" | "libexec", ..]
+                | ["usr", "local", "bin" | "sbin" | "lib" | "libexec", ..]
+        )
 }
