@@ -345,8 +345,8 @@ impl Actor {
         Err(SessionError::BadParam("grant", why))
     }
 
-    /// What a rule or the mode denies by now is not run, whoever allows it; and nothing runs outside of the sandbox where
-    /// the configuration has come to forbid that.
+    /// What a rule denies by now is not run, whoever allows it; nor runs outside of the sandbox what the mode or the
+    /// configuration has come to forbid. A stricter mode leaves the rest to the person who was asked.
     fn check_still(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
@@ -358,7 +358,7 @@ impl Actor {
             return Err(SessionError::BadParam("decision", why.into()));
         }
         let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &asked.prepared);
-        if verdict.verdict == VerdictKind::Deny {
+        if verdict.verdict == VerdictKind::Deny && (asked.outside.is_some() || verdict.rule.is_some()) {
             let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
             return Err(SessionError::BadParam("decision", why));
         }

@@ -1,10 +1,12 @@
 //! One daemon per state folder: a lock that the kernel releases when its holder dies, so that no
-//! left-over file can block a start.
+//! left-over file can block a start. A child that the holder was about to start when it was killed keeps the lock
+//! until it becomes its program (flock(2), fork(2)): that is waited for.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 
@@ -12,6 +14,10 @@ use super::error::TransportError;
 
 /// The line behind the number of a holder that is being stopped.
 const LEAVING: &str = "stopping\n";
+
+/// How long a dead holder's children may keep the lock, and how often that is looked at.
+const LAST_CHILDREN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The lock on a state folder. Held until dropped or until the process ends; children do not
 /// inherit it (close-on-exec).
@@ -22,7 +28,7 @@ pub struct StateLock {
 
 impl StateLock {
     /// Takes the lock in `path`, making the file (0600) and its folder (0700) if needed, and writes
-    /// this process's number into it. Never waits.
+    /// this process's number into it. Waits for nobody who lives, and up to two seconds for what a dead holder left.
     ///
     /// # Errors
     /// [`TransportError::Locked`] names the holder; everything else is `Io`.
@@ -44,12 +50,19 @@ impl StateLock {
             .custom_flags(OFlag::O_NOFOLLOW.bits())
             .open(path)
             .map_err(|e| TransportError::io("open the lock", path, e))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(TransportError::Locked { path: path.to_owned(), pid: holder(&mut file) });
+        let until = Instant::now() + LAST_CHILDREN;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    let pid = holder(&mut file);
+                    if !pid.is_some_and(is_dead) || Instant::now() > until {
+                        return Err(TransportError::Locked { path: path.to_owned(), pid });
+                    }
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                Err(TryLockError::Error(e)) => return Err(TransportError::io("lock", path, e)),
             }
-            Err(TryLockError::Error(e)) => return Err(TransportError::io("lock", path, e)),
         }
         let note = format!("{}\n", std::process::id());
         file.set_len(0)
@@ -79,8 +92,17 @@ impl Drop for StateLock {
 /// The number that the holder wrote. Read with a bound: the file is only a hint for people.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
+    file.rewind().ok()?;
     file.take(32).read_to_string(&mut text).ok()?;
     text.lines().next()?.trim().parse().ok()
+}
+
+/// Whether no process of this number runs any more; one that nobody waited for counts as dead, proc_pid_stat(5).
+fn is_dead(pid: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 #[cfg(test)]
@@ -106,6 +128,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         StateLock::try_lock(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn what_a_dead_holder_was_about_to_start_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agentd.lock");
+        let held = StateLock::try_lock(&path).unwrap();
+        // A number that no process has.
+        fs::write(&path, "4194999\n").unwrap();
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(LOOK_AGAIN * 4);
+            drop(held);
+        });
+        StateLock::try_lock(&path).unwrap();
+        child.join().unwrap();
+        assert!(is_dead(4_194_999) && !is_dead(std::process::id()));
     }
 
     #[test]

@@ -492,7 +492,8 @@ impl Lexer<'_> {
         list.redir_at = start;
         if !list.started && !list.compound {
             list.started = true;
-            list.command.start = start;
+            // Its file may be missing.
+            (list.command.start, list.command.end) = (start, start);
         }
     }
 
