@@ -182,6 +182,24 @@ async fn a_mode_is_changed_in_the_middle_of_a_turn() {
 }
 
 #[tokio::test]
+async fn a_rule_that_denies_by_now_stands_above_the_answer_to_an_older_request() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("touch made")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    let rule = json!({"rule": "Bash(touch:*)", "kind": "deny", "scope": "session", "session_id": session.id});
+    session.client.call("permission.add_rule", rule).await;
+    let why = session.answer_refused(&asked, json!({"decision": "allow"})).await;
+    assert!(why.code == -32602 && why.message.contains("denied by the rule Bash(touch:*)"), "{why:?}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    assert!(!house.workspace().join("made").exists());
+}
+
+#[tokio::test]
 async fn a_mode_can_be_that_of_one_turn() {
     let house = House::start().await;
     let session = house.client("alice").await.create(&house).await;
