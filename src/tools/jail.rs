@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::aliases;
 use super::care::{Access, Places, care, is_directory, strictest};
+use super::configured;
 use super::disk::{self, Identity};
 use super::hardlink;
 use super::held::{Anchor, Found, Held};
@@ -182,6 +183,12 @@ impl Jail {
             Some(care(&alias.name.join(below), Access::Edit, &self.places))
         });
         let by_alias = aliases.fold(PathCare::Ordinary, strictest);
+        let mut named = self.roots.iter().flat_map(|root| configured::by_git(&root.path, &self.places.home));
+        let by_git = match named.any(|named| path.starts_with(named)) {
+            true => PathCare::AutoExecuted,
+            false => PathCare::Ordinary,
+        };
+        let by_alias = strictest(by_alias, by_git);
         // Git takes for a repository whatever looks like one.
         let name = path.file_name().map(|name| names::fold(&name.to_string_lossy())).unwrap_or_default();
         let is_control = missing.is_empty()

@@ -16,6 +16,7 @@
 mod ahead;
 mod aliases;
 mod care;
+mod configured;
 mod context;
 mod convert;
 mod crowd;
