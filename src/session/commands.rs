@@ -176,9 +176,9 @@ impl Actor {
         }
         let law = Law::now(&self.house, &self.around()).await;
         self.check_grant(&law, &answer)?;
-        self.check_still(&law, &answer)?;
-        if let Some(edited) = &edited {
-            self.check_edit(&law, &answer, edited)?;
+        match &edited {
+            Some(edited) => self.check_edit(&law, &answer, edited)?,
+            None => self.check_still(&law, &answer)?,
         }
         let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
         let mut plan = self.decide(Input::Answer(Box::new(engine::Answer {

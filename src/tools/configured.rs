@@ -11,45 +11,93 @@ use nix::fcntl::OFlag;
 /// Of a longer configuration the beginning is read.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// The files and folders that the configuration of the repository at `root` names. Never waits.
-pub(super) fn by_git(root: &Path, home: &Path) -> Vec<PathBuf> {
-    let Some(git) = folder_of(root) else { return Vec::new() };
-    let Some(text) = text_of(&git.join("config")) else { return Vec::new() };
+/// The files and folders that the configuration of the repository around `folder` names. Never waits. What an included
+/// file names is not looked for.
+pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
+    let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, folders_of(root)?))) else {
+        return Vec::new();
+    };
+    let files = [git.shared.join("config"), git.own.join("config.worktree")];
+    files.iter().filter_map(|file| Some((file, text_of(file)?))).fold(
+        Vec::new(),
+        |mut found, (file, text)| {
+            // A file's own place counts for what it includes, the top of the work tree for all else.
+            let beside = file.parent().unwrap_or(root);
+            found.extend(named(&text).map(|(is_include, value)| match value.strip_prefix("~/") {
+                Some(rest) => home.join(rest),
+                None => plain(&if is_include { beside } else { root }.join(value)),
+            }));
+            found
+        },
+    )
+}
+
+/// What a configuration names: whether it is a file to include, and its path.
+fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
     let mut section = String::new();
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        let mut line = line;
+    text.lines().filter_map(move |line| {
+        let mut line = line.trim();
         if let Some((head, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
             section = head.split([' ', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
             line = rest.trim();
         }
-        let Some((name, value)) = line.split_once('=') else { continue };
-        // A file's own place counts for what it includes, the top of the work tree for all else.
-        let from = match (section.as_str(), name.trim().to_ascii_lowercase().as_str()) {
-            ("core", "hookspath" | "fsmonitor" | "attributesfile") => root,
-            ("include" | "includeif", "path") => git.as_path(),
-            _ => continue,
+        let (name, value) = line.split_once('=')?;
+        let name = name.trim().to_ascii_lowercase();
+        let is_include = matches!(section.as_str(), "include" | "includeif") && name == "path";
+        let is_program = match section.as_str() {
+            "core" => matches!(
+                name.as_str(),
+                "hookspath" | "fsmonitor" | "attributesfile" | "sshcommand" | "editor" | "pager"
+            ),
+            "filter" => matches!(name.as_str(), "clean" | "smudge" | "process"),
+            "diff" => matches!(name.as_str(), "textconv" | "command" | "external"),
+            "merge" => name == "driver",
+            "credential" => name == "helper",
+            "gpg" => name == "program",
+            "alias" => value.trim().trim_matches('"').starts_with('!'),
+            _ => false,
         };
-        let value = value.split([';', '#']).next().unwrap_or_default().trim().trim_matches('"');
-        if value.is_empty() || matches!(value, "true" | "false") {
-            continue;
-        }
-        found.push(match value.strip_prefix("~/") {
-            Some(rest) => home.join(rest),
-            None => plain(&from.join(value)),
-        });
-    }
-    found
+        let value = unquoted(value.trim());
+        // Of a command line the program.
+        let first = value.trim_start_matches('!').split_whitespace().next().unwrap_or_default().to_owned();
+        let path = if is_include || name == "hookspath" || name == "attributesfile" { value } else { first };
+        let is_path = !path.is_empty() && !matches!(path.as_str(), "true" | "false");
+        ((is_include || is_program) && is_path).then_some((is_include, path))
+    })
 }
 
-/// Where the configuration lies: `.git`, or behind a file of this name (gitrepository-layout(5)).
-fn folder_of(root: &Path) -> Option<PathBuf> {
-    let git = root.join(".git");
-    if git.is_dir() {
-        return Some(git);
+/// A value without quotes and without the comment behind it.
+fn unquoted(value: &str) -> String {
+    let mut text = String::new();
+    let (mut quoted, mut escaped) = (false, false);
+    for c in value.chars() {
+        match c {
+            _ if escaped => {
+                text.push(c);
+                escaped = false;
+            }
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            ';' | '#' if !quoted => break,
+            c => text.push(c),
+        }
     }
-    let own = root.join(text_of(&git)?.strip_prefix("gitdir:")?.trim());
-    Some(text_of(&own.join("commondir")).map_or_else(|| own.clone(), |shared| own.join(shared.trim())))
+    text.trim_end().to_owned()
+}
+
+/// Where a work tree and its repository keep their configurations.
+struct Folders {
+    own: PathBuf,
+    shared: PathBuf,
+}
+
+/// `.git`, or what lies behind a file of this name (gitrepository-layout(5)).
+fn folders_of(root: &Path) -> Option<Folders> {
+    let git = root.join(".git");
+    let own = if git.is_dir() { git } else { root.join(text_of(&git)?.strip_prefix("gitdir:")?.trim()) };
+    let shared =
+        text_of(&own.join("commondir")).map_or_else(|| own.clone(), |shared| own.join(shared.trim()));
+    Some(Folders { own, shared })
 }
 
 /// A file's text, if it is one: no pipe is waited for.
@@ -84,12 +132,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join(".git")).unwrap();
-        let text = "[core]\n\tbare = false\n\thooksPath = .my-hooks ; mine\n\tfsmonitor = true\n[include]\n\tpath = \"../shared.inc\"\n\
-                    [includeIf \"gitdir:~/x\"] path = ~/other\n[branch \"x\"]\n\tpath = no\n";
+        let text = "[core]\n\tbare = false\n\thooksPath = .my-hooks ; mine\n\tfsmonitor = true\n[include]\n\tpath = \"../a;b.inc\"\n\
+                    [includeIf \"gitdir:~/x\"] path = ~/other\n[branch \"x\"]\n\tpath = no\n[filter \"f\"]\n\tclean = ./c.sh --x\n\
+                    [alias]\n\tx = !tools/x\n\tst = status\n";
         fs::write(root.join(".git/config"), text).unwrap();
+        fs::write(root.join(".git/config.worktree"), "[core]\n\thooksPath = \"h\"k\n").unwrap();
         let home = Path::new("/home/u");
-        let expected = [root.join(".my-hooks"), root.join("shared.inc"), home.join("other")];
+        let of = |name: &str| root.join(name);
+        let expected =
+            [of(".my-hooks"), of("a;b.inc"), home.join("other"), of("c.sh"), of("tools/x"), of("hk")];
         assert_eq!(by_git(&root, home), expected);
+        fs::create_dir(of("sub")).unwrap();
+        assert_eq!(by_git(&of("sub"), home), expected, "from a folder within");
         // Behind a file.
         let tree = root.join("tree");
         fs::create_dir_all(root.join(".git/worktrees/t")).unwrap();
@@ -98,7 +152,7 @@ mod tests {
         fs::write(tree.join(".git"), format!("gitdir: {}\n", root.join(".git/worktrees/t").display()))
             .unwrap();
         assert!(by_git(&tree, home).contains(&tree.join(".my-hooks")));
-        assert!(by_git(&root.join("nothing"), home).is_empty());
+        assert!(by_git(Path::new("/nothing"), home).is_empty());
     }
 
     #[test]

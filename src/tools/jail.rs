@@ -50,6 +50,15 @@ impl Root {
         });
         Self { path: path.to_path_buf(), anchor }
     }
+
+    /// Whether something else stands in its place.
+    fn is_moved(&self) -> bool {
+        match &self.anchor {
+            Some(anchor) => !anchor.is_in_place() && !is_gone(&self.path),
+            // Its path was free of links once.
+            None => self.path.is_symlink(),
+        }
+    }
 }
 
 impl Jail {
@@ -73,19 +82,20 @@ impl Jail {
         })
     }
 
-    /// For what goes by the paths of its folders: each must still lead to the folder that is held.
+    /// For what goes by paths: those of the workspace, and of the folder that `cwd` lies in, must still lead to what is
+    /// held.
     ///
     /// # Errors
     /// One was moved away, and something else stands in its place.
-    pub(super) fn in_place(&self) -> Result<(), Refusal> {
-        let moved = self.roots.iter().find(|root| {
-            match &root.anchor {
-                Some(anchor) => !anchor.is_in_place() && !is_gone(&root.path),
-                // Its path was free of links once.
-                None => root.path.is_symlink(),
-            }
-        });
-        moved.map_or(Ok(()), |root| Err(replaced(&root.path)))
+    pub(super) fn in_place(&self, cwd: &Path) -> Result<(), Refusal> {
+        let counts = |at: usize, root: &Root| at == 0 || cwd.starts_with(&root.path);
+        let mut counting = self.roots.iter().enumerate().filter(|(at, root)| counts(*at, root));
+        counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced(&root.path)))
+    }
+
+    /// Whether something else stands in the place of one of its folders.
+    pub(super) fn is_moved(&self, folder: &Path) -> bool {
+        self.roots.iter().any(|root| root.path == folder && root.is_moved())
     }
 
     /// What `text` means for `access`, relative to `cwd`, and a hold on it. Opens nothing for reading
@@ -273,8 +283,8 @@ fn replaced(root: &Path) -> Refusal {
     Refusal::new(
         "workspace_replaced",
         format!(
-            "{} is not the folder that this session works in any more: it was moved away, and something else was \
-             put in its place",
+            "{} is not the folder that this session works in any more: it was moved away or unmounted, and something \
+             else stands in its place",
             root.display()
         ),
     )

@@ -59,7 +59,7 @@ impl StateLock {
                     if !pid.is_some_and(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
                     }
-                    std::thread::sleep(LOOK_AGAIN);
+                    std::thread::park_timeout(LOOK_AGAIN);
                 }
                 Err(TryLockError::Error(e)) => return Err(TransportError::io("lock", path, e)),
             }
@@ -138,7 +138,7 @@ mod tests {
         // A number that no process has.
         fs::write(&path, "4194999\n").unwrap();
         let child = std::thread::spawn(move || {
-            std::thread::sleep(LOOK_AGAIN * 4);
+            std::thread::park_timeout(LOOK_AGAIN * 4);
             drop(held);
         });
         StateLock::try_lock(&path).unwrap();

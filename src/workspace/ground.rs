@@ -363,7 +363,7 @@ mod tests {
         folder.write("AGENTS.md", "text");
         assert_eq!(folder.digest(), before);
         // What the sandbox puts there while a command runs says nothing new.
-        folder.write(".git/commondir", ".\n");
+        folder.write(".git/commondir", "./\n");
         folder.write(".git/config.worktree", "");
         assert_eq!(folder.digest(), before);
         // What hides on the line of such a section's head does count.

@@ -1,5 +1,6 @@
 //! Words of a command as files: what must not be read, written or removed unasked.
 
+use super::braces;
 use super::hatch::{Kind, Rows, may_become_an_option, stem};
 use super::pattern::name;
 use super::places::{self, Care, Folders, Written};
@@ -52,14 +53,16 @@ pub(super) fn refuse_to_leave(
 }
 
 fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folders) -> Result<(), String> {
-    let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    if word.marks.has(Marks::BRACE) {
+        return each_choice(kind, word, written, cwds, folders);
+    }
+    let wild = word.marks.has(Marks::GLOB);
     // A pattern of what is left out is not written.
     let changed = written && !word.text.starts_with("--exclude");
     for (text, home) in places::candidates(word, false) {
         for cwd in cwds {
             let path = places::resolve(text, home, cwd, folders);
-            if private::is_private(&path, folders) || wild && private::may_find_private(text, &path, folders)
-            {
+            if private::is_private(&path, folders) || wild && private::may_find_private(&path, folders) {
                 return Err(format!("{} is not shown to commands unasked", word.text));
             }
             if changed && places::care(&path, wild, folders) > Care::Ordinary {
@@ -91,6 +94,32 @@ fn one(kind: Kind, word: &Word, written: bool, cwds: &[String], folders: &Folder
                 return Err(format!("{} lies outside the workspace", word.text));
             }
         }
+    }
+    Ok(())
+}
+
+/// What the braces of a word choose, each as a word of its own.
+fn each_choice(
+    kind: Kind,
+    word: &Word,
+    written: bool,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
+    let too_many = || format!("{} has too many choices to look at each", word.text);
+    if !folders.meter.spend(64 + 2 * word.text.len()) {
+        return Err(too_many());
+    }
+    for text in braces::choices(&word.text).ok_or_else(too_many)? {
+        let mut marks = Marks::default();
+        if text.contains(['*', '?', '[']) {
+            marks.add(Marks::GLOB);
+        }
+        if text == "~" || text.starts_with("~/") {
+            marks.add(Marks::HOME);
+        }
+        one(kind, &Word { text, marks, ..word.clone() }, written, cwds, folders)
+            .map_err(|why| format!("{}: {why}", word.text))?;
     }
     Ok(())
 }

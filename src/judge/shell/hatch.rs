@@ -206,7 +206,9 @@ impl Row {
         let first = if self.names.contains(' ') { 2 } else { 1 };
         !self.looks.is_empty()
             && call.words.get(first).is_some_and(|word| self.looks.contains(&word.text.as_str()))
-            && call.words[first + 1..].iter().all(|word| word.is_literal() && !word.text.starts_with('-'))
+            && call.words[first + 1..]
+                .iter()
+                .all(|word| word.is_literal() && !word.text.starts_with('-') && !word.text.contains('/'))
     }
 
     /// Code that a grant spells takes whatever arguments it likes.

@@ -1,6 +1,7 @@
 //! How a Bash command is judged (P3, S23): read by a lexer of our own, part by part, with a second
 //! parser that must agree before anything is allowed.
 
+mod braces;
 mod collect;
 mod condense;
 mod exempt;

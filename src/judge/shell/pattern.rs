@@ -293,6 +293,32 @@ const GIT_VALUES: &[&str] = &[
     "--config-env",
     "--super-prefix",
     "--attr-source",
+    "--shallow-file",
+];
+
+/// Those that take none.
+const GIT_FLAGS: &[&str] = &[
+    "-p",
+    "-P",
+    "-v",
+    "-h",
+    "--version",
+    "--help",
+    "--paginate",
+    "--no-pager",
+    "--bare",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-advice",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--html-path",
+    "--man-path",
+    "--info-path",
+    "--exec-path",
 ];
 
 /// So many options in front of a sub-command are looked behind.
@@ -324,10 +350,11 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             }
             at += if known { 2 } else { 1 };
             looked += 1;
-            // Of git it is known which options take a value: only what stands behind the last is a sub-command.
-            let is_last = || arguments.get(at).is_none_or(|next| !is_option(&next.text));
-            if !is_git || is_last() {
-                found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
+            found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
+            // One that nobody has heard of may take the next word.
+            if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
+                let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
+                found = found.max(behind.min(Found::Perhaps));
             }
             if at > MOST_OPTIONS && !is_git {
                 found = found.max(Found::Perhaps);

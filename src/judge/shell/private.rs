@@ -11,6 +11,8 @@ pub(super) fn is_private(spelled: &str, folders: &Folders) -> bool {
         return true;
     }
     let path = fold(spelled);
+    // A link on most machines.
+    let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
     if let Some(rest) = path.strip_prefix("/proc/") {
         let first = rest.split('/').next().unwrap_or_default();
         let whose = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
@@ -18,11 +20,11 @@ pub(super) fn is_private(spelled: &str, folders: &Folders) -> bool {
         return whose || first.bytes().all(|c| c.is_ascii_digit());
     }
     let within = ["/.config/agentd/", "/.local/share/agentd/", "/.local/state/agentd/"];
-    if folders.daemon.iter().any(|folder| is_in(&path, folder))
+    if folders.daemon.iter().any(|folder| is_in(path, folder))
         || path.contains("/agentd/") && within.iter().any(|folder| path.contains(folder))
         || path.starts_with("/run/user/") && path.split('/').nth(4) == Some("agentd")
         || path.starts_with("/etc/agentd")
-        || matches!(path.as_str(), "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
+        || matches!(path, "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
         || path.strip_prefix("/etc/").is_some_and(|name| {
             let special = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
             let may_name = special > 0 || name.starts_with('{');
@@ -64,13 +66,9 @@ pub(super) fn is_private(spelled: &str, folders: &Folders) -> bool {
     credentials::are_kept_at(&parts) || !folders.hold(spelled) && is_secret(rest)
 }
 
-/// The same for a path with wildcards or braces: whether what it stands for may lie in such a place. Braces are not
-/// put together: what they choose from other folders counts as such.
-pub(super) fn may_find_private(text: &str, path: &str, folders: &Folders) -> bool {
+/// The same for a path with wildcards: whether what it stands for may lie in such a place.
+pub(super) fn may_find_private(path: &str, folders: &Folders) -> bool {
     if !folders.meter.spend(64 + path.len()) {
-        return true;
-    }
-    if leaps(text) {
         return true;
     }
     let path = fold(path);
@@ -113,29 +111,6 @@ fn is_open(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }
 
-/// Whether braces choose a home folder, or paths that begin elsewhere or climb: `{~,x}/.ssh`, `{b,/etc/passwd}`.
-fn leaps(text: &str) -> bool {
-    // Of each open brace: whether what it chooses begins the word.
-    let mut open: Vec<bool> = Vec::new();
-    let mut start = 0;
-    for (at, c) in text.char_indices().filter(|(_, c)| matches!(c, '{' | ',' | '}')) {
-        let piece = &text[start..at];
-        let begins = open.last().copied();
-        let climbs = piece.contains("..") && (piece.contains('/') || piece == "..");
-        let elsewhere = piece.starts_with('/') && begins == Some(true);
-        if begins.is_some() && (piece.starts_with('~') || climbs || elsewhere) {
-            return true;
-        }
-        match c {
-            '{' => open.push(piece.is_empty() && begins.unwrap_or(start == 0)),
-            '}' => drop(open.pop()),
-            _ => {}
-        }
-        start = at + 1;
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,7 +119,7 @@ mod tests {
     #[test]
     fn a_pattern_is_private_where_it_may_find_what_is() {
         let folders = Folders::new(Path::new("/w/proj"), &[], Path::new("/w/proj"), Path::new("/home/u"));
-        let may = |path: &str| may_find_private(path, path, &folders);
+        let may = |path: &str| may_find_private(path, &folders);
         for path in [
             "/e*/shadow",
             "/*/*/.s*/id",
@@ -158,13 +133,6 @@ mod tests {
             "/home/u/.{ssh,x}/id_rsa",
             "/{root,x}/.ssh/id_rsa",
             "/home/u/.config/*/hosts.yml",
-            "{~,x}/.ssh/id_rsa",
-            "x/{a,~}/.ssh/id_rsa",
-            "{/etc/shadow,x}",
-            "{../../etc/x,y}/z",
-            "{..,x}/y",
-            "{b,/etc/passwd}",
-            "{a,{/etc,x}}/passwd",
         ] {
             assert!(may(path), "{path}");
         }
@@ -178,12 +146,6 @@ mod tests {
             "/etc/*.conf",
             "/home/*/.ssh/*.pub",
             "/w/proj/{src,tests}/*.rs",
-            "{src/a,src/b}/x",
-            "src{/a,/b}.rs",
-            "v{1..3}.txt",
-            "a,/b{x,y}",
-            "a,/b{x,y},/c",
-            "x{a,/b}",
             "/p*/cpuinfo",
         ] {
             assert!(!may(path), "{path}");

@@ -338,7 +338,8 @@ const NODE: &[Program] = &[
         .also(special::npm),
     // A browser.
     p("npm docs|npm home|npm repo|npm bugs|npm issues|pnpm docs|pnpm repo", "**"),
-    p("npm init|npm publish|npm config|npm link|yarn global|pnpm link|bun link|yarn config|pnpm config|bun create|yarn create|pnpm create", "*").fine("--help list get ls").looks("list get ls"),
+    p("npm init|npm publish|npm link|yarn global|pnpm link|bun link|bun create|yarn create|pnpm create", "*").fine("--help"),
+    p("npm config|yarn config|pnpm config", "*").fine("--help list get ls").looks("list get ls"),
     p("tslint", "-c --config -r --rules-dir -o --out -p --project --fix -s --formatters-dir -t --format --test"),
     p("eslint|prettier|stylelint|biome|standard|xo|oxlint|dprint|rome", "-c --config --config-path --rulesdir --rule-dir --plugin --plugin-search-dir --parser --parser-options --resolve-plugins-relative-to -f --format --formatter --custom-formatter --custom-syntax --config-basedir --fix --fix-type -w --write --apply --apply-unsafe --unsafe -o --output-file --init --stdin-from --cache-file --cache-location@ --config-precedence --env-info --find-config-path --flag --vcs-root@ --tsconfig --inspect-config --mcp --suppress-all --suppress-rule --suppressions-location --prune-suppressions").value("--rule --env --global --stdin-filename --ext --max-warnings --ignore-path --ignore-pattern --loglevel --log-level").fine("--format=json --check --no-config --cache --stdin --stdin-filepath").kind(Kind::Reads),
     p("tsc|vue-tsc|swc|babel|esbuild|rollup|webpack|vite|parcel|turbopack|tsup|ncc|rspack|metro|snowpack", "-p@ --project@ -b@ --build@ --outDir@ --outFile@ --rootDir@ --declarationDir@ --generateTrace@ --generateCpuProfile --tsBuildInfoFile@ --plugins -c --config --config-file --config-name --configPlugin --plugin --presets --extends --require -r --inject --banner --footer --outdir@ --outfile@ -o@ -d@ --out-dir@ --out-file@ --dir@ --file@ --servedir --serve --output-path@ --output-filename --entry --env --merge --root@ --external-helpers --no-sandbox --conditions --loader --onSuccess --on-success --init --open").fine("--conditions --output-public-path --showConfig --module --moduleResolution --moduleDetection --allowSyntheticDefaultImports --resolveJsonModule --esModuleInterop").also(special::response).value("-t --target -m --module --format"),
@@ -436,9 +437,11 @@ const CLOUD: &[Program] = &[
 const SYSTEM: &[Program] = &[
     p("sar|iostat|mpstat|pidstat|sadf", "-o").kind(Kind::Reads),
     p("renice|ipcrm|stty|setterm|chvt", "*").fine("-a --all size --help --version"),
-    p("cpan|apt|apt-get|aptitude|apt-key|apt-mark|apt-add-repository|add-apt-repository|yum|dnf|microdnf|zypper|apk|pacman|yay|paru|emerge|xbps-install|opkg|brew|port|snap|flatpak|nix-env|nix-channel|nix-build|nixos-rebuild|home-manager|guix|choco|winget|scoop|asdf|mise|sdk|nvm|fnm|volta|rbenv|nodenv|goenv|tfenv", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h config-dump").looks("list search show info policy depends rdepends"),
+    p("apt|apt-get|aptitude|yum|dnf|microdnf|zypper|apk|brew|snap|flatpak|choco|winget|scoop", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h").looks("list search show info policy depends rdepends"),
+    p("cpan|apt-key|apt-mark|apt-add-repository|add-apt-repository|pacman|yay|paru|emerge|xbps-install|opkg|port|nix-env|nix-channel|nix-build|nixos-rebuild|home-manager|guix|asdf|mise|sdk|nvm|fnm|volta|rbenv|nodenv|goenv|tfenv", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h config-dump"),
     p("apt-cache|dpkg-query", "-c --config-file -o --option --admindir").kind(Kind::Reads),
-    p("dpkg|dpkg-deb|rpm|rpmbuild|alien|makepkg|debuild", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture").looks("-l --list -L --listfiles -s --status -S --search -c --contents -q -qa -qi -ql -qf -qR"),
+    p("dpkg|dpkg-deb|rpm", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture").looks("-l --list -L --listfiles -s --status -S --search -c --contents -q -qa -qi -ql -qf -qR"),
+    p("rpmbuild|alien|makepkg|debuild", "*").fine("--version --help"),
     p("date|gdate", "-s --set").value("-d --date -f -r").kind(Kind::Reads).also(special::date),
     p("hostname|domainname|dnsdomainname", "-F --file -b --boot").kind(Kind::Reads).also(special::hostname),
     p("ip|ifconfig", "*").fine("a addr link -a show -s -d -V --version -h --help -br -c -4 -6 route -o -j -json neigh rule ls list"),

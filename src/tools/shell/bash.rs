@@ -119,7 +119,7 @@ pub(in crate::tools) fn prepare(
     if input.timeout_ms == Some(0) {
         return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
     }
-    context.jails.of(&context.scene).in_place()?;
+    context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
     let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
     if choice.level >= Level::Landlock {
         context.layouts.look(context, call_id, choice.network);
@@ -308,7 +308,7 @@ struct Place {
 async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Result<Place, Refusal> {
     let here = Available::here().await;
     // What holds a command goes by the folder's path.
-    context.jails.of(&context.scene).in_place()?;
+    context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
     if outside && !sandbox.offer_outside.holds(context.scene.unattended) {

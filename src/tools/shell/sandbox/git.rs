@@ -19,11 +19,11 @@ pub(super) fn is_bare(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
 }
 
-/// The folder of the work tree that a folder in `worktrees` belongs to.
+/// The folder of the work tree that a folder in `worktrees` belongs to, if that is there.
 pub(super) fn tree_of(own: &Path) -> Option<PathBuf> {
     let git = own.join(line(&own.join("gitdir"))?);
-    let tree = git.parent()?;
-    Some(tree.canonicalize().unwrap_or_else(|_| tree.to_owned()))
+    // One that is gone is to be pruned.
+    git.is_file().then(|| git.parent()?.canonicalize().ok())?
 }
 
 /// Whether a repository's configuration says where its work tree lies, or that it has none. Git does not look at
@@ -118,7 +118,9 @@ mod tests {
         fs::write(ws.join(".git"), "gitdir: ./.bare\n").unwrap();
         fs::write(ws.join(".bare/HEAD"), "x").unwrap();
         fs::write(ws.join(".bare/config"), "[core]\n\tbare = true\n").unwrap();
+        fs::create_dir(root.join("out")).unwrap();
         for (name, tree) in [("in", ws.join("in/.git")), ("out", root.join("out/.git"))] {
+            fs::write(&tree, "gitdir: elsewhere\n").unwrap();
             let own = ws.join(".bare/worktrees").join(name);
             fs::write(own.join("gitdir"), format!("{}\n", tree.display())).unwrap();
             fs::write(own.join("commondir"), "../..\n").unwrap();
@@ -137,6 +139,16 @@ mod tests {
         ];
         assert_eq!(layout.absent, absent);
         assert_eq!(layout.pinned, [out, bare.join("worktrees"), bare.clone()]);
+
+        // A few made up ones do not push the others out.
+        for n in 0..400 {
+            let own = bare.join(format!("worktrees/{n}"));
+            fs::create_dir(&own).unwrap();
+            fs::write(own.join("gitdir"), format!("{}\n", root.join("out/.git").display())).unwrap();
+        }
+        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        layout.guard(&ws);
+        assert!(layout.guarded.contains(&bare.join("worktrees")), "{layout:?}");
 
         let mut layout = Layout { writable: vec![bare.clone()], ..Layout::default() };
         layout.guard(&bare);

@@ -88,6 +88,9 @@ struct Attributes {
 /// MOUNT_ATTR_RDONLY, mount_setattr(2).
 const READ_ONLY: u64 = 1;
 
+/// AT_RECURSIVE, mount_setattr(2).
+const RECURSIVE: libc::c_int = 0x8000;
+
 impl Guards {
     /// For a layout, with stand-ins for what does not exist.
     ///
@@ -137,14 +140,15 @@ impl Guards {
             done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
             for mount in &self.mounts {
                 let path = mount.path.as_ptr();
-                done(libc::mount(path, path, none, libc::MS_BIND, none.cast()).into())?;
+                // With all that is mounted below it: nobody may take that away in a namespace of his own.
+                done(libc::mount(path, path, none, libc::MS_BIND | libc::MS_REC, none.cast()).into())?;
                 if mount.is_writable {
                     continue;
                 }
                 let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, namespace: 0 };
                 let size = size_of::<Attributes>();
                 let call = libc::SYS_mount_setattr;
-                done(libc::syscall(call, libc::AT_FDCWD, path, 0, &raw const attributes, size))?;
+                done(libc::syscall(call, libc::AT_FDCWD, path, RECURSIVE, &raw const attributes, size))?;
             }
             // Who stands in a folder that was covered stands below the cover, where it may be written.
             if !folder.is_null() {

@@ -1,13 +1,13 @@
 //! What a call may write, what it may only read within that, and what it does not see. The same for
 //! every level; how much of it a level can hold is the level's matter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::blocked::Ground;
 use super::git;
-use super::place::is_stand_in;
+use super::place::{is_stand_in, notes_beside};
 use super::temp;
 use crate::tools::care;
 use crate::tools::context::Context;
@@ -83,7 +83,9 @@ impl Layout {
             ..Self::default()
         };
         // The folders beside it may be gone since.
-        let additional = scene.additional.iter().filter(|folder| folder.is_dir());
+        // Nor is what stands in the place of one.
+        let jail = context.jails.of(scene);
+        let additional = scene.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
         layout.writable.push(scene.workspace.clone());
         layout.writable.extend(additional.clone().cloned());
         layout.writable.extend(settings.writable.iter().filter_map(|path| path.canonicalize().ok()));
@@ -105,6 +107,11 @@ impl Layout {
         layout.guard(&scene.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.keep_away(path));
+        // What stands there is removed after a crash: nobody else says what.
+        if let Some(notes) = notes_beside(&layout.temp).filter(|notes| layout.may_change(notes)) {
+            temp::own(&notes)?;
+            layout.guarded.push(notes);
+        }
         layout.pin_what_is_above();
         Ok(layout)
     }
@@ -174,8 +181,12 @@ impl Layout {
             .flatten()
             .map(|entry| entry.path())
             .filter(|own| git::tree_of(own).is_some_and(|tree| !self.may_change(&tree)))
-            .take(MOST_FOLDERS)
+            .take(MOST_FOLDERS + 1)
             .collect();
+        if found.len() > MOST_FOLDERS {
+            // More than anybody has: none of them is changed.
+            return self.guard_one(trees);
+        }
         for own in &found {
             for name in ["commondir", "gitdir", "config.worktree"] {
                 self.guard_one(own.join(name));
@@ -225,19 +236,18 @@ impl Layout {
     pub(super) fn pin_what_is_above(&mut self) {
         let within =
             |folder: &Path| self.writable.iter().any(|root| folder.starts_with(root) && folder != root);
-        let shut: Vec<&PathBuf> = self.guarded.iter().chain(&self.absent).chain(&self.hidden).collect();
+        let shut: HashSet<&Path> =
+            self.guarded.iter().chain(&self.absent).chain(&self.hidden).map(PathBuf::as_path).collect();
         let mut pins = BTreeSet::new();
         let inner = self.writable.iter().filter(|folder| within(folder));
-        for path in shut.iter().copied().chain(&self.pinned).chain(inner) {
+        for path in shut.iter().copied().chain(self.pinned.iter().chain(inner).map(PathBuf::as_path)) {
             let above = path.ancestors().skip(1).take_while(|folder| within(folder));
             // What lies in a covered folder cannot be moved.
-            pins.extend(above.filter(|folder| !shut.iter().any(|shut| folder.starts_with(shut))));
+            pins.extend(above.filter(|folder| !folder.ancestors().any(|above| shut.contains(above))));
         }
-        let pins: Vec<PathBuf> = pins
-            .into_iter()
-            .map(Path::to_owned)
-            .filter(|folder| !self.pinned.contains(folder) && !self.writable.contains(folder))
-            .collect();
+        let known: HashSet<&PathBuf> = self.pinned.iter().chain(&self.writable).collect();
+        let pins = pins.into_iter().map(Path::to_owned).filter(|folder| !known.contains(folder));
+        let pins: Vec<PathBuf> = pins.collect();
         self.pinned.extend(pins);
     }
 

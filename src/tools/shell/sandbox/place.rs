@@ -23,8 +23,8 @@ fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, usize>> {
 /// What a stand-in says, if it is a file: git reads it while it is there, also outside (gitrepository-layout(5)).
 fn text_of(path: &Path) -> Option<&'static str> {
     match path.file_name()?.to_str()? {
-        // The folder itself is where the shared parts lie.
-        "commondir" => Some(".\n"),
+        // The folder itself is where the shared parts lie. With a slash: libgit2 takes the dot for nothing.
+        "commondir" => Some("./\n"),
         "config" | "config.worktree" => Some(""),
         _ => None,
     }
@@ -113,10 +113,11 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
     let entries = fs::read_dir(root.join(NOTES)).into_iter().flatten().flatten();
     let mut removed = 0;
     for entry in entries {
-        if let Ok(path) = fs::read_link(entry.path()) {
-            let was_there = is_as_made(&path);
+        // Nothing else was ever put in the place of anything.
+        let is_ours = |path: &PathBuf| note_of(&root.join(NOTES), path) == entry.path() && is_as_made(path);
+        if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
             remove(&path);
-            removed += usize::from(was_there && fs::symlink_metadata(&path).is_err());
+            removed += usize::from(fs::symlink_metadata(&path).is_err());
         }
         let _ = fs::remove_file(entry.path());
     }
@@ -223,7 +224,7 @@ mod tests {
         let paths = [path("commondir"), path("config.worktree"), path("config")];
         fs::write(&paths[2], "[core]\n").unwrap();
         let placed = Placed::new(&paths, None).unwrap();
-        assert_eq!(fs::read(&paths[0]).unwrap(), b".\n");
+        assert_eq!(fs::read(&paths[0]).unwrap(), b"./\n");
         assert_eq!(paths.each_ref().map(|path| is_stand_in(path)), [true, true, false]);
         fs::write(&paths[1], "[core]\n").unwrap();
         assert!(!is_stand_in(&paths[1]));
@@ -244,10 +245,14 @@ mod tests {
         let first = Placed::new(&paths, notes.clone()).unwrap();
         assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
         std::mem::forget(first);
+        // A name that says something else is not believed.
+        let other = dir.path().join("config.worktree");
+        fs::write(&other, "").unwrap();
+        std::os::unix::fs::symlink(&other, root.join(NOTES).join("evil")).unwrap();
         assert_eq!(clear_left(&root), 2);
-        assert!(!paths[0].exists() && !paths[1].exists() && paths[2].exists());
+        assert!(!paths[0].exists() && !paths[1].exists() && paths[2].exists() && other.exists());
         assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
-        paths.iter().for_each(|path| drop(needed().remove(path)));
+        paths.iter().for_each(|path| _ = needed().remove(path));
 
         drop(Placed::new(&paths, notes).unwrap());
         assert_eq!((clear_left(&root), fs::read_dir(root.join(NOTES)).unwrap().count()), (0, 0));

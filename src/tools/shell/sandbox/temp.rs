@@ -138,7 +138,7 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
 }
 
 /// Makes a folder for us alone, or makes sure that it is one.
-fn own(folder: &Path) -> io::Result<()> {
+pub(super) fn own(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
