@@ -80,7 +80,7 @@ impl Confined {
                 let (layout, root) = layout.ok_or_else(needed)?;
                 confined.variables = variables(Path::new(bubble::TMP), choice);
                 let nothing = temp::nothing(root)?;
-                confined.placed = Placed::new(&layout.absent, notes_beside(&layout.temp))?;
+                confined.placed = Placed::new(&layout.absent, notes_beside(&layout.temp).as_deref())?;
                 let absent = there(&layout.absent);
                 let fd = readable(&filter::bytes(&filter_of(choice, abi)?))?;
                 let is_root = nix::unistd::geteuid().is_root();

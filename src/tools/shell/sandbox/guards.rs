@@ -102,7 +102,7 @@ impl Guards {
         // stash -u` and `git clone URL .`; what is made there is not obeyed before a person trusts it (S22).
         let is_within_git = |path: &&PathBuf| !path.ends_with(".git") && !path.ends_with(".agentd");
         let absent: Vec<PathBuf> = layout.absent.iter().filter(is_within_git).cloned().collect();
-        let placed = Placed::new(&absent, notes_beside(&layout.temp))?;
+        let placed = Placed::new(&absent, notes_beside(&layout.temp).as_deref())?;
         // A folder within another could be moved away, and another put in its place.
         let holds = |folder: &&PathBuf| {
             layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder)

@@ -2,7 +2,7 @@
 //! put over them: an empty folder, or a file that says to git what it takes for granted without it. Who makes
 //! `.git` while it is protected would otherwise make its hooks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -53,6 +53,10 @@ fn make(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
+    if text.is_empty() {
+        let file = fs::File::create_new(path)?;
+        return file.set_permissions(fs::Permissions::from_mode(0o644));
+    }
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
     let mut file = tempfile::Builder::new().prefix(".agentd-").tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
@@ -73,11 +77,7 @@ fn remove(path: &Path) {
 
 /// Stand-ins; the last to be dropped removes them.
 #[derive(Debug, Default)]
-pub(super) struct Placed {
-    paths: Vec<PathBuf>,
-    /// Where each is noted while it stands, so that another daemon removes what this one left.
-    notes: Option<PathBuf>,
-}
+pub(super) struct Placed(Vec<PathBuf>);
 
 /// Where stand-ins are noted, below the folder for temporary files.
 const NOTES: &str = "stand-ins";
@@ -98,13 +98,28 @@ fn note_of(notes: &Path, path: &Path) -> PathBuf {
     notes.join(name)
 }
 
+/// What was noted by this process. A note stays until the next start: to make and remove one for every command would
+/// cost as much as the stand-in.
+static NOTED: Mutex<BTreeSet<(PathBuf, PathBuf)>> = Mutex::new(BTreeSet::new());
+
 fn note(notes: &Path, path: &Path) {
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !noted.insert((notes.to_owned(), path.to_owned())) {
+        return;
+    }
     let write = || std::os::unix::fs::symlink(path, note_of(notes, path));
     let is_new = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     // Without a note the stand-in may stay after a crash, no more.
     if write().as_ref().is_err_and(is_new) && fs::create_dir(notes).is_ok() {
         let _ = write();
     }
+}
+
+/// Of what did not come to stand.
+fn take_back(notes: &Path, path: &Path) {
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    noted.remove(&(notes.to_owned(), path.to_owned()));
+    let _ = fs::remove_file(note_of(notes, path));
 }
 
 /// Removes what a daemon that died has left standing, of those below this folder for temporary files. Nothing may run
@@ -125,28 +140,34 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
 }
 
 impl Placed {
-    /// Makes them where nothing is.
+    /// Makes them where nothing is. In `notes` each is noted before it stands, so that the next daemon removes what this
+    /// one left.
     ///
     /// # Errors
     /// The folder around one cannot be written, so nobody else can make it either: such are left out. Other
     /// failures are told.
-    pub(super) fn new(paths: &[PathBuf], notes: Option<PathBuf>) -> io::Result<Self> {
+    pub(super) fn new(paths: &[PathBuf], notes: Option<&Path>) -> io::Result<Self> {
         let mut needed = needed();
-        let mut placed = Self { paths: Vec::new(), notes };
+        let mut placed = Self::default();
         for path in paths {
             if let Some(count) = needed.get_mut(path) {
                 *count += 1;
-                placed.paths.push(path.clone());
+                placed.0.push(path.clone());
                 continue;
             }
-            if let Some(notes) = &placed.notes {
+            if let Some(notes) = notes {
                 note(notes, path);
             }
-            match make(path) {
+            let made = make(path);
+            if made.is_err()
+                && let Some(notes) = notes
+            {
+                take_back(notes, path);
+            }
+            match made {
                 Ok(()) => {
                     needed.insert(path.clone(), 1);
-                    placed.paths.push(path.clone());
-                    continue;
+                    placed.0.push(path.clone());
                 }
                 // It is there by now, and whose it is counts.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -156,15 +177,8 @@ impl Placed {
                     return Err(error);
                 }
             }
-            placed.forget(path);
         }
         Ok(placed)
-    }
-
-    fn forget(&self, path: &Path) {
-        if let Some(notes) = &self.notes {
-            let _ = fs::remove_file(note_of(notes, path));
-        }
     }
 }
 
@@ -181,13 +195,12 @@ fn is_closed(error: &io::Error) -> bool {
 impl Drop for Placed {
     fn drop(&mut self) {
         let mut needed = needed();
-        for path in &self.paths {
+        for path in &self.0 {
             let Some(count) = needed.get_mut(path) else { continue };
             *count -= 1;
             if *count == 0 {
                 needed.remove(path);
                 remove(path);
-                self.forget(path);
             }
         }
     }
@@ -242,7 +255,7 @@ mod tests {
         let paths = ["commondir", "hooks", "there"].map(|name| dir.path().join(name));
         fs::create_dir(&paths[2]).unwrap();
         let notes = notes_beside(&root.join("session"));
-        let first = Placed::new(&paths, notes.clone()).unwrap();
+        let first = Placed::new(&paths, notes.as_deref()).unwrap();
         assert_eq!(fs::metadata(&paths[0]).unwrap().permissions().mode() & 0o777, 0o644);
         std::mem::forget(first);
         // A name that says something else is not believed.
@@ -254,8 +267,9 @@ mod tests {
         assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
         paths.iter().for_each(|path| _ = needed().remove(path));
 
-        drop(Placed::new(&paths, notes).unwrap());
-        assert_eq!((clear_left(&root), fs::read_dir(root.join(NOTES)).unwrap().count()), (0, 0));
+        // Of those that went as they should nothing is left to remove.
+        drop(Placed::new(&paths, notes.as_deref()).unwrap());
+        assert_eq!(clear_left(&root), 0);
         assert_eq!(notes_beside(Path::new("")), None);
     }
 }
