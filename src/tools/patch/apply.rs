@@ -430,6 +430,16 @@ pub(super) fn place(text: &str, hunks: &[Hunk<'_>]) -> Result<Vec<(Range<usize>,
         }
     }
     edits.sort_by_key(|(range, _)| (range.start, range.end));
+    // What comes below a last line without an end begins a line; if that line goes, it begins where that did.
+    if let [.., (removed, nothing), (below, added)] = edits.as_mut_slice()
+        && !is_ended
+        && nothing.is_empty()
+        && removed.end == text.len()
+        && below.start == text.len()
+        && let Some(rest) = added.strip_prefix('\n')
+    {
+        *added = rest.to_owned();
+    }
     Ok(edits)
 }
 
