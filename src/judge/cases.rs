@@ -295,20 +295,7 @@ fn a_pattern_longer_than_any_name_may_be_any_program() {
 
 #[test]
 fn no_rule_is_offered_that_nobody_should_give_with_one_key() {
-    let offered = |command: &str| {
-        let rules = Rules::parse::<&str>(&[], &[], &[]).expect("rules");
-        let policy = Policy {
-            mode: Mode::Default,
-            rules: &rules,
-            grants: &[],
-            workspace: Path::new("/w/proj"),
-            additional: &[],
-            home: Path::new("/home/u"),
-            safe_mode: false,
-            safe_commands: true,
-        };
-        judge(&policy, "Bash", &Subject::command(command)).suggestions
-    };
+    let offered = |command: &str| verdict(&[], &[], command, true).suggestions;
     for command in ["rm -rf /", "rm -rf ~", "ls; rm -rf .", "mv .git gone"] {
         assert_eq!(offered(command), Vec::<String>::new(), "{command}");
     }

@@ -59,7 +59,10 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
         // No rule could allow it, and there is a lot to read.
         (VerdictKind::Ask, _) if reading.as_ref().is_some_and(Reading::is_excessive) => verdict,
         (VerdictKind::Ask, _) => {
-            let is_safe = |rule: &Rule| reading.as_ref().is_none_or(|reading| reading.may_be_offered(rule));
+            let is_safe = |rule: &Rule| {
+                let is_prefix = rule.as_str().ends_with(":*)");
+                reading.as_ref().is_none_or(|reading| reading.may_be_offered(is_prefix))
+            };
             let suggestions = suggest::candidates(policy.workspace, policy.home, subject)
                 .into_iter()
                 .filter(is_safe)

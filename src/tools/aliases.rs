@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::resolve;
+use super::{repository, resolve};
 
 /// Entries that are looked at in one workspace.
 const MOST_ENTRIES: usize = 4_000;
@@ -48,12 +48,7 @@ pub(super) fn of(workspace: &Path) -> Vec<Alias> {
 /// The `.git` file of a working tree points to a repository that may be called anything.
 fn git_file(workspace: &Path) -> Option<Alias> {
     let name = workspace.join(".git");
-    let meta = fs::symlink_metadata(&name).ok()?;
-    if !meta.is_file() || meta.len() > 4_096 {
-        return None;
-    }
-    let text = fs::read_to_string(&name).ok()?;
-    let target = text.strip_prefix("gitdir:")?.trim();
-    let target = resolve::follow(&workspace.join(target)).ok()?;
+    fs::symlink_metadata(&name).ok().filter(fs::Metadata::is_file)?;
+    let target = resolve::follow(&repository::named_in(&name)?).ok()?;
     Some(Alias { name, target })
 }

@@ -1,15 +1,9 @@
 //! Files of a workspace that git runs or reads because the repository's own configuration names them
 //! (git-config(1): `core.hooksPath`, `core.fsmonitor`, `core.attributesFile`, `include.path`).
 
-use std::fs::OpenOptions;
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use nix::fcntl::OFlag;
-
-/// Of a longer configuration the beginning is read.
-const MOST_BYTES: u64 = 64 * 1024;
+use super::repository::{self, Setting};
 
 /// The files and folders that the configuration of the repository around `folder` names. Never waits. What an included
 /// file names is not looked for.
@@ -18,7 +12,7 @@ pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let files = [git.shared.join("config"), git.own.join("config.worktree")];
-    files.iter().filter_map(|file| Some((file, text_of(file)?))).fold(
+    files.iter().filter_map(|file| Some((file, repository::text_of(file)?))).fold(
         Vec::new(),
         |mut found, (file, text)| {
             // A file's own place counts for what it includes, the top of the work tree for all else.
@@ -34,35 +28,28 @@ pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
 
 /// What a configuration names: whether it is a file to include, and its path.
 fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
-    let mut section = String::new();
-    text.lines().filter_map(move |line| {
-        let mut line = line.trim();
-        if let Some((head, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
-            section = head.split([' ', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
-            line = rest.trim();
-        }
-        let (name, value) = line.split_once('=')?;
-        let name = name.trim().to_ascii_lowercase();
+    repository::settings(text).filter_map(|Setting { section, name, value }| {
+        let value = unquoted(&value?);
         let is_include = matches!(section.as_str(), "include" | "includeif") && name == "path";
+        let is_path =
+            is_include || section == "core" && matches!(name.as_str(), "hookspath" | "attributesfile");
         let is_program = match section.as_str() {
-            "core" => matches!(
-                name.as_str(),
-                "hookspath" | "fsmonitor" | "attributesfile" | "sshcommand" | "editor" | "pager"
-            ),
+            "core" => matches!(name.as_str(), "fsmonitor" | "sshcommand" | "editor" | "pager"),
             "filter" => matches!(name.as_str(), "clean" | "smudge" | "process"),
             "diff" => matches!(name.as_str(), "textconv" | "command" | "external"),
             "merge" => name == "driver",
             "credential" => name == "helper",
             "gpg" => name == "program",
-            "alias" => value.trim().trim_matches('"').starts_with('!'),
+            "alias" => value.starts_with('!'),
             _ => false,
         };
-        let value = unquoted(value.trim());
-        // Of a command line the program.
-        let first = value.trim_start_matches('!').split_whitespace().next().unwrap_or_default().to_owned();
-        let path = if is_include || name == "hookspath" || name == "attributesfile" { value } else { first };
-        let is_path = !path.is_empty() && !matches!(path.as_str(), "true" | "false");
-        ((is_include || is_program) && is_path).then_some((is_include, path))
+        let path = match (is_path, is_program) {
+            (true, _) => value,
+            // Of a command line the program.
+            (_, true) => value.trim_start_matches('!').split_whitespace().next()?.to_owned(),
+            _ => return None,
+        };
+        (!matches!(path.as_str(), "" | "true" | "false")).then_some((is_include, path))
     })
 }
 
@@ -91,22 +78,12 @@ struct Folders {
     shared: PathBuf,
 }
 
-/// `.git`, or what lies behind a file of this name (gitrepository-layout(5)).
+/// `.git`, or what lies behind a file of this name.
 fn folders_of(root: &Path) -> Option<Folders> {
     let git = root.join(".git");
-    let own = if git.is_dir() { git } else { root.join(text_of(&git)?.strip_prefix("gitdir:")?.trim()) };
-    let shared =
-        text_of(&own.join("commondir")).map_or_else(|| own.clone(), |shared| own.join(shared.trim()));
+    let own = if git.is_dir() { git } else { repository::named_in(&git)? };
+    let shared = repository::shared_of(&own).unwrap_or_else(|| own.clone());
     Some(Folders { own, shared })
-}
-
-/// A file's text, if it is one: no pipe is waited for.
-fn text_of(path: &Path) -> Option<String> {
-    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
-    let mut bytes = Vec::new();
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Without dots; links are as they are written, too.

@@ -46,6 +46,7 @@ mod notebook;
 mod patch;
 mod read;
 mod refusal;
+mod repository;
 mod resolve;
 mod room;
 mod search;

@@ -201,7 +201,7 @@ impl Row {
 
 impl Row {
     /// Whether the command begins with a word that makes it look at the rest, which names things.
-    fn only_looks(&self, call: &Call<'_>) -> bool {
+    fn names_follow(&self, call: &Call<'_>) -> bool {
         // Behind the verb that the row speaks of.
         let first = if self.names.contains(' ') { 2 } else { 1 };
         !self.looks.is_empty()
@@ -525,7 +525,7 @@ fn is_alike(one: &str, other: &str) -> bool {
 /// One row against the words of a call.
 fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let Row { values, fine, everything, .. } = row;
-    if row.spells_code(call) || row.asks.is_empty() || row.only_looks(call) {
+    if row.spells_code(call) || row.asks.is_empty() || row.names_follow(call) {
         return None;
     }
     let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();

@@ -284,7 +284,7 @@ pub(super) fn name(word: &str) -> &str {
 }
 
 /// git's own options before its sub-command that take a value as the next word.
-const GIT_VALUES: &[&str] = &[
+pub(super) const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
     "--git-dir",

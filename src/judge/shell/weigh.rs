@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::rule::Rule;
 use super::collect::{Collected, View, collect};
 use super::condense::condense;
 use super::files;
@@ -363,12 +362,12 @@ impl<'a> Reading<'a> {
         Outcome { command, words, allowed, rule, reason }
     }
 
-    /// Whether a rule may be offered for this line. What removes a folder that holds everything is granted by nobody
-    /// with one key; and for what asks because it names a secret, no rule is offered that lets all others be read.
-    pub(in crate::judge) fn may_be_offered(&self, rule: &Rule) -> bool {
+    /// Whether a rule may be offered for this line: one for all that begins so, or for this alone. What removes a folder
+    /// that holds everything is granted by nobody with one key; and for what asks because it names a secret, no rule is
+    /// offered that lets all others be read.
+    pub(in crate::judge) fn may_be_offered(&self, is_prefix: bool) -> bool {
         let script = self.all.main();
         let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
-        let is_prefix = rule.as_str().ends_with(":*)");
         !commands.any(|(command, cwds)| {
             let words = &command.words;
             let is_secret = |word: &Word| self.folders.may_be_secret(&word.text);

@@ -205,6 +205,11 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
         failed(&room.run("Bash", bash("git config --worktree core.fsmonitor x")).await, "exit_code");
         failed(&room.run("Bash", bash("echo '[core]' > .git/config.worktree")).await, "exit_code");
         completed(&room.run("Bash", bash("git status && git rev-parse --git-path hooks")).await);
+
+        // Where a file is expected, a pipe that nobody writes to holds up no later command.
+        let pipes = "mkdir -p .git/worktrees/f && mkfifo .git/worktrees/f/gitdir .git/worktrees/f/commondir";
+        completed(&room.run("Bash", bash(pipes)).await);
+        completed(&room.run("Bash", bash("true")).await);
     }
 }
 

@@ -1,6 +1,7 @@
 //! git: its own commands, what they write, and its configuration.
 
 use super::super::hatch::{Call, operands};
+use super::super::pattern::GIT_VALUES;
 use super::{any, hit};
 
 /// Commands of git that are git's own; any other may be an alias that runs anything.
@@ -114,17 +115,6 @@ const GIT_VERBS: &[&str] = &[
 
 pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
     let words = call.words;
-    const VALUES: &[&str] = &[
-        "-C",
-        "-c",
-        "--git-dir",
-        "--work-tree",
-        "--namespace",
-        "--config-env",
-        "--exec-path",
-        "--super-prefix",
-        "--attr-source",
-    ];
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
@@ -163,7 +153,7 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             _ if free => return hit(text, "settings or programs for git on the command line"),
             _ => {}
         }
-        at += if VALUES.contains(&text) && text != "--exec-path" { 2 } else { 1 };
+        at += if GIT_VALUES.contains(&text) { 2 } else { 1 };
     }
     let verb = words.get(at)?;
     if at >= call.granted && (!verb.is_literal() || !GIT_VERBS.contains(&verb.text.as_str())) {

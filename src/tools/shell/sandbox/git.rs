@@ -1,17 +1,18 @@
 //! Where git keeps what it obeys: repositories behind files and links, work trees, settings that say where
 //! (gitrepository-layout(5), git-worktree(1)).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-fn line(path: &Path) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
-}
+use crate::tools::repository;
 
 /// The folder that a `.git` file names.
 pub(super) fn named_in(git: &Path) -> Option<PathBuf> {
-    let named = line(git)?.strip_prefix("gitdir:")?.trim_start().to_owned();
-    git.parent()?.join(named).canonicalize().ok().filter(|real| real.is_dir())
+    repository::named_in(git)?.canonicalize().ok().filter(|real| real.is_dir())
+}
+
+/// The `.git` file that a folder in `worktrees` says that it belongs to.
+fn belongs_to(own: &Path) -> Option<PathBuf> {
+    Some(own.join(repository::text_of(&own.join("gitdir"))?.trim_end()))
 }
 
 /// Whether a folder is a repository without a work tree.
@@ -21,7 +22,7 @@ pub(super) fn is_bare(folder: &Path) -> bool {
 
 /// The folder of the work tree that a folder in `worktrees` belongs to, if that is there.
 pub(super) fn tree_of(own: &Path) -> Option<PathBuf> {
-    let git = own.join(line(&own.join("gitdir"))?);
+    let git = belongs_to(own)?;
     // One that is gone is to be pruned.
     git.is_file().then(|| git.parent()?.canonicalize().ok())?
 }
@@ -29,17 +30,14 @@ pub(super) fn tree_of(own: &Path) -> Option<PathBuf> {
 /// Whether a repository's configuration says where its work tree lies, or that it has none. Git does not look at
 /// either where there is a `commondir` (`check_repository_format_gently` of its setup.c).
 pub(super) fn says_where(git: &Path) -> bool {
-    ["config", "config.worktree"].iter().any(|name| {
-        let text = fs::read(git.join(name)).unwrap_or_default();
-        String::from_utf8_lossy(&text).lines().any(|line| {
-            let line = line.trim().to_ascii_lowercase();
-            let line = line.strip_prefix('[').and_then(|line| line.split_once(']')).map_or(&*line, |it| it.1);
-            let (name, value) = line.split_once('=').unwrap_or((line, ""));
-            match name.trim() {
-                "worktree" => true,
-                "bare" => !matches!(value.trim(), "false" | "no" | "off" | "0"),
-                _ => false,
+    let files = ["config", "config.worktree"].into_iter();
+    files.filter_map(|name| repository::text_of(&git.join(name))).any(|text| {
+        repository::settings(&text).any(|setting| match setting.name.as_str() {
+            "worktree" => true,
+            "bare" => {
+                !setting.value.is_some_and(|value| matches!(value.as_str(), "false" | "no" | "off" | "0"))
             }
+            _ => false,
         })
     })
 }
@@ -54,14 +52,16 @@ pub(super) struct WorkTree {
 /// workspace alone opens no folder elsewhere (gitrepository-layout(5)).
 pub(super) fn work_tree(git: &Path) -> Option<WorkTree> {
     let own = named_in(git)?;
-    let is_mutual = Path::new(&line(&own.join("gitdir"))?).canonicalize().ok()? == git.canonicalize().ok()?;
-    let common = own.join(line(&own.join("commondir"))?).canonicalize().ok()?;
+    let is_mutual = belongs_to(&own)?.canonicalize().ok()? == git.canonicalize().ok()?;
+    let common = repository::shared_of(&own)?.canonicalize().ok()?;
     let is_inside = own.parent() == Some(common.join("worktrees").as_path()) && common.join("HEAD").is_file();
     (is_mutual && is_inside).then_some(WorkTree { common, own })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::layout::Layout;
     use super::*;
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sha2::{Digest as _, Sha256};
+use crate::tools::disk;
 
 /// How many commands need a stand-in that was made here. To remove one is to take the cover off in
 /// every sandbox that has it.
@@ -90,12 +90,8 @@ pub(super) fn notes_beside(temp: &Path) -> Option<PathBuf> {
 /// The note of a stand-in: a link that leads to it.
 fn note_of(notes: &Path, path: &Path) -> PathBuf {
     use std::os::unix::ffi::OsStrExt as _;
-    let name: String = Sha256::digest(path.as_os_str().as_bytes())
-        .iter()
-        .take(10)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    notes.join(name)
+    let digest = disk::sha256(path.as_os_str().as_bytes());
+    notes.join(&digest[..20])
 }
 
 /// What was noted by this process. A note stays until the next start: to make and remove one for every command would
