@@ -25,7 +25,7 @@ pub fn fold(name: &str) -> String {
     if name.is_ascii() {
         return end(name.to_ascii_lowercase());
     }
-    let folded = name
+    let folded: String = name
         .chars()
         .map(narrow)
         .flat_map(char::to_lowercase)
@@ -38,7 +38,9 @@ pub fn fold(name: &str) -> String {
             c => c,
         })
         .collect();
-    end(folded)
+    let folded = end(folded);
+    // What is no name of a file is no other spelling of one: a name of marks alone is not the folder that it is in.
+    if matches!(folded.as_str(), "" | "." | "..") { name.to_owned() } else { folded }
 }
 
 /// What Windows leaves out at the end of a name.
@@ -94,6 +96,8 @@ mod tests {
             (" ", " "),
             (":", ":"),
             ("été", "été"),
+            ("\u{31e}\u{31e}", "\u{31e}\u{31e}"),
+            ("..\u{301}", "..\u{301}"),
         ] {
             assert_eq!(fold(name), expected, "{name:?}");
         }
