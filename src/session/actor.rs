@@ -402,6 +402,9 @@ impl Actor {
             prepared.append.owes = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
+            if plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
+                self.house.setup().tools.rest(self.id);
+            }
             let (looking, begun) = (self.look_ahead(plan), Instant::now());
             if let Err(error) = self.house.store.append(prepared.append).await {
                 if matches!(error, StoreError::Unsure(_)) {

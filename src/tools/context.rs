@@ -10,7 +10,9 @@ use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
 use super::refusal::Refusal;
-use super::shell::{Cells, CgroupSetting, Found, LevelSetting, Limits, Live, SandboxSettings, Spools};
+use super::shell::{
+    Cells, CgroupSetting, Found, LevelSetting, Limits, Lingering, Live, SandboxSettings, Spools,
+};
 use super::web::Ranges;
 use crate::types::background::BackgroundCommand;
 use crate::types::ids::{BlobId, SessionId};
@@ -186,6 +188,7 @@ pub(super) struct Context {
     pub(super) jails: Arc<Jails>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) layouts: Arc<Found>,
+    pub(super) lingering: Arc<Lingering>,
     pub(super) scene: Scene,
 }
 

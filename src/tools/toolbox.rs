@@ -17,7 +17,7 @@ use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
 use super::refusal::{Refusal, cancelled};
-use super::shell::{Available, Birth, Cells, Found, Running, Swept, Wires};
+use super::shell::{Available, Birth, Cells, Found, Lingering, Running, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
 };
@@ -36,6 +36,7 @@ pub struct Toolbox {
     jails: Arc<Jails>,
     ahead: Arc<Ahead>,
     layouts: Arc<Found>,
+    lingering: Arc<Lingering>,
     cards: Arc<[ToolCard]>,
     web: web::Client,
 }
@@ -122,6 +123,7 @@ impl Toolbox {
             jails,
             ahead: Arc::default(),
             layouts: Arc::default(),
+            lingering: Arc::default(),
             cards: cards(),
             web: web::Client::default(),
         }
@@ -240,6 +242,11 @@ impl Toolbox {
         self.ahead.clear();
     }
 
+    /// The session runs no command in the moments to come: what the last one left standing in its workspace goes.
+    pub fn rest(&self, session: SessionId) {
+        self.lingering.end(session);
+    }
+
     /// For who prepares calls on a thread that may wait for the disk.
     pub async fn desk(&self) -> Desk {
         Desk { tools: self.clone(), here: Available::here().await }
@@ -342,6 +349,7 @@ impl Toolbox {
             return Ok(cancelled());
         }
         let prepared = prepared.clone();
+        self.lingering.end(context.scene.session_id);
         blocking(move || match &call {
             Call::Bash(_) | Call::KillBash(_) | Call::WebFetch(_) => Err(internal()),
             Call::BashOutput(input) => shell::run_output(&context, input, &stop),
@@ -366,6 +374,7 @@ impl Toolbox {
             jails: self.jails.clone(),
             ahead: self.ahead.clone(),
             layouts: self.layouts.clone(),
+            lingering: self.lingering.clone(),
             scene: scene.clone(),
         }
     }

@@ -21,7 +21,7 @@ use super::cell::Powers;
 use super::environment::scrub;
 use super::limits::{Breach, Limits};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level};
+use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level, Lingering};
 use super::spool::{Spool, Spooled};
 use super::tree::{Ended, Tree};
 use crate::crash;
@@ -32,7 +32,7 @@ use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
 use crate::types::blob::BlobRef;
-use crate::types::ids::CallId;
+use crate::types::ids::{CallId, SessionId};
 use crate::types::tool::{
     Barrier, Blocked, Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus,
 };
@@ -197,6 +197,8 @@ pub(super) struct Started {
     cwd: PathBuf,
     /// Its own temporary folder and the like stay as long as it runs.
     confined: Confined,
+    /// Where what stands in for it may stay for a moment more, and whose it is then.
+    lingering: (Arc<Lingering>, SessionId),
 }
 
 /// A command that is over.
@@ -257,14 +259,27 @@ pub(super) async fn start(
     let spool = Spool::new(settings.spools.clone(), call_id);
     let output = Output::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.outside).unwrap_or(choice.told());
-    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined }))
+    let lingering = (Arc::clone(&context.lingering), context.scene.session_id);
+    Ok(Some(Started { shell, tree, output, begun, choice, how, ground, powers, cwd, confined, lingering }))
 }
 
 impl Started {
     /// Follows it to its end: until it exits, has run for `limit`, or is stopped. Then every process of it
     /// is gone or named as a survivor.
     pub(super) async fn see_through(self, limit: Duration, stop: &CancellationToken) -> (Ran, Output) {
-        let Self { mut shell, tree, mut output, begun, choice, how, ground, powers, cwd, confined } = self;
+        let Self {
+            mut shell,
+            tree,
+            mut output,
+            begun,
+            choice,
+            how,
+            ground,
+            powers,
+            cwd,
+            confined,
+            lingering,
+        } = self;
         let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + FOREVER);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
@@ -284,7 +299,7 @@ impl Started {
         let _ = timeout(LAST_WORDS, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
-        drop(confined);
+        confined.leave(&lingering.0, lingering.1);
         (Ran { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
@@ -326,6 +341,9 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
             "target_changed",
             "the command would now be held less than when it was judged; try again",
         ));
+    }
+    if choice.level < Level::Landlock {
+        context.lingering.end(context.scene.session_id);
     }
     let found = context.layouts.take(context, call_id, choice.network);
     let cwd = || starting_folder(context);

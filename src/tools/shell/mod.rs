@@ -31,7 +31,7 @@ pub(super) use commands::{
 };
 pub use limits::Limits;
 pub use sandbox::{Available, LevelSetting, NetworkSetting, SandboxSettings};
-pub(super) use sandbox::{Found, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
+pub(super) use sandbox::{Found, Lingering, clear_stand_ins, forget_temp, sweep_temp, temp_folders};
 pub use spool::Spools;
 pub use sweep::Swept;
 pub(super) use sweep::sweep;

@@ -106,6 +106,11 @@ impl Room {
         outcome
     }
 
+    /// What a turn's end does.
+    fn rest(&self) {
+        self.tools.rest(self.scene.session_id);
+    }
+
     async fn run_prepared(&self, call: &ToolCall, prepared: &Prepared) -> ToolOutcome {
         let (progress, _ignored) = mpsc::channel(1);
         let stop = CancellationToken::new();

@@ -122,6 +122,7 @@ async fn ordinary_work_goes_on_inside() {
         failed(&room.run("Bash", bash("exit 3")).await, "exit_code");
         let killed = room.run("Bash", bash("kill -9 $$")).await;
         assert_eq!(killed.detail.unwrap()["exit_code"], 137);
+        room.rest();
         let quiet = fs::read_dir(&room.scene.workspace).unwrap().count();
         assert_eq!(quiet, 1, "only .git is left: {level:?}");
     }
@@ -180,6 +181,7 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
         for command in made.iter().filter(|_| level == LevelSetting::Bubblewrap) {
             failed(&room.run("Bash", bash(command)).await, "exit_code");
         }
+        room.rest();
         for name in [".agentd", ".git/commondir", ".git/config.worktree"] {
             assert!(!room.path(name).exists(), "{name}: nothing is left of what stood in its place");
         }
@@ -198,6 +200,7 @@ async fn git_works_and_its_hooks_and_configuration_stay_as_they_are() {
         {
             failed(&room.run("Bash", bash(command)).await, "exit_code");
         }
+        room.rest();
         assert!(!room.path(".git/hooks").exists());
         git(&mut room);
         let asks = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n";
@@ -248,6 +251,7 @@ async fn what_holds_a_hidden_or_guarded_place_is_not_moved_away() {
                 .run("Bash", bash("echo x > deep/other && mv deep/other deep/in/ && rm deep/in/other"))
                 .await,
         );
+        room.rest();
         assert!(!room.path(".config").exists(), "{level:?}");
     }
 }
@@ -298,6 +302,9 @@ async fn a_folder_without_a_repository_gets_none_unseen() {
         &room.run("Bash", bash("mkdir -p .git/hooks && echo x > .git/hooks/pre-commit")).await,
         "exit_code",
     );
+    // It stands in for the next command, and is in nobody else's way.
+    assert!(room.path(".git").exists());
+    assert!(!completed(&room.run("LS", json!({"path": "."})).await).contains(".git"));
     assert!(!room.path(".git").exists());
     // Where a person was asked whether the command may run, it may make one.
     let Some(mut room) = held(LevelSetting::Landlock, NetworkSetting::Off).await else { return };

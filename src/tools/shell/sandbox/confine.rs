@@ -19,6 +19,7 @@ use super::filter;
 use super::guards::Guards;
 use super::layout::Layout;
 use super::level::{Choice, Level};
+use super::linger::Lingering;
 use super::place::{Placed, notes_beside, there};
 use super::probe::Available;
 use super::temp;
@@ -26,6 +27,7 @@ use super::{kept, rules};
 use crate::proc;
 use crate::tools::shell::cell::Cell;
 use crate::tools::shell::limits::Rlimit;
+use crate::types::ids::SessionId;
 
 /// Descriptors that a command inherits get numbers above those that scripts and shells use.
 const LOWEST_INHERITED: RawFd = 300;
@@ -115,6 +117,11 @@ impl Confined {
         let (guards, placed) = if choice.guards { Guards::new(layout)? } else { Default::default() };
         let held = Arc::new(Held { rules: Some(rules), filter, guards, ..Held::default() });
         Ok(Self { variables: variables(&layout.temp, choice), held, placed, ..Self::free() })
+    }
+
+    /// Once the command has ended: what stands in for it may stay for the session's next.
+    pub(in crate::tools::shell) fn leave(self, lingering: &Lingering, session: SessionId) {
+        lingering.keep(session, self.placed);
     }
 
     /// What holds nothing.

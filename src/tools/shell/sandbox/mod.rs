@@ -8,7 +8,7 @@
 //! - `guards`: what of a workspace may only be read at level 2, by mounts.
 //! - `found`: layouts that were found when calls were judged; `kept`: rules of Landlock that are used again.
 //! - `confine`: all of it made before a fork, and enforced after it.
-//! - `place`: stand-ins for protected places that do not exist; `temp`: the folders of sessions.
+//! - `place`: stand-ins for protected places that do not exist; `linger`: those of a moment ago; `temp`: the folders of sessions.
 //! - `blocked`: whether a failure looks like the sandbox's doing.
 
 mod blocked;
@@ -21,6 +21,7 @@ mod guards;
 mod kept;
 mod layout;
 mod level;
+mod linger;
 mod place;
 mod probe;
 mod rules;
@@ -32,6 +33,7 @@ pub(in crate::tools) use found::Found;
 pub(super) use layout::Layout;
 pub(super) use level::{Choice, Level};
 pub use level::{LevelSetting, NetworkSetting, SandboxSettings};
+pub(in crate::tools) use linger::Lingering;
 pub(in crate::tools) use place::clear_left as clear_stand_ins;
 pub use probe::Available;
 pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

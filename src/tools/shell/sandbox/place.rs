@@ -136,6 +136,11 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
 }
 
 impl Placed {
+    /// Whether there is nothing to remove.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Makes them where nothing is. In `notes` each is noted before it stands, so that the next daemon removes what this
     /// one left.
     ///
@@ -146,8 +151,10 @@ impl Placed {
         let mut needed = needed();
         let mut placed = Self::default();
         for path in paths {
-            if let Some(count) = needed.get_mut(path) {
-                *count += 1;
+            let others = needed.get(path).copied().unwrap_or(0);
+            // Somebody may have removed it meanwhile.
+            if others > 0 && fs::symlink_metadata(path).is_ok() {
+                needed.insert(path.clone(), others + 1);
                 placed.0.push(path.clone());
                 continue;
             }
@@ -162,7 +169,7 @@ impl Placed {
             }
             match made {
                 Ok(()) => {
-                    needed.insert(path.clone(), 1);
+                    needed.insert(path.clone(), others + 1);
                     placed.0.push(path.clone());
                 }
                 // It is there by now, and whose it is counts.
