@@ -15,7 +15,7 @@ use super::handle::{
 use super::handle::{Asked, Changes};
 use super::jobs::{self, Surroundings};
 use super::law::Law;
-use super::registry::check_money;
+use super::making::check_money;
 use crate::crash;
 use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
 use crate::store::{Idempotency, Store};

@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
-use super::house::{House, Setup};
-use super::law::{self, Law};
+use super::house::House;
 use super::pace::Pace;
 use super::{media, trust};
 use crate::crash;
-use crate::engine::{Engine, Input, Judged, SessionRules};
+use crate::engine::{Engine, Input, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Presence, Refusal, Running, Scene, Unreadable};
-use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
-use crate::types::ids::{CallId, Seq, SessionId, TurnId};
-use crate::types::message::ToolCall;
+use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, Scene, Unreadable};
+use crate::types::background::KilledBy;
+use crate::types::ids::{CallId, Seq, SessionId};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
-use crate::types::permission::{Verdict, VerdictKind};
-use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
 use crate::workspace;
 
+mod behind;
 #[cfg(test)]
 mod tests;
+mod tools;
+
+pub(super) use tools::{Looking, verdict};
 
 /// Reports that may wait for the session; jobs wait beyond that.
 const REPORTS: usize = 64;
@@ -238,23 +238,6 @@ impl Jobs {
         })
     }
 
-    /// A command that was dropped has ended as well, only nobody saw how.
-    fn command_ended(
-        &mut self,
-        ended: Result<(tokio::task::Id, Option<Input>), tokio::task::JoinError>,
-    ) -> Option<Input> {
-        match ended {
-            Ok((_, input)) => input,
-            Err(error) => {
-                let call_id = self.live.iter().find(|(_, it)| it.task == error.id()).map(|(id, _)| *id)?;
-                let note = "It was killed, and its end could not be waited for.".to_owned();
-                let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
-                let over = Over { state: BackgroundState::Lost, end, blob: None };
-                Some(Input::CommandOver { call_id, over: Box::new(over) })
-            }
-        }
-    }
-
     fn ended(&mut self, ended: Result<Option<Home>, tokio::task::JoinError>) -> Option<Input> {
         self.others.retain(|job| !job.is_finished());
         let home = ended.ok().flatten();
@@ -300,87 +283,6 @@ impl Jobs {
         for job in self.others.drain(..) {
             job.abort();
         }
-    }
-
-    /// Has background commands end; they come home as any other end of theirs.
-    pub fn stop_commands(&mut self, calls: &[CallId], by: KilledBy) {
-        for call_id in calls {
-            if let Some(command) = self.live.get(call_id) {
-                command.live.stop(by);
-            }
-        }
-    }
-
-    /// Has all of them end, those that are just being started too.
-    pub fn stop_all_commands(&mut self, by: KilledBy) {
-        self.none_goes_on = Some(by);
-        self.live.values().for_each(|command| command.live.stop(by));
-    }
-
-    /// Drops these commands: for those that did not obey in time.
-    pub fn drop_commands(&mut self, calls: &[CallId]) {
-        for call_id in calls {
-            if let Some(command) = self.live.get(call_id) {
-                command.abort.abort();
-            }
-        }
-    }
-
-    pub fn drop_all_commands(&mut self) {
-        self.commands.abort_all();
-    }
-
-    /// The end of a command stands in the journal.
-    pub fn forget_command(&mut self, call_id: CallId) {
-        if let Some(command) = self.live.remove(&call_id) {
-            command.live.written();
-        }
-    }
-
-    /// The session's background commands, for the scene of a call.
-    pub fn commands(&self, engine: &Engine) -> Vec<Command> {
-        let live = |call_id: &CallId| self.live.get(call_id).map(|it| Arc::clone(&it.live));
-        let known = engine.commands().into_iter();
-        known.map(|known| Command { live: live(&known.call_id), known }).collect()
-    }
-
-    /// Follows a command that was started, to its end.
-    fn follow(&mut self, call_id: CallId, command: Running) {
-        let (report, live) = (self.report.clone(), command.live());
-        let (progress, mut pieces) = mpsc::channel(PIECES);
-        let abort = self.commands.spawn(async move {
-            let run = AssertUnwindSafe(command.follow(progress)).catch_unwind();
-            tokio::pin!(run);
-            let over = loop {
-                tokio::select! {
-                    biased;
-                    over = &mut run => break over,
-                    Some(progress) = pieces.recv() => {
-                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
-                        tokio::pin!(send);
-                        tokio::select! {
-                            sent = &mut send => if sent.is_err() { return None },
-                            over = &mut run => {
-                                let _ = send.await;
-                                break over;
-                            }
-                        }
-                    }
-                }
-            };
-            tell_rest(call_id, &mut pieces, &report).await;
-            let over = over.unwrap_or_else(|_| {
-                let note = "The daemon failed at following it; its log says more.".to_owned();
-                let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };
-                Over { state: BackgroundState::Lost, end, blob: None }
-            });
-            crash::point("C14.background");
-            Some(Input::CommandOver { call_id, over: Box::new(over) })
-        });
-        if let Some(by) = self.none_goes_on {
-            live.stop(by);
-        }
-        self.live.insert(call_id, Behind { live, task: abort.id(), abort });
     }
 
     /// Drops everything of the turn, finished or not: for jobs that did not obey in time.
@@ -509,178 +411,6 @@ impl Jobs {
             Some(Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms })
         });
     }
-
-    /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
-    /// for the disk and that nobody waits for while it judges a long line.
-    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
-        let looking = self.look(turn_id, calls, around);
-        self.report(looking);
-    }
-
-    /// What a look comes to is reported from now on.
-    pub fn report(&mut self, mut looking: Looking) {
-        self.start(async move { (&mut looking.0).await.ok() });
-    }
-
-    /// Begins a look that is reported by nobody yet; dropped, it is given up.
-    pub fn look(&self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) -> Looking {
-        let (house, setup) = (Arc::clone(&self.house), self.house.setup());
-        let blobs = Arc::clone(&self.blobs);
-        Looking(tokio::spawn(async move {
-            let (desk, runtime, mode) = (setup.tools.desk().await, Handle::current(), around.mode);
-            let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
-            let unwanted = CancellationToken::new();
-            // Whoever drops this job wants no more of it.
-            let _wanted = unwanted.clone().drop_guard();
-            let looked = tokio::task::spawn_blocking(move || {
-                let law = Law::look(&house, &around, &runtime);
-                let scene = law.scene(&setup.settings, blobs, &around);
-                let look = |call: &Arc<ToolCall>| {
-                    let prepared = desk.prepare(call, &scene)?;
-                    let judged = law::judged(&law, &setup.settings, &around, &call.tool, prepared);
-                    if judged.1.verdict != VerdictKind::Allow {
-                        setup.tools.not_now(call.call_id);
-                    }
-                    Ok(judged)
-                };
-                let look = |call: &Arc<ToolCall>| {
-                    let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
-                    let result = match looked {
-                        Ok(looked) => looked.map_err(|refusal: Refusal| ToolOutcome::from(refusal)),
-                        Err(_) => Err(panicked()),
-                    };
-                    Judged { call_id: call.call_id, result }
-                };
-                let judged: Vec<_> =
-                    calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
-                if unwanted.is_cancelled() {
-                    setup.tools.none_now();
-                }
-                judged
-            });
-            let failed = || given.iter().map(|id| Judged { call_id: *id, result: Err(panicked()) }).collect();
-            let calls = looked.await.unwrap_or_else(|_| failed());
-            Input::Prepared { turn_id, mode, calls }
-        }))
-    }
-
-    /// Looks at the file that an interrupted call was to change.
-    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<Prepared>, around: Surroundings) {
-        let setup = self.house.setup();
-        self.start(async move {
-            let look = AssertUnwindSafe(setup.tools.inspect(call_id, &prepared, &around.scene));
-            let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
-                Inspection::Conflict("looking at it failed inside the daemon; see its log".into())
-            });
-            Some(Input::Inspected { call_id, inspection })
-        });
-    }
-
-    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<Prepared>, around: Surroundings) {
-        let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
-        let setup = house.setup();
-        self.tools.insert(call.call_id, stop.clone());
-        let births = self.births.clone();
-        let blobs = Arc::clone(&self.blobs);
-        let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
-        self.running.spawn(async move {
-            let scene = match prepared.subject {
-                // It looks at no files for the model; what it may read is for its sandbox to say, if it has one.
-                Subject::Bash { .. } => Scene { blobs: Some(blobs), ..Scene::clone(&around.scene) },
-                _ => Law::now(&house, &around).await.scene(&setup.settings, blobs, &around),
-            };
-            let started = house.clock.now();
-            let call_id = call.call_id;
-            if goes_on {
-                let start = AssertUnwindSafe(setup.tools.start(&call, &prepared, &scene, births, stop));
-                let (outcome, command) = match start.catch_unwind().await {
-                    // What the model is told of it says the engine, which names it.
-                    Ok(Ok(command)) => {
-                        (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
-                    }
-                    Ok(Err(outcome)) => (outcome, None),
-                    Err(_) => (panicked(), None),
-                };
-                crash::point("C14");
-                let duration_ms = house.clock.now().since(started);
-                let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
-                return Some(Home { input, command });
-            }
-            let (progress, mut pieces) = mpsc::channel(PIECES);
-            let run = async {
-                crash::tool(&call.tool);
-                setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
-            };
-            let run = AssertUnwindSafe(run).catch_unwind();
-            tokio::pin!(run);
-            let outcome = loop {
-                tokio::select! {
-                    biased;
-                    outcome = &mut run => break outcome,
-                    Some(progress) = pieces.recv() => {
-                        // The tool goes on while its output waits to be written.
-                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
-                        tokio::pin!(send);
-                        tokio::select! {
-                            sent = &mut send => if sent.is_err() { return None },
-                            outcome = &mut run => {
-                                let _ = send.await;
-                                break outcome;
-                            }
-                        }
-                    }
-                }
-            };
-            tell_rest(call_id, &mut pieces, &report).await;
-            let outcome = outcome.unwrap_or_else(|_| panicked());
-            crash::point("C14");
-            let duration_ms = house.clock.now().since(started);
-            Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
-        });
-    }
-}
-
-/// A look at calls that is under way.
-pub(super) struct Looking(JoinHandle<Input>);
-
-impl Drop for Looking {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// What a tool said last: it comes before its end, however quickly that follows.
-async fn tell_rest(
-    call_id: CallId,
-    pieces: &mut mpsc::Receiver<Progress>,
-    report: &mpsc::Sender<Box<Input>>,
-) {
-    while let Ok(progress) = pieces.try_recv() {
-        if report.send(Box::new(Input::Progress { call_id, progress })).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// From so many bytes on a command line may take milliseconds to judge.
-const LONG: usize = 4 << 10;
-
-/// What the rules say of a call. A long line is judged on a thread that others do not wait for.
-pub(super) async fn verdict(
-    law: &Law,
-    setup: &Arc<Setup>,
-    around: &Surroundings,
-    tool: &str,
-    prepared: &Prepared,
-) -> Verdict {
-    if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG) {
-        return law.verdict(&setup.settings, around, tool, prepared);
-    }
-    let (law, setup, around) = (law.clone(), Arc::clone(setup), around.clone());
-    let (tool, prepared) = (tool.to_owned(), prepared.clone());
-    let judged =
-        tokio::task::spawn_blocking(move || law.verdict(&setup.settings, &around, &tool, &prepared)).await;
-    judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// A helper's answer, if it is as short as it should be; what came with its end nobody has counted before.
@@ -707,8 +437,4 @@ fn said(delta: &Delta) -> usize {
         Delta::ToolInput { json, .. } => json.len(),
         _ => 0,
     }
-}
-
-fn panicked() -> ToolOutcome {
-    ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
 }

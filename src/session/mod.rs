@@ -18,6 +18,7 @@ mod jobs;
 mod journal;
 mod law;
 mod loading;
+mod making;
 mod media;
 mod metrics;
 mod moments;

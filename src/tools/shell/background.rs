@@ -8,9 +8,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bash::{self, End, Started, Wires, kept};
+use super::bash::{self, Started, Wires};
 use super::capture::{Capture, Piece};
 use super::limits::Limits;
+use super::output::kept;
+use super::over::End;
 use crate::tools::context::Context;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};

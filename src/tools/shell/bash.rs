@@ -3,39 +3,32 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
-use tokio::io::AsyncReadExt as _;
-use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::birth::{Birth, register};
-use super::capture::{Capture, Utf8};
 use super::cell::Powers;
 use super::environment::scrub;
-use super::limits::{Breach, Limits};
+use super::output::Output;
+use super::over::{End, Folder, Ran, Report};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{self, Available, Choice, Confined, Ground, Layout, Level, Lingering};
-use super::spool::{Spool, Spooled};
-use super::tree::{Ended, Tree};
+use super::sandbox::{Available, Choice, Confined, Ground, Layout, Level, Lingering};
+use super::spool::Spool;
+use super::tree::Tree;
 use crate::crash;
 use crate::proc;
-use crate::tools::context::{Context, Settings};
-use crate::tools::crowd::Presence;
+use crate::tools::context::Context;
 use crate::tools::input;
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::toolbox;
-use crate::types::blob::BlobRef;
 use crate::types::ids::{CallId, SessionId};
-use crate::types::tool::{
-    Barrier, Blocked, Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome, ToolStatus,
-};
+use crate::types::tool::{Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome};
 
 /// A process gets one argument of at most 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
@@ -46,12 +39,6 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 /// Between TERM and KILL, when a call is stopped and when it left children behind.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
-/// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
-/// anybody waits for a model, some 3 MB a second: its writer waits meanwhile, and others have the processor
-/// and the disk (S13).
-const UNHURRIED_BYTES: u64 = 4 << 20;
-const BURST_BYTES: u64 = 64 << 10;
-const REST: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -144,14 +131,6 @@ fn one_line(text: &str) -> String {
     if short.len() < text.len() { format!("{short} …") } else { short }
 }
 
-/// Why a command is over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    Exited,
-    TimedOut,
-    Stopped,
-}
-
 /// What connects a running command with its session.
 pub(in crate::tools) struct Wires {
     /// Output as it comes.
@@ -199,22 +178,6 @@ pub(super) struct Started {
     confined: Confined,
     /// Where what stands in for it may stay for a moment more, and whose it is then.
     lingering: (Arc<Lingering>, SessionId),
-}
-
-/// A command that is over.
-pub(super) struct Ran {
-    pub(super) end: End,
-    pub(super) status: Option<ExitStatus>,
-    pub(super) ended: Ended,
-    pub(super) choice: Choice,
-    /// As it is told.
-    how: Confinement,
-    ground: Ground,
-    powers: Powers,
-    /// Where it started, and where it ended.
-    cwd: PathBuf,
-    folder: Option<PathBuf>,
-    pub(super) spent: Duration,
 }
 
 /// Starts a command; `None` if it was stopped before.
@@ -431,318 +394,6 @@ async fn follow(
             && !output.is_open()
         {
             return (End::Exited, Some(status));
-        }
-    }
-}
-
-/// What the command says: kept for the model, sent on as progress.
-pub(super) struct Output {
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    texts: [Utf8; 2],
-    bytes: [u64; 2],
-    capture: Arc<Mutex<Capture>>,
-    spool: Spool,
-    pub(super) progress: mpsc::Sender<Progress>,
-    /// Bytes of progress that may still be sent.
-    budget: usize,
-    /// Bytes read since the last rest, and when the one that is due ends.
-    burst: u64,
-    rests_until: Option<Instant>,
-}
-
-const STREAMS: [&str; 2] = ["stdout", "stderr"];
-
-impl Output {
-    fn new(shell: &mut Shell, settings: &Settings, progress: mpsc::Sender<Progress>, spool: Spool) -> Self {
-        let (stdout, stderr) = shell.child.streams();
-        Self {
-            stdout,
-            stderr,
-            texts: [Utf8::default(), Utf8::default()],
-            bytes: [0, 0],
-            capture: Arc::default(),
-            spool,
-            progress,
-            budget: settings.max_progress_bytes,
-            burst: 0,
-            rests_until: None,
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        self.stdout.is_some() || self.stderr.is_some()
-    }
-
-    /// Takes one piece of output, or notices the end of a stream. Cancel-safe: a piece is
-    /// either not read yet or taken in whole.
-    async fn pump(&mut self) {
-        async fn next<S: tokio::io::AsyncRead + Unpin>(stream: &mut Option<S>, piece: &mut [u8]) -> usize {
-            match stream {
-                // A broken pipe is the end of it.
-                Some(stream) => stream.read(piece).await.unwrap_or(0),
-                None => std::future::pending().await,
-            }
-        }
-        self.spool.settle().await;
-        if let Some(until) = self.rests_until {
-            sleep_until(until).await;
-            self.rests_until = None;
-        }
-        let (mut out, mut err) = ([0; 8192], [0; 8192]);
-        let (which, n) = tokio::select! {
-            n = next(&mut self.stdout, &mut out) => (0, n),
-            n = next(&mut self.stderr, &mut err) => (1, n),
-        };
-        let piece = if which == 0 { &out[..n] } else { &err[..n] };
-        self.bytes[which] += n as u64;
-        self.burst += n as u64;
-        if self.burst >= BURST_BYTES {
-            self.burst = 0;
-            let is_flood = self.bytes.iter().sum::<u64>() > UNHURRIED_BYTES;
-            self.rests_until = (is_flood && Presence::is_any()).then(|| Instant::now() + REST);
-        }
-        let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
-        match (n, which) {
-            (0, 0) => self.stdout = None,
-            (0, _) => self.stderr = None,
-            _ => {}
-        }
-        self.take(which, text);
-    }
-
-    fn take(&mut self, which: usize, text: String) {
-        if text.is_empty() {
-            return;
-        }
-        kept(&self.capture).push(&text);
-        self.spool.push(&text);
-        if text.len() <= self.budget {
-            self.budget -= text.len();
-            // A full channel means a slow listener: progress is dropped, output is not.
-            let _ = self.progress.try_send(Progress { stream: STREAMS[which], text });
-        } else {
-            self.budget = 0;
-        }
-    }
-
-    /// Reads what is left.
-    async fn drain(&mut self) {
-        while self.is_open() {
-            self.pump().await;
-        }
-    }
-
-    /// What it says, as it comes.
-    pub(super) fn capture(&self) -> Arc<Mutex<Capture>> {
-        Arc::clone(&self.capture)
-    }
-
-    /// Takes the last of it; then the whole of it is there to be kept.
-    pub(super) fn close(&mut self) {
-        for which in [0, 1] {
-            let text = self.texts[which].finish();
-            self.take(which, text);
-        }
-    }
-
-    /// What is to be kept of it.
-    pub(super) fn into_spool(self) -> Spool {
-        self.spool
-    }
-
-    async fn finish(mut self, cap: usize) -> Said {
-        self.close();
-        let (text, truncated) = std::mem::take(&mut *kept(&self.capture)).render(cap);
-        Said { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
-    }
-}
-
-/// What is kept of an output. Nobody holds it while waiting for something.
-pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
-    capture.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How a command was held, and what of it seems to have been in its way: `files` or `network`.
-#[derive(serde::Serialize)]
-struct Held {
-    #[serde(flatten)]
-    how: Confinement,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blocked: Option<Barrier>,
-}
-
-/// What the command said.
-struct Said {
-    text: String,
-    /// Whether `text` is only the beginning and the end of it.
-    truncated: bool,
-    /// Of each stream.
-    bytes: [u64; 2],
-    /// The whole.
-    spooled: Option<Spooled>,
-}
-
-/// Everything that is known when a command is over.
-struct Report<'a> {
-    context: &'a Context,
-    /// In milliseconds.
-    limit: u64,
-    ran: Ran,
-    folder: Folder,
-}
-
-impl Ran {
-    /// The signal that ended the shell, and its exit code as shells tell it.
-    pub(super) fn code(&self) -> (Option<i32>, Option<i32>) {
-        use std::os::unix::process::ExitStatusExt as _;
-        let signal = self.status.and_then(|status| status.signal());
-        (signal, self.status.and_then(|status| status.code().or(signal.map(|signal| 128 + signal))))
-    }
-
-    /// What may have been in the way of a command that failed: the limit that it ran into, as far as the
-    /// kernel tells, else what its words let suspect.
-    pub(super) fn trouble(
-        &self,
-        limits: &Limits,
-        text: &str,
-    ) -> (Option<Breach>, Option<Blocked>, Vec<String>) {
-        let (signal, exit_code) = self.code();
-        let breach = self.breach(limits, signal, exit_code);
-        if let Some(breach) = breach {
-            return (Some(breach), None, vec![format!("The command {}.", limits.words(breach))]);
-        }
-        if let Some(words) = limits.suspect(text, self.powers) {
-            return (None, None, vec![words]);
-        }
-        let blocked = sandbox::suspect(text, self.choice, &self.ground);
-        let words = blocked.as_ref().map(|by| sandbox::blocked_words(by, self.choice));
-        (None, blocked, words.into_iter().collect())
-    }
-
-    fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<Breach> {
-        if self.ended.oom_kills > 0 {
-            return Some(Breach::Memory);
-        }
-        if self.ended.refused_forks > 0 {
-            return Some(Breach::Processes);
-        }
-        // The shell tells of its last command's signal by its own exit code.
-        limits.breach_of(signal.or(exit_code.map(|code| code - 128))?)
-    }
-}
-
-impl Report<'_> {
-    fn tell(self, said: Said) -> ToolOutcome {
-        let Said { mut text, truncated, bytes, spooled } = said;
-        let (signal, exit_code) = self.ran.code();
-
-        let mut notes = Vec::new();
-        let (mut limit_reached, mut blocked): (_, Option<Blocked>) = (None, None);
-        let (status, code) = match (self.ran.end, exit_code) {
-            (End::Stopped, _) => {
-                notes.push("The command was cancelled.".to_owned());
-                (ToolStatus::Cancelled, Some("cancelled"))
-            }
-            (End::TimedOut, _) => {
-                notes.push(format!("The command was stopped after {} ms (its timeout).", self.limit));
-                (ToolStatus::Failed, Some("timed_out"))
-            }
-            (End::Exited, Some(0)) => (ToolStatus::Completed, None),
-            (End::Exited, exit_code) => {
-                let trouble;
-                (limit_reached, blocked, trouble) = self.ran.trouble(&self.context.settings.limits, &text);
-                notes.extend(trouble);
-                notes.push(match (signal, exit_code) {
-                    (Some(signal), _) => format!("The command was ended by signal {signal}."),
-                    (None, Some(code)) => format!("Exit code {code}"),
-                    (None, None) => "The exit code of the command is not known.".to_owned(),
-                });
-                (ToolStatus::Failed, Some(limit_reached.map_or("exit_code", |_| "limit_exceeded")))
-            }
-        };
-        let survivors = &self.ran.ended.survivors;
-        let cwd = self.next_folder(&mut notes);
-        if !survivors.is_empty() {
-            notes.push(format!("These processes could not be ended: {survivors:?}"));
-        }
-        let blob = spooled.and_then(|spooled| {
-            notes.push(spooled.note);
-            spooled.blob
-        });
-        if text.trim().is_empty() && notes.is_empty() {
-            notes.push("(no output)".to_owned());
-        }
-        if !notes.is_empty() {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.push_str(&notes.join("\n"));
-        }
-        let detail = json!({
-            "exit_code": exit_code,
-            "signal": signal,
-            "timed_out": self.ran.end == End::TimedOut,
-            "truncated": truncated,
-            "stdout_bytes": bytes[0],
-            "stderr_bytes": bytes[1],
-            "duration_ms": u64::try_from(self.ran.spent.as_millis()).unwrap_or(u64::MAX),
-            "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
-            "survivors": survivors,
-            "limit": limit_reached.map(Breach::name),
-            "sandbox": Held { how: self.ran.how, blocked: blocked.as_ref().map(|blocked| blocked.by) },
-        });
-        ToolOutcome {
-            status,
-            code: code.map(str::to_owned),
-            detail: Some(detail),
-            cwd,
-            whole: blob.as_ref().map(BlobRef::from),
-            blobs: blob.into_iter().collect(),
-            blocked,
-            ..ToolOutcome::completed(text)
-        }
-    }
-}
-
-/// Where the next command starts.
-enum Folder {
-    /// Where this one did, as far as anybody knows.
-    Same,
-    /// In another folder of the workspace.
-    Moved(PathBuf),
-    /// The command ended outside, or in a folder that is gone.
-    Reset,
-}
-
-impl Folder {
-    async fn of(context: &Context, ran: &Ran) -> Self {
-        let started_elsewhere = ran.cwd != context.scene.cwd;
-        match &ran.folder {
-            Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,
-            Some(folder) if context.scene.holds(folder) => {
-                let folder = folder.clone();
-                let looked = toolbox::blocking(move || Ok(folder.is_dir().then_some(folder))).await;
-                looked.ok().flatten().map_or(Self::Reset, Self::Moved)
-            }
-            Some(_) => Self::Reset,
-            None if started_elsewhere => Self::Reset,
-            None => Self::Same,
-        }
-    }
-}
-
-impl Report<'_> {
-    /// The folder for the next command, if it is another one than before.
-    fn next_folder(&self, notes: &mut Vec<String>) -> Option<PathBuf> {
-        let scene = &self.context.scene;
-        match &self.folder {
-            Folder::Same => None,
-            Folder::Moved(folder) => (*folder != scene.cwd).then(|| folder.clone()),
-            Folder::Reset => {
-                notes.push(format!("The working directory was reset to {}", self.ran.cwd.display()));
-                (self.ran.cwd != scene.cwd).then(|| self.ran.cwd.clone())
-            }
         }
     }
 }

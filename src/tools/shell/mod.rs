@@ -11,6 +11,8 @@ mod cell;
 mod commands;
 mod environment;
 mod limits;
+mod output;
+mod over;
 mod process;
 mod sandbox;
 mod spool;

@@ -1,0 +1,167 @@
+//! What a command says (T6): read as it comes, kept for the model, sent on as progress.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::capture::{Capture, Utf8};
+use super::process::Shell;
+use super::spool::{Spool, Spooled};
+use crate::tools::context::Settings;
+use crate::tools::crowd::Presence;
+use crate::types::tool::Progress;
+
+/// Output that is read as fast as it comes. A flood beyond it is read in bursts with a rest after each while
+/// anybody waits for a model, some 3 MB a second: its writer waits meanwhile, and others have the processor
+/// and the disk (S13).
+const UNHURRIED_BYTES: u64 = 4 << 20;
+const BURST_BYTES: u64 = 64 << 10;
+const REST: Duration = Duration::from_millis(20);
+
+/// What the command says: kept for the model, sent on as progress.
+pub(super) struct Output {
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    texts: [Utf8; 2],
+    bytes: [u64; 2],
+    capture: Arc<Mutex<Capture>>,
+    spool: Spool,
+    pub(super) progress: mpsc::Sender<Progress>,
+    /// Bytes of progress that may still be sent.
+    budget: usize,
+    /// Bytes read since the last rest, and when the one that is due ends.
+    burst: u64,
+    rests_until: Option<Instant>,
+}
+
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
+impl Output {
+    pub(super) fn new(
+        shell: &mut Shell,
+        settings: &Settings,
+        progress: mpsc::Sender<Progress>,
+        spool: Spool,
+    ) -> Self {
+        let (stdout, stderr) = shell.child.streams();
+        Self {
+            stdout,
+            stderr,
+            texts: [Utf8::default(), Utf8::default()],
+            bytes: [0, 0],
+            capture: Arc::default(),
+            spool,
+            progress,
+            budget: settings.max_progress_bytes,
+            burst: 0,
+            rests_until: None,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.stdout.is_some() || self.stderr.is_some()
+    }
+
+    /// Takes one piece of output, or notices the end of a stream. Cancel-safe: a piece is
+    /// either not read yet or taken in whole.
+    pub(super) async fn pump(&mut self) {
+        async fn next<S: tokio::io::AsyncRead + Unpin>(stream: &mut Option<S>, piece: &mut [u8]) -> usize {
+            match stream {
+                // A broken pipe is the end of it.
+                Some(stream) => stream.read(piece).await.unwrap_or(0),
+                None => std::future::pending().await,
+            }
+        }
+        self.spool.settle().await;
+        if let Some(until) = self.rests_until {
+            sleep_until(until).await;
+            self.rests_until = None;
+        }
+        let (mut out, mut err) = ([0; 8192], [0; 8192]);
+        let (which, n) = tokio::select! {
+            n = next(&mut self.stdout, &mut out) => (0, n),
+            n = next(&mut self.stderr, &mut err) => (1, n),
+        };
+        let piece = if which == 0 { &out[..n] } else { &err[..n] };
+        self.bytes[which] += n as u64;
+        self.burst += n as u64;
+        if self.burst >= BURST_BYTES {
+            self.burst = 0;
+            let is_flood = self.bytes.iter().sum::<u64>() > UNHURRIED_BYTES;
+            self.rests_until = (is_flood && Presence::is_any()).then(|| Instant::now() + REST);
+        }
+        let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
+        match (n, which) {
+            (0, 0) => self.stdout = None,
+            (0, _) => self.stderr = None,
+            _ => {}
+        }
+        self.take(which, text);
+    }
+
+    fn take(&mut self, which: usize, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        kept(&self.capture).push(&text);
+        self.spool.push(&text);
+        if text.len() <= self.budget {
+            self.budget -= text.len();
+            // A full channel means a slow listener: progress is dropped, output is not.
+            let _ = self.progress.try_send(Progress { stream: STREAMS[which], text });
+        } else {
+            self.budget = 0;
+        }
+    }
+
+    /// Reads what is left.
+    pub(super) async fn drain(&mut self) {
+        while self.is_open() {
+            self.pump().await;
+        }
+    }
+
+    /// What it says, as it comes.
+    pub(super) fn capture(&self) -> Arc<Mutex<Capture>> {
+        Arc::clone(&self.capture)
+    }
+
+    /// Takes the last of it; then the whole of it is there to be kept.
+    pub(super) fn close(&mut self) {
+        for which in [0, 1] {
+            let text = self.texts[which].finish();
+            self.take(which, text);
+        }
+    }
+
+    /// What is to be kept of it.
+    pub(super) fn into_spool(self) -> Spool {
+        self.spool
+    }
+
+    pub(super) async fn finish(mut self, cap: usize) -> Said {
+        self.close();
+        let (text, truncated) = std::mem::take(&mut *kept(&self.capture)).render(cap);
+        Said { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
+    }
+}
+
+/// What is kept of an output. Nobody holds it while waiting for something.
+pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
+    capture.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the command said.
+pub(super) struct Said {
+    pub(super) text: String,
+    /// Whether `text` is only the beginning and the end of it.
+    pub(super) truncated: bool,
+    /// Of each stream.
+    pub(super) bytes: [u64; 2],
+    /// The whole.
+    pub(super) spooled: Option<Spooled>,
+}
