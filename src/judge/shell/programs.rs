@@ -222,7 +222,10 @@ const GIT: &[Program] = &[
     p("git send-email|git imap-send|git request-pull", "*").fine("--dry-run --help"),
     p("git svn|git p4", "--authors-prog --config-dir --template -A --authors-file --git-dir").kind(Kind::Tool),
     p("git fetch|git pull|git ls-remote|git fetch-pack|git remote", "--upload-pack --exec --server-option -o --strategy -s -e --edit -X --gpg-sign -S --verify-signatures").value("--depth -j --refmap --negotiation-tip"),
-    p("git push|git send-pack", "--receive-pack --exec --signed -o --push-option"),
+    // What sends is `git push`, which may be denied.
+    p("git send-pack|git http-push|git merge-index|git remote-ext|git remote-fd", "*").fine("--help"),
+    p("git repack|git multi-pack-index", "--filter-to --expire-to --object-dir"),
+    p("git push", "--receive-pack --exec --signed -o --push-option"),
     p("git archive", "-o --output --exec --remote --add-file --prefix@").value("--format"),
     p("git commit", "-S --gpg-sign -e --edit -t --template --interactive -p --patch -F@ --file@ -c --reedit-message").value("-m --message -C --author --date --cleanup --trailer --fixup --squash"),
     p("git merge|git cherry-pick|git revert", "--verify-signatures -S --gpg-sign -s --strategy -e --edit -i --interactive -X --strategy-option -F@ --file@").value("-m --mainline"),
@@ -243,7 +246,7 @@ const GIT: &[Program] = &[
     // Plumbing that writes the files it is told.
     p("git merge-file|git checkout-index|git read-tree|git index-pack|git pack-objects|git unpack-objects", "-o@ --index-output@ --prefix@ --object-id").kind(Kind::Writes),
     p("git interpret-trailers", "--in-place"),
-    p("git fast-export|git fast-import", "--export-marks --import-marks --export-marks-if-exists --import-marks-if-exists"),
+    p("git fast-export|git fast-import", "--export-marks --import-marks --export-marks-if-exists --import-marks-if-exists --allow-unsafe-features"),
     p("git filter-branch|git filter-repo|git daemon|git instaweb|git credential|git credential-store|git credential-cache|git maintenance|git gui|git citool|git cvsserver|git shell|git hook|git for-each-repo|git subtree", "*").fine("--help run --auto --quiet --dry-run").kind(Kind::Tool),
     p("git commit-tree", "-S --gpg-sign -F@"),
     p("git replace", "-e --edit --convert-graft-file"),

@@ -137,14 +137,25 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
             .iter()
             .any(|w| letter(w, &['f', 'F']) || w.text.starts_with("--f") || w.text.starts_with("--retry")),
         "grep" => rest.iter().any(|w| letter(w, &['r', 'R', 'f', 'd']) || w.text.starts_with("--")),
-        "diff" => rest
-            .iter()
-            .any(|w| letter(w, &['r', 'l']) || w.text.starts_with("--r") || w.text.starts_with("--p")),
+        // Of folders it shows all files, also those with secrets.
+        "diff" => {
+            let is_option = |w: &Word| w.text.starts_with('-');
+            let is_plain = |w: &Word| {
+                !is_option(w) && names_a_file(&w.text)
+                    || w.text.starts_with("--color") && !w.text.starts_with("--colorm")
+                    || letter(w, &['u', 'y', 'q', 's', 'w', 'b', 'B', 'i', 'E', 'Z', 'a', 'c', 'n', 'e', 'p'])
+                        && w.text[1..].bytes().all(|c| b"uyqswbBiEZacnep".contains(&c))
+            };
+            !rest.iter().all(is_plain)
+        }
         // The table of hatches knows these; here they refuse wherever they stand, also as what looks
         // like the value of another option.
-        "git" => rest
-            .iter()
-            .any(|w| w.text.starts_with("--no-i") || letter(w, &['O']) || may_be(&w.text, GIT_HATCHES)),
+        "git" => {
+            may_compare_folders(&words[from - 1].text, rest)
+                || rest.iter().any(|w| {
+                    w.text.starts_with("--no-i") || letter(w, &['O']) || may_be(&w.text, GIT_HATCHES)
+                })
+        }
         "wc" | "du" => rest.iter().any(|w| w.text.starts_with("--f")),
         "sort" => rest.iter().any(|w| w.text.starts_with("--fil")),
         // Complaints about a list of dates, or of names, tell what is in it.
@@ -186,6 +197,37 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
                 || shows == Shows::Content && folders.may_be_secret(path)
         })
     })
+}
+
+/// Whether a path has an ending that folders rarely have.
+fn names_a_file(path: &str) -> bool {
+    const ENDINGS: &[&str] = &[
+        "txt", "json", "jsonl", "toml", "yaml", "yml", "lock", "log", "csv", "tsv", "xml", "sh", "diff",
+        "patch", "out", "expected", "actual", "orig", "new", "old", "ini", "cfg", "svg",
+    ];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map_or("", |(_, ending)| ending);
+    MANIFESTS.contains(&name) || CODE.contains(&ending) || ENDINGS.contains(&ending)
+}
+
+/// Whether `git diff` may be of two folders: where there is no repository, it compares what two paths hold, with all
+/// that lies below them (git-diff(1), `--no-index`).
+fn may_compare_folders(verb: &str, rest: &[Word]) -> bool {
+    let is_revision = |text: &str| {
+        let is_hash = text.len() >= 7 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        is_hash && text.bytes().any(|c| c.is_ascii_digit())
+            || text.ends_with("HEAD") && text.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
+            || text.contains(['~', '^', ':']) && !text.starts_with(['.', '/'])
+            || text.contains("..") && !text.starts_with('.') && !text.contains('/')
+    };
+    // Two, no more and no less; a pattern may be any number.
+    let operands: Vec<&Word> = rest.iter().filter(|word| !word.text.starts_with('-')).collect();
+    let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
+    let is_path = |word: &&&Word| !is_revision(&word.text);
+    verb == "diff"
+        && may_be_two
+        && operands.iter().all(|word| is_path(&word))
+        && operands.iter().any(|word| !names_a_file(&word.text))
 }
 
 /// Endings of files that hold code or prose, whatever their name.

@@ -1,9 +1,11 @@
 //! A layout as arguments of bubblewrap, bwrap(1): the whole file system to read, a few folders to write,
-//! others covered by nothing; an own table of processes and, if asked for, no network.
+//! others covered by nothing; an own table of processes and, if asked for, no network. What lies within a folder that
+//! may be written is mounted before, by `guards`: who changes that folder meanwhile could lead bubblewrap elsewhere.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::guards::Cover;
 use super::layout::Layout;
 use super::temp::Nothing;
 
@@ -24,7 +26,7 @@ const KERNEL: &[&str] =
 
 /// What a path is inside. Of two for one path the later counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Mount {
+pub(super) enum Mount {
     /// As outside, and may be changed.
     Write,
     /// Something else, and may be changed.
@@ -35,11 +37,9 @@ enum Mount {
     Nothing(PathBuf),
 }
 
-/// Arguments up to the command. `absent` are those of the layout's that exist by now.
+/// Arguments up to the command, with these mounts.
 pub(super) fn arguments(
-    layout: &Layout,
-    absent: &[PathBuf],
-    nothing: &Nothing,
+    mounts: Vec<(PathBuf, Mount)>,
     network: bool,
     cwd: &Path,
     is_root: bool,
@@ -53,7 +53,7 @@ pub(super) fn arguments(
     for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
         push(&[&"--ro-bind", path, path]);
     }
-    for (path, mount) in mounts(layout, absent, nothing) {
+    for (path, mount) in mounts {
         match mount {
             Mount::Write => push(&[&"--bind", &path, &path]),
             Mount::From(source) => push(&[&"--bind", &source, &path]),
@@ -74,8 +74,9 @@ pub(super) fn arguments(
     args
 }
 
-/// Folders before what is in them, so that the nearest counts.
-fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
+/// What is mounted, folders before what is in them, so that the nearest counts. `absent` are those of the layout's that
+/// exist by now.
+pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     let tmp = Path::new(TMP);
     let mut list: Vec<(PathBuf, Mount)> = Vec::new();
     // Whoever lives there, or lists it as writable, keeps it.
@@ -117,6 +118,32 @@ fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBu
     kept
 }
 
+/// Takes out what lies within folders that may be written: others may change those while the command is started.
+/// What may be written within something that may not is left, since it is out of their reach.
+pub(super) fn within(layout: &Layout, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec<(PathBuf, Cover)> {
+    let all = mounts.clone();
+    let is_within =
+        |path: &Path| layout.writable.iter().any(|folder| path.starts_with(folder) && path != folder);
+    let is_shut_off = |path: &Path| {
+        let nearest = all.iter().rfind(|(above, _)| path.starts_with(above) && path != *above);
+        nearest.is_some_and(|(_, above)| matches!(above, Mount::Read | Mount::Nothing(_)))
+    };
+    let taken = mounts.extract_if(.., |(path, mount)| match mount {
+        Mount::Write => is_within(path) && !is_shut_off(path),
+        Mount::Read | Mount::Nothing(_) => is_within(path),
+        Mount::From(_) => false,
+    });
+    let cover = |(path, mount)| {
+        let cover = match mount {
+            Mount::Nothing(source) => Cover::Hide(source),
+            Mount::Read => Cover::Guard,
+            Mount::Write | Mount::From(_) => Cover::Pin,
+        };
+        (path, cover)
+    };
+    taken.map(cover).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,5 +179,22 @@ mod tests {
         assert_eq!(list[of("/home/u/ws/.agentd").unwrap()].1, Mount::Read);
         assert_eq!(list[of("/home/u/ws/secret").unwrap()].1, Mount::Nothing("/n".into()));
         assert!(Mount::Write < Mount::Read && Mount::Read < Mount::Nothing("/n".into()));
+
+        let mut left = list;
+        let taken = within(&layout, &mut left);
+        let path = |path: &str| PathBuf::from(path);
+        let expected = [
+            (path("/home/u/ws/.agentd"), Cover::Guard),
+            (path("/home/u/ws/.git"), Cover::Pin),
+            (path("/home/u/ws/secret"), Cover::Hide("/n".into())),
+            (path("/home/u/ws/.git/hooks"), Cover::Guard),
+            (path("/home/u/.config/agentd/inner/key"), Cover::Hide("/n".into())),
+        ];
+        assert_eq!(taken, expected);
+        let inner = path("/home/u/.config/agentd/inner");
+        let inside =
+            |(path, _): &(PathBuf, Mount)| path.starts_with("/home/u/ws") || path.starts_with(&inner);
+        let rest: Vec<_> = left.into_iter().filter(inside).collect();
+        assert_eq!(rest, [(path("/home/u/ws"), Mount::Write), (inner.clone(), Mount::Write)]);
     }
 }

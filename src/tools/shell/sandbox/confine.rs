@@ -87,13 +87,16 @@ impl Confined {
                 let fd = readable(&filter::bytes(&filter_of(choice, abi)?))?;
                 let is_root = nix::unistd::geteuid().is_root();
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
-                wrapper.extend(bubble::arguments(layout, &absent, &nothing, choice.network, cwd, is_root));
+                let mut mounts = bubble::mounts(layout, &absent, &nothing);
+                let guards = Guards::of(bubble::within(layout, &mut mounts))?;
+                wrapper.extend(bubble::arguments(mounts, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 wrapper.extend(bubble::FIRST.iter().map(OsString::from));
                 confined.wrapper = wrapper;
                 confined.held = Arc::new(Held {
                     rules: rules::of_scope(abi)?.map(Arc::new),
                     filter_fd: Some(fd),
+                    guards,
                     ..Held::default()
                 });
             }

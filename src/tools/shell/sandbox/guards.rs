@@ -1,7 +1,10 @@
-//! What is guarded in a folder that may be written, at level 2: each such file or folder is mounted over
-//! itself, only to be read, in a table of mounts that is the command's own, mount_namespaces(7). Landlock
-//! forbids who is under it to change mounts, so nobody takes them off again (the kernel's
-//! userspace-api/landlock.rst, "Filesystem topology modification").
+//! What is guarded in a folder that may be written: each such file or folder is mounted over itself, only to be
+//! read, in a table of mounts that is the command's own, mount_namespaces(7). At level 2 Landlock forbids who is
+//! under it to change mounts, so nobody takes them off again (the kernel's userspace-api/landlock.rst, "Filesystem
+//! topology modification"); at level 3 bubblewrap takes them along.
+//!
+//! Other commands may change such a folder while this one is started, and put a link where a folder was. So no link
+//! is followed, and what was opened is what is mounted, on itself: bubblewrap looks each path up twice.
 //!
 //! Who is not root gets the right to mount from a user namespace, user_namespaces(7), in which he is who he
 //! is and everybody else is nobody. It is made once: a process of this program may not write its own maps,
@@ -70,11 +73,39 @@ pub(super) fn namespace() -> io::Result<Option<Arc<OwnedFd>>> {
     Ok(made.clone())
 }
 
+/// What is mounted on a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cover {
+    /// Itself, so that it is not moved away.
+    Pin,
+    /// Itself, only to be read.
+    Guard,
+    /// Something else that is empty, only to be read.
+    Hide(PathBuf),
+}
+
 #[derive(Debug)]
 struct Mount {
     path: CString,
+    /// What is mounted there, if it is something else.
+    source: Option<CString>,
     is_writable: bool,
 }
+
+/// open_how, openat2(2).
+#[repr(C)]
+struct How {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+/// RESOLVE_NO_MAGICLINKS and RESOLVE_NO_SYMLINKS, openat2(2).
+const NO_LINKS: u64 = 0x02 | 0x04;
+/// OPEN_TREE_CLONE, open_tree(2).
+const CLONE: libc::c_int = 1;
+/// MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH, move_mount(2).
+const BOTH_EMPTY: libc::c_int = 0x04 | 0x40;
 
 /// `struct mount_attr`, mount_setattr(2).
 #[repr(C)]
@@ -107,17 +138,32 @@ impl Guards {
         let holds = |folder: &&PathBuf| {
             layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder)
         };
-        let pinned = layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, true));
+        let pinned =
+            layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
         let absent = there(&absent);
-        let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, false));
-        let mut list: Vec<_> = pinned.chain(guarded).collect();
+        let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, Cover::Guard));
+        let list = pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover)).collect();
+        Ok((Self::of(list)?, placed))
+    }
+
+    /// For these paths.
+    ///
+    /// # Errors
+    /// This user may not mount anything here.
+    pub(super) fn of(mut list: Vec<(PathBuf, Cover)>) -> io::Result<Self> {
         // What is above comes first: it would cover the other.
         list.sort_by_key(|(path, _)| path.components().count());
-        let mounts = list.into_iter().map(|(path, is_writable)| {
-            Ok(Mount { path: CString::new(path.as_os_str().as_bytes())?, is_writable })
+        let raw = |path: &PathBuf| CString::new(path.as_os_str().as_bytes());
+        let mounts = list.iter().map(|(path, cover)| {
+            let source = match cover {
+                Cover::Hide(source) => Some(raw(source)?),
+                Cover::Pin | Cover::Guard => None,
+            };
+            Ok(Mount { path: raw(path)?, source, is_writable: *cover == Cover::Pin })
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
-        Ok((Self { mounts, user: namespace()? }, placed))
+        let user = if mounts.is_empty() { None } else { namespace()? };
+        Ok(Self { mounts, user })
     }
 
     /// After the fork: nothing here may allocate or take a lock.
@@ -139,16 +185,7 @@ impl Guards {
             let none = std::ptr::null();
             done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
             for mount in &self.mounts {
-                let path = mount.path.as_ptr();
-                // With all that is mounted below it: nobody may take that away in a namespace of his own.
-                done(libc::mount(path, path, none, libc::MS_BIND | libc::MS_REC, none.cast()).into())?;
-                if mount.is_writable {
-                    continue;
-                }
-                let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, namespace: 0 };
-                let size = size_of::<Attributes>();
-                let call = libc::SYS_mount_setattr;
-                done(libc::syscall(call, libc::AT_FDCWD, path, RECURSIVE, &raw const attributes, size))?;
+                mount.put()?;
             }
             // Who stands in a folder that was covered stands below the cover, where it may be written.
             if !folder.is_null() {
@@ -159,6 +196,126 @@ impl Guards {
     }
 }
 
+impl Mount {
+    /// Opens the path and mounts on what was opened. After the fork: nothing here may allocate or take a lock.
+    #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+    fn put(&self) -> io::Result<()> {
+        let empty = c"".as_ptr();
+        // SAFETY: all arguments are numbers, or pointers to values that live until the call returns; descriptors are
+        // closed by the call that uses them last, or with the program that the child becomes.
+        unsafe {
+            let at = open(&self.path, NO_LINKS)?;
+            let from = match &self.source {
+                // It lies in a folder of ours alone.
+                Some(source) => open(source, 0)?,
+                None => at,
+            };
+            // With all that is mounted below it: nobody may take that away in a namespace of his own.
+            let flags = CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | RECURSIVE;
+            let tree = number(libc::syscall(libc::SYS_open_tree, from, empty, flags))?;
+            if !self.is_writable {
+                let attributes = Attributes { set: READ_ONLY, clear: 0, propagation: 0, namespace: 0 };
+                let (flags, size) = (libc::AT_EMPTY_PATH | RECURSIVE, size_of::<Attributes>());
+                done(libc::syscall(
+                    libc::SYS_mount_setattr,
+                    tree,
+                    empty,
+                    flags,
+                    &raw const attributes,
+                    size,
+                ))?;
+            }
+            done(libc::syscall(libc::SYS_move_mount, tree, empty, at, empty, BOTH_EMPTY))?;
+            for opened in [tree, at] {
+                libc::close(opened);
+            }
+            if from != at {
+                libc::close(from);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What lies at a path.
+#[expect(unsafe_code, reason = "called after a fork")]
+fn open(path: &CString, resolve: u64) -> io::Result<libc::c_int> {
+    let how = How { flags: (libc::O_PATH | libc::O_CLOEXEC) as u64, mode: 0, resolve };
+    // SAFETY: pointers to values that live until the call returns.
+    let opened = unsafe {
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size_of::<How>())
+    };
+    number(opened)
+}
+
+fn number(result: libc::c_long) -> io::Result<libc::c_int> {
+    done(result.min(0))?;
+    Ok(result as libc::c_int)
+}
+
 fn done(result: libc::c_long) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::confine::Confined;
+    use super::super::level::{Choice, Level};
+    use super::super::probe::Available;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_link_that_is_put_in_a_folder_s_place_leads_nowhere() {
+        let here = Available::here().await;
+        for level in [Level::Landlock, Level::Bubblewrap] {
+            if here.guards().is_err() || level == Level::Bubblewrap && here.bubblewrap().is_err() {
+                eprintln!("SKIPPED: {level:?} does not work here");
+                continue;
+            }
+            let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+            let root = dir.path().canonicalize().unwrap();
+            let path = |name: &str| root.join(name);
+            for folder in ["ws/pinned", "ws/guarded", "ws/hidden", "outside", "temp"] {
+                fs::create_dir_all(path(folder)).unwrap();
+            }
+            let layout = Layout {
+                writable: vec![path("ws")],
+                pinned: vec![path("ws/pinned")],
+                guarded: vec![path("ws/guarded")],
+                // At level 2 no right is given to it, and none to what a link leads to.
+                hidden: if level == Level::Bubblewrap { vec![path("ws/hidden")] } else { Vec::new() },
+                temp: path("temp"),
+                home: root.clone(),
+                ..Layout::default()
+            };
+            for name in ["ws/none", "ws/pinned", "ws/guarded", "ws/hidden"] {
+                if level == Level::Landlock && name == "ws/hidden" {
+                    continue;
+                }
+                let choice = Choice { level, network: false, guards: true };
+                let made = Confined::new(choice, Some((&layout, &path("root"))), here, &root).unwrap();
+                let (kept, is_there) = (path("kept"), path(name).exists());
+                if is_there {
+                    fs::rename(path(name), &kept).unwrap();
+                    std::os::unix::fs::symlink(path("outside"), path(name)).unwrap();
+                }
+                let script = "touch ws/file; touch outside/file ws/pinned/file";
+                let mut command = made.command("/bin/sh");
+                command.args(["-c", script]).current_dir(&root).stderr(Stdio::null());
+                made.enforce_in(&mut command, Vec::new(), None, None);
+                let ran = proc::spawn(&mut command);
+                if let Ok(mut child) = ran {
+                    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), child.wait());
+                    let _ = ended.await.expect("it ends");
+                }
+                assert!(!path("outside/file").exists(), "{level:?} {name}");
+                assert_eq!(path("ws/file").exists(), !is_there, "{level:?} {name}: it does not run");
+                let _ = fs::remove_file(path("ws/file"));
+                if is_there {
+                    fs::remove_file(path(name)).unwrap();
+                    fs::rename(&kept, path(name)).unwrap();
+                }
+            }
+        }
+    }
 }

@@ -49,6 +49,8 @@ const CACHES: &[&str] = &[
 
 /// Folders of submodules, and work trees, that are looked at.
 const MOST_FOLDERS: usize = 300;
+/// Entries of folders that are looked at to find them.
+const MOST_ENTRIES: usize = 4_000;
 
 /// Where a command may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,15 +177,20 @@ impl Layout {
     /// there.
     fn guard_trees(&mut self, git: &Path) {
         let trees = git.join("worktrees");
+        let mut is_excessive = false;
         let found: Vec<PathBuf> = fs::read_dir(&trees)
             .into_iter()
             .flatten()
             .flatten()
             .map(|entry| entry.path())
+            .take(MOST_ENTRIES + 1)
+            .enumerate()
+            .inspect(|(n, _)| is_excessive |= *n == MOST_ENTRIES)
+            .map(|(_, own)| own)
             .filter(|own| git::tree_of(own).is_some_and(|tree| !self.may_change(&tree)))
             .take(MOST_FOLDERS + 1)
             .collect();
-        if found.len() > MOST_FOLDERS {
+        if is_excessive || found.len() > MOST_FOLDERS {
             // More than anybody has: none of them is changed.
             return self.guard_one(trees);
         }
@@ -201,19 +208,22 @@ impl Layout {
     /// The folders of submodules have the same. They are named as the submodules are, by paths
     /// (gitsubmodules(7)); all above them is pinned, so that nothing is put in their place.
     fn guard_modules(&mut self, modules: &Path) {
+        let (pinned, guarded, absent) = (self.pinned.len(), self.guarded.len(), self.absent.len());
         let mut folders = vec![modules.to_owned()];
-        let mut left = MOST_FOLDERS;
+        let mut seen = 0;
         while let Some(folder) = folders.pop() {
             let is_folder = fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir());
             if !is_folder {
                 continue;
             }
-            if left == 0 {
-                // More than anybody has: none of the rest is changed.
-                self.guard_one(folder);
-                continue;
+            seen += 1;
+            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES {
+                // More than anybody has: nothing of them is changed.
+                self.pinned.truncate(pinned);
+                self.guarded.truncate(guarded);
+                self.absent.truncate(absent);
+                return self.guard_one(modules.to_owned());
             }
-            left -= 1;
             // A command can take away the former, and not the latter.
             if ["HEAD", "config"].iter().any(|name| folder.join(name).is_file()) {
                 self.guard_repository(&folder);
@@ -224,8 +234,8 @@ impl Layout {
                 // Its own submodules.
                 folders.push(folder.join("modules"));
             } else {
-                folders
-                    .extend(fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()));
+                let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+                folders.extend(entries.take(MOST_ENTRIES + 1).map(|entry| entry.path()));
             }
             self.pinned.push(folder);
         }
@@ -462,5 +472,20 @@ mod tests {
         layout.guard(&ws);
         assert_eq!(layout.guarded, [ws.join("my-hooks")]);
         assert_eq!(layout.pinned, [ws.join("repo/modules"), ws.join("repo")]);
+    }
+
+    #[test]
+    fn more_submodules_than_anybody_has_are_guarded_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let modules = dir.path().canonicalize().unwrap().join("modules");
+        let make = |n: usize| fs::create_dir_all(modules.join(format!("group/{n}"))).unwrap();
+        (0..MOST_FOLDERS - 2).for_each(make);
+        let mut layout = Layout::default();
+        layout.guard_modules(&modules);
+        assert_eq!((layout.pinned.len(), layout.guarded.len()), (MOST_FOLDERS, 0));
+        make(MOST_FOLDERS);
+        let mut layout = Layout::default();
+        layout.guard_modules(&modules);
+        assert_eq!(layout, Layout { guarded: vec![modules], ..Layout::default() });
     }
 }

@@ -2,7 +2,7 @@
 //! put over them: an empty folder, or a file that says to git what it takes for granted without it. Who makes
 //! `.git` while it is protected would otherwise make its hooks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,9 +13,15 @@ use crate::tools::disk;
 
 /// How many commands need a stand-in that was made here. To remove one is to take the cover off in
 /// every sandbox that has it.
-static NEEDED: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
+static NEEDED: Mutex<BTreeMap<PathBuf, Need>> = Mutex::new(BTreeMap::new());
 
-fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, usize>> {
+#[derive(Debug)]
+struct Need {
+    commands: usize,
+    note: Option<PathBuf>,
+}
+
+fn needed() -> MutexGuard<'static, BTreeMap<PathBuf, Need>> {
     // Numbers are right at every moment.
     NEEDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,28 +100,22 @@ fn note_of(notes: &Path, path: &Path) -> PathBuf {
     notes.join(&digest[..20])
 }
 
-/// What was noted by this process. A note stays until the next start: to make and remove one for every command would
-/// cost as much as the stand-in.
-static NOTED: Mutex<BTreeSet<(PathBuf, PathBuf)>> = Mutex::new(BTreeSet::new());
-
-fn note(notes: &Path, path: &Path) {
-    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !noted.insert((notes.to_owned(), path.to_owned())) {
-        return;
-    }
-    let write = || std::os::unix::fs::symlink(path, note_of(notes, path));
+/// Without a note the stand-in may stay after a crash, no more.
+fn note(notes: &Path, path: &Path) -> PathBuf {
+    let note = note_of(notes, path);
+    let write = || std::os::unix::fs::symlink(path, &note);
     let is_new = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    // Without a note the stand-in may stay after a crash, no more.
     if write().as_ref().is_err_and(is_new) && fs::create_dir(notes).is_ok() {
         let _ = write();
     }
+    note
 }
 
-/// Of what did not come to stand.
-fn take_back(notes: &Path, path: &Path) {
-    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
-    noted.remove(&(notes.to_owned(), path.to_owned()));
-    let _ = fs::remove_file(note_of(notes, path));
+/// Of what does not stand any more.
+fn take_back(note: Option<PathBuf>) {
+    if let Some(note) = note {
+        let _ = fs::remove_file(note);
+    }
 }
 
 /// Removes what a daemon that died has left standing, of those below this folder for temporary files. Nothing may run
@@ -151,33 +151,28 @@ impl Placed {
         let mut needed = needed();
         let mut placed = Self::default();
         for path in paths {
-            let others = needed.get(path).copied().unwrap_or(0);
-            // Somebody may have removed it meanwhile.
-            if others > 0 && fs::symlink_metadata(path).is_ok() {
-                needed.insert(path.clone(), others + 1);
+            if let Some(need) = needed.get_mut(path) {
+                // Somebody may have removed it meanwhile.
+                if fs::symlink_metadata(path).is_err() {
+                    let _ = make(path);
+                }
+                need.commands += 1;
                 placed.0.push(path.clone());
                 continue;
             }
-            if let Some(notes) = notes {
-                note(notes, path);
-            }
-            let made = make(path);
-            if made.is_err()
-                && let Some(notes) = notes
-            {
-                take_back(notes, path);
-            }
-            match made {
+            let note = notes.map(|notes| note(notes, path));
+            match make(path) {
                 Ok(()) => {
-                    needed.insert(path.clone(), others + 1);
+                    needed.insert(path.clone(), Need { commands: 1, note });
                     placed.0.push(path.clone());
                 }
-                // It is there by now, and whose it is counts.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) if is_closed(&error) => {}
                 Err(error) => {
-                    drop(needed);
-                    return Err(error);
+                    take_back(note);
+                    // It is there by now, and whose it is counts.
+                    if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error) {
+                        drop(needed);
+                        return Err(error);
+                    }
                 }
             }
         }
@@ -199,11 +194,12 @@ impl Drop for Placed {
     fn drop(&mut self) {
         let mut needed = needed();
         for path in &self.0 {
-            let Some(count) = needed.get_mut(path) else { continue };
-            *count -= 1;
-            if *count == 0 {
-                needed.remove(path);
+            let Some(need) = needed.get_mut(path) else { continue };
+            need.commands -= 1;
+            if need.commands == 0 {
+                let note = needed.remove(path).and_then(|need| need.note);
                 remove(path);
+                take_back(note);
             }
         }
     }
@@ -270,9 +266,11 @@ mod tests {
         assert_eq!(fs::read_dir(root.join(NOTES)).unwrap().count(), 0);
         paths.iter().for_each(|path| _ = needed().remove(path));
 
-        // Of those that went as they should nothing is left to remove.
+        // Of those that went as they should nothing is left to remove, also if somebody makes the same.
         drop(Placed::new(&paths, notes.as_deref()).unwrap());
+        fs::create_dir(&paths[1]).unwrap();
         assert_eq!(clear_left(&root), 0);
+        assert!(paths[1].exists());
         assert_eq!(notes_beside(Path::new("")), None);
     }
 }

@@ -4,18 +4,22 @@
 //! folder that holds something hidden gets no right itself; each of its entries does, but for those. What
 //! is guarded within a writable folder cannot be held at all: names are made with a right on the
 //! folder above. All folders may be listed, also hidden ones.
+//!
+//! Other commands may change a folder while its entries are given rights: what is opened below one is looked up in what
+//! was opened before, and no link is followed.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, Scope,
 };
-use nix::libc;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::Mode;
 
 use super::kept::Look;
 use super::layout::Layout;
@@ -39,7 +43,8 @@ pub(super) fn of(layout: &Layout, network: bool) -> io::Result<(OwnedFd, Option<
     let mut rules = Rules { ruleset, looks: vec![Look::into(Path::new("/"))], is_sure: true };
     let hidden: Vec<&Path> = layout.hidden.iter().map(PathBuf::as_path).collect();
 
-    rules.add(Path::new("/"), AccessFs::ReadDir.into())?;
+    let top = fs::File::open("/")?.into();
+    rules.add(top, AccessFs::ReadDir.into())?;
     for entry in fs::read_dir("/")?.flatten() {
         // Raw devices hold everything that is hidden elsewhere.
         if entry.file_name() != "dev" {
@@ -51,11 +56,21 @@ pub(super) fn of(layout: &Layout, network: bool) -> io::Result<(OwnedFd, Option<
         rules.looks.push(Look::at(&device));
         rules.grant(&device, reading() | writing() | AccessFs::IoctlDev, &hidden)?;
     }
-    for folder in layout.writable.iter().chain([&layout.temp]) {
+    // The folder for temporary files is ours alone, and may be reached through links.
+    let temp = layout.temp.canonicalize()?;
+    for folder in layout.writable.iter().chain([&temp]) {
         rules.looks.push(Look::at(folder));
         rules.grant(folder, reading() | writing(), &hidden)?;
     }
     rules.finish()
+}
+
+/// Nothing is looked up through links.
+fn how() -> OpenHow {
+    OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .mode(Mode::empty())
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS)
 }
 
 /// Rules that only keep a process from signalling and reaching what is outside by other ways than
@@ -90,6 +105,27 @@ struct Rules {
 impl Rules {
     /// Rights on a path and all below it, but for what is hidden.
     fn grant(&mut self, path: &Path, access: BitFlags<AccessFs>, hidden: &[&Path]) -> io::Result<()> {
+        let opened = openat2(nix::fcntl::AT_FDCWD, path, how());
+        self.grant_opened(opened, path, access, hidden)
+    }
+
+    /// The same of what was opened at this path.
+    fn grant_opened(
+        &mut self,
+        opened: nix::Result<OwnedFd>,
+        path: &Path,
+        access: BitFlags<AccessFs>,
+        hidden: &[&Path],
+    ) -> io::Result<()> {
+        let object = match opened {
+            Ok(object) => object,
+            // A link is not followed: what it leads to has its rights where it is.
+            Err(nix::Error::ELOOP) => return Ok(()),
+            Err(error) => {
+                self.missed(&error.into());
+                return Ok(());
+            }
+        };
         // What is hidden elsewhere is not compared with each entry again: folders for temporary files hold
         // hundreds.
         let within: Vec<&Path> = hidden.iter().copied().filter(|hidden| hidden.starts_with(path)).collect();
@@ -97,10 +133,10 @@ impl Rules {
             return Ok(());
         }
         if within.is_empty() {
-            return self.add(path, access);
+            return self.add(object, access);
         }
         self.looks.push(Look::into(path));
-        let entries = match fs::read_dir(path) {
+        let entries = match fs::read_dir(format!("/proc/self/fd/{}", object.as_raw_fd())) {
             Ok(entries) => entries,
             Err(error) => {
                 self.missed(&error);
@@ -109,31 +145,20 @@ impl Rules {
         };
         for entry in entries {
             match entry {
-                Ok(entry) => self.grant(&entry.path(), access, &within)?,
+                Ok(entry) => {
+                    let name: &OsStr = &entry.file_name();
+                    self.grant_opened(openat2(&object, name, how()), &path.join(name), access, &within)?;
+                }
                 Err(error) => self.missed(&error),
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> io::Result<()> {
-        // A link is not followed: what it leads to has its rights where it is.
-        let opened = fs::File::options()
-            .read(true)
-            .custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
-            .open(path);
-        let object = match opened {
-            Ok(object) => object,
-            Err(error) => {
-                self.missed(&error);
-                return Ok(());
-            }
-        };
-        let kind = object.metadata()?.file_type();
-        if kind.is_symlink() {
-            return Ok(());
-        }
-        let access = if kind.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    fn add(&mut self, object: OwnedFd, access: BitFlags<AccessFs>) -> io::Result<()> {
+        let object = fs::File::from(object);
+        let is_folder = object.metadata()?.is_dir();
+        let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
         let Some(ruleset) = self.ruleset.take() else { return Ok(()) };
         self.ruleset = Some(ruleset.add_rule(PathBeneath::new(object, access)).map_err(io::Error::other)?);
         Ok(())
