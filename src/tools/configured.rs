@@ -5,52 +5,98 @@ use std::path::{Component, Path, PathBuf};
 
 use super::repository::{self, Setting};
 
-/// The files and folders that the configuration of the repository around `folder` names. Never waits. What an included
-/// file names is not looked for.
+/// Configurations that are read, with those that they include.
+const MOST_FILES: usize = 16;
+
+/// The files and folders that the configuration of the repository around `folder` names, with what it includes. Of one
+/// that is too long to be read, all may be named. Never waits.
 pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, folders_of(root)?))) else {
         return Vec::new();
     };
-    let files = [git.shared.join("config"), git.own.join("config.worktree")];
-    files.iter().filter_map(|file| Some((file, repository::text_of(file)?))).fold(
-        Vec::new(),
-        |mut found, (file, text)| {
-            // A file's own place counts for what it includes, the top of the work tree for all else.
-            let beside = file.parent().unwrap_or(root);
-            found.extend(named(&text).map(|(is_include, value)| match value.strip_prefix("~/") {
+    let mut files = vec![git.shared.join("config"), git.own.join("config.worktree")];
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(file) = files.get(at).filter(|_| at < MOST_FILES).cloned() {
+        at += 1;
+        let Some(text) = repository::text_of(&file) else { continue };
+        if repository::is_longer(&file) {
+            found.push(root.to_owned());
+        }
+        // A file's own place counts for what it includes, the top of the work tree for all else.
+        let beside = file.parent().unwrap_or(root);
+        for (is_include, value) in named(&text) {
+            let path = plain(&match value.strip_prefix("~/") {
                 Some(rest) => home.join(rest),
-                None => plain(&if is_include { beside } else { root }.join(value)),
-            }));
-            found
-        },
-    )
+                None => if is_include { beside } else { root }.join(value),
+            });
+            if is_include && !files.contains(&path) {
+                files.push(path.clone());
+            }
+            // What holds all the rest is named by nobody to be run.
+            if !root.starts_with(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// What a configuration names: whether it is a file to include, and its path.
 fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
-    repository::settings(text).filter_map(|Setting { section, name, value }| {
-        let value = unquoted(&value?);
+    repository::settings(text).flat_map(|Setting { section, name, value }| {
+        let value = unquoted(&value.unwrap_or_default());
         let is_include = matches!(section.as_str(), "include" | "includeif") && name == "path";
-        let is_path =
-            is_include || section == "core" && matches!(name.as_str(), "hookspath" | "attributesfile");
+        let is_path = is_include
+            || matches!(
+                (section.as_str(), name.as_str()),
+                ("core", "hookspath" | "attributesfile") | ("init", "templatedir")
+            );
         let is_program = match section.as_str() {
-            "core" => matches!(name.as_str(), "fsmonitor" | "sshcommand" | "editor" | "pager"),
+            "core" => matches!(
+                name.as_str(),
+                "fsmonitor"
+                    | "sshcommand"
+                    | "editor"
+                    | "pager"
+                    | "askpass"
+                    | "gitproxy"
+                    | "alternaterefscommand"
+            ),
             "filter" => matches!(name.as_str(), "clean" | "smudge" | "process"),
             "diff" => matches!(name.as_str(), "textconv" | "command" | "external"),
+            "difftool" | "mergetool" | "guitool" | "browser" | "man" => {
+                matches!(name.as_str(), "cmd" | "path")
+            }
+            "remote" => matches!(name.as_str(), "uploadpack" | "receivepack"),
+            "gpg" => matches!(name.as_str(), "program" | "defaultkeycommand"),
+            "trailer" | "hook" => matches!(name.as_str(), "cmd" | "command"),
             "merge" => name == "driver",
             "credential" => name == "helper",
-            "gpg" => name == "program",
-            "alias" => value.starts_with('!'),
+            "sequence" => name == "editor",
+            "interactive" => name == "difffilter",
+            "uploadpack" => name == "packobjectshook",
+            "tar" => name == "command",
+            "sendemail" => name.ends_with("cmd"),
+            "pager" => true,
+            "alias" | "submodule" => value.starts_with('!'),
             _ => false,
         };
-        let path = match (is_path, is_program) {
-            (true, _) => value,
-            // Of a command line the program.
-            (_, true) => value.trim_start_matches('!').split_whitespace().next()?.to_owned(),
-            _ => return None,
+        let paths = match (is_path, is_program) {
+            (true, _) => vec![value],
+            (_, true) => words(&value),
+            _ => Vec::new(),
         };
-        (!matches!(path.as_str(), "" | "true" | "false")).then_some((is_include, path))
+        let is_name = |path: &String| !matches!(path.as_str(), "" | "true" | "false");
+        paths.into_iter().filter(is_name).map(move |path| (is_include, path))
     })
+}
+
+/// The words of a command line that may name files: the program, what an interpreter is to read, a variable's value.
+fn words(line: &str) -> Vec<String> {
+    let line: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '{' | '}' | '!')).collect();
+    let words =
+        line.split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '='));
+    words.filter(|word| !word.starts_with(['-', '%'])).map(|word| word.replace("$PWD/", "")).collect()
 }
 
 /// A value without quotes and without the comment behind it.
@@ -146,5 +192,19 @@ mod tests {
         assert_eq!(care("tools/hooks/pre-commit", Access::Edit), PathCare::AutoExecuted);
         assert_eq!(care("tools/hooks/pre-commit", Access::Read), PathCare::Ordinary);
         assert_eq!(care("tools/other", Access::Edit), PathCare::Ordinary);
+
+        // Behind an interpreter, a variable, an included file.
+        let text = "[filter \"f\"]\n\tclean = LC_ALL=C sh '$PWD/tools/a.sh' %f\n[alias]\n\tx = \"!python3 tools/b.py; ./c\"\n\
+                    [pager]\n\tlog = sh tools/d.sh\n[include]\n\tpath = ../more.inc\n[core]\n\tworktree = ..\n";
+        fs::write(root.join(".git/config"), text).unwrap();
+        fs::write(root.join("more.inc"), "[core]\n\thooksPath = ~/../u/h\n\teditor = make -C . edit\n")
+            .unwrap();
+        for name in ["tools/a.sh", "tools/b.py", "c", "tools/d.sh", "more.inc", "edit"] {
+            assert_eq!(care(name, Access::Edit), PathCare::AutoExecuted, "{name}");
+        }
+        assert!(by_git(&root, Path::new("/home/u")).contains(&PathBuf::from("/home/u/h")));
+        assert_eq!(care("tools/other", Access::Edit), PathCare::Ordinary);
+        fs::write(root.join(".git/config"), "#".repeat(70_000)).unwrap();
+        assert_eq!(care("tools/other", Access::Edit), PathCare::AutoExecuted, "who knows what it names");
     }
 }

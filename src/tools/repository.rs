@@ -21,6 +21,11 @@ pub(super) fn text_of(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Whether a file holds more than [`text_of`] reads.
+pub(super) fn is_longer(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > MOST_BYTES)
+}
+
 /// The folder that a `.git` file names, as it is written there; it need not exist.
 pub(super) fn named_in(git: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(text_of(git)?.strip_prefix("gitdir:")?.trim()))
