@@ -486,6 +486,9 @@ pub struct ApproveParams {
     /// With `deny`: the turn ends as `permission_denied`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop: bool,
+    /// With `deny`: there is nobody to ask. The model is told so, and not that a person refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nobody: bool,
     /// With `allow` and scope `once`: other arguments than the model's. They are looked at and judged
     /// like the model's own; its history keeps what it said, and the result tells of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

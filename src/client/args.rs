@@ -124,10 +124,14 @@ pub enum Command {
         stop: bool,
     },
     /// List, add and take back permission rules
+    #[command(args_conflicts_with_subcommands = true)]
     Rules {
         /// What to do; without it, the rules of this folder are listed
         #[command(subcommand)]
         what: Option<RulesCommand>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Change how much a session may do without asking, also while it works
     Mode {

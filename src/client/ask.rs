@@ -22,7 +22,7 @@ use crate::types::session::PermissionRequest;
 pub(super) enum Asking {
     /// A person at the terminal.
     Person,
-    /// Nobody: everything is denied with these words for the model.
+    /// Nobody: everything is denied, for the reason that is shown.
     Deny(&'static str),
     /// The demonstration: everything is allowed once, and shown.
     Allow,
@@ -256,7 +256,7 @@ pub(super) fn unasked(request: &PermissionRequest, asking: Asking) -> Option<(Ap
     match asking {
         Asking::Person => None,
         Asking::Deny(words) => Some((
-            prompt::approval(request, Decision::Deny, Scope::Once, Some(words.into())),
+            ApproveParams { nobody: true, ..prompt::approval(request, Decision::Deny, Scope::Once, None) },
             Line::new(Tone::Warn, format!("▌ denied: {words}")),
         )),
         // Its commands need nothing outside.

@@ -87,7 +87,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Deny { requests, feedback, stop } => {
             approve::deny(&reach, &requests, feedback, stop, out).await
         }
-        Command::Rules { what } => rules::rules(&reach, what.as_ref(), out).await,
+        Command::Rules { what, json } => rules::rules(&reach, what.as_ref(), json, out).await,
         Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
         Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,

@@ -98,9 +98,11 @@ impl Transcript {
                 let how = match by {
                     SettledBy::Submit => "continued by a further input".to_string(),
                     SettledBy::Abort => "no longer asked".into(),
-                    SettledBy::Answer | SettledBy::Timeout | SettledBy::Rule | SettledBy::Mode => {
-                        choice.name().into()
-                    }
+                    SettledBy::Answer
+                    | SettledBy::Timeout
+                    | SettledBy::Nobody
+                    | SettledBy::Rule
+                    | SettledBy::Mode => choice.name().into(),
                 };
                 let who = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
                 let what = kind.name().replace('_', " ");
@@ -434,7 +436,7 @@ fn resolved(what: &str, event: &Event, who: Option<&str>) -> Line {
         (_, Decision::Allow, Scope::Project) => (Tone::Good, format!("allowed in this folder: {granted}")),
     };
     line = line.and(tone, word);
-    if *by == SettledBy::Timeout {
+    if matches!(by, SettledBy::Timeout | SettledBy::Nobody) {
         line = line.and(Tone::Dim, " for want of an answer");
     }
     if let Some(who) = who {

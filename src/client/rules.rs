@@ -15,10 +15,15 @@ use crate::api::params::{
 use crate::types::ids::SessionId;
 use crate::types::permission::{Mode, RuleKind, RuleScope};
 
-pub(super) async fn rules(reach: &Reach, what: Option<&RulesCommand>, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn rules(
+    reach: &Reach,
+    what: Option<&RulesCommand>,
+    json: bool,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     match what {
-        None => list(&client, None, false, out).await,
+        None => list(&client, None, json, out).await,
         Some(RulesCommand::List { session, json }) => list(&client, session.as_deref(), *json, out).await,
         Some(RulesCommand::Add(args)) => {
             let (params, place) = params(&client, args).await?;

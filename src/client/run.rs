@@ -19,7 +19,7 @@ use crate::api::params::{
 use crate::types::ids::SessionId;
 use crate::types::usage::Budgets;
 
-/// What the model is told where nobody can be asked.
+/// What is shown where nobody can be asked.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(), Failure> {

@@ -72,8 +72,8 @@ async fn without_a_terminal_requests_are_denied_and_the_exit_code_says_so() {
     assert!(side.text().contains("$ make") && side.text().contains("denied: nobody is here"));
     let (method, params) = fake.seen().pop().expect("calls");
     assert_eq!(
-        (method.as_str(), &params["decision"], &params["feedback"]),
-        ("session.approve", &json!("deny"), &json!("nobody is here"))
+        (method.as_str(), &params["decision"], &params["nobody"]),
+        ("session.approve", &json!("deny"), &json!(true))
     );
 }
 

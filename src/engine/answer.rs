@@ -55,22 +55,26 @@ impl Draft<'_> {
             return Err(Refusal::AsItWas);
         }
         let stop = answer.stop && answer.decision == Decision::Deny;
+        let nobody = answer.nobody && answer.decision == Decision::Deny;
+        let by = if nobody { SettledBy::Nobody } else { SettledBy::Answer };
         let settled = Settled {
             scope: answer.scope,
             grant,
             feedback: answer.feedback.clone(),
             edited: answer.edited.map(|edited| (edited.input, edited.prepared)),
             stop,
-            ..Settled::new(answer.decision, SettledBy::Answer)
+            ..Settled::new(answer.decision, by)
         };
         self.settle(&call, answer.request_id, settled);
         if answer.decision == Decision::Deny {
             let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
             let (code, text) = match said {
+                _ if nobody => ("no_answer", words::NOBODY.to_string()),
                 Some(feedback) => ("denied_with_feedback", words::denied_with_feedback(feedback)),
                 None => ("denied", words::DENIED.to_string()),
             };
-            let outside = words::outside_denied(said);
+            let outside =
+                if nobody { words::OUTSIDE_NOBODY.to_string() } else { words::outside_denied(said) };
             if !self.stands(call.call.call_id, code, &outside) {
                 self.deny(call.call.call_id, code, text);
             }

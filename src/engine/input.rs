@@ -97,6 +97,8 @@ pub struct Answer {
     pub feedback: Option<String>,
     /// Whether the turn ends with this denial.
     pub stop: bool,
+    /// Whether this denial says that there is nobody to ask.
+    pub nobody: bool,
     /// Other arguments than the model's, looked at and judged before: not denied.
     pub edited: Option<Edited>,
     /// What the person saw: refused if the request is another one.

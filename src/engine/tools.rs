@@ -107,11 +107,32 @@ impl Draft<'_> {
             };
             let call = call.clone();
             match judged.result {
+                // What is missing may be what the calls before it are to make: it is looked at again at its turn.
+                Err(outcome) if self.may_change(&call, &outcome) => {}
                 Err(outcome) => self.complete(judged.call_id, outcome, 0),
                 Ok((prepared, verdict)) => self.judged(&call, prepared, verdict),
             }
         }
         self.advance_tools();
+    }
+
+    /// Whether a look at a call may come to something else once the calls before it are done.
+    fn may_change(&self, call: &Call, outcome: &ToolOutcome) -> bool {
+        let is_its_own =
+            matches!(outcome.code.as_deref(), Some("invalid_input" | "unknown_tool" | "internal"));
+        let mut before =
+            self.state.calls().iter().take_while(|other| other.call.call_id != call.call.call_id);
+        !is_its_own && before.any(|other| !other.is_done())
+    }
+
+    /// Looks again at the next call, if it was left for its turn.
+    fn prepare_next(&mut self) {
+        let next = self.state.calls().iter().find(|call| !call.is_done());
+        let is_left = next.is_some_and(|call| call.stage == Stage::Requested);
+        let is_looked_at = |effect: &Effect| matches!(effect, Effect::Prepare { .. });
+        if is_left && !self.plan.effects.iter().any(is_looked_at) {
+            self.prepare_open_calls();
+        }
     }
 
     fn judged(&mut self, call: &Call, prepared: Prepared, verdict: Verdict) {
@@ -320,6 +341,7 @@ impl Draft<'_> {
             );
             self.effect(Effect::RunTool { call, prepared });
         }
+        self.prepare_next();
         let all_done = match self.state.turn.as_ref().map(|turn| &turn.activity) {
             Some(Activity::Tools { calls }) => !calls.is_empty() && calls.iter().all(Call::is_done),
             _ => false,

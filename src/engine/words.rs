@@ -12,6 +12,10 @@ pub const DENIED: &str =
 pub const NO_ANSWER: &str = "This call needs a person's permission, and nobody answered in time. It was not run. Nobody \
 has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
 
+/// The client that started the task has nobody to ask.
+pub const NOBODY: &str = "This call needs a person's permission, and there is nobody at a terminal to ask. It was not run. \
+Nobody has refused it; but do not wait for it: try another way that needs no permission, or say what is left to do.";
+
 /// Nobody can be asked.
 pub fn nobody_to_ask(reason: &str) -> String {
     format!(
@@ -57,6 +61,10 @@ pub fn outside_denied(feedback: Option<&str>) -> String {
 /// Nobody said whether a command may run outside.
 pub const OUTSIDE_NO_ANSWER: &str = "The user was asked whether to run this again outside the sandbox, and nobody answered in \
 time. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
+
+/// The same where there is nobody to ask.
+pub const OUTSIDE_NOBODY: &str = "It could run again outside the sandbox if a person permitted it, and there is nobody at a \
+terminal to ask. It ran once, as above. Find a way that works inside the sandbox, or say what is left to do.";
 
 /// The turn ended while a command waited to run outside, or before it did.
 pub const OUTSIDE_ABORTED: &str = "It could have run again outside the sandbox, but the turn was stopped before that. It ran once, as above.";

@@ -25,7 +25,10 @@ pub(super) async fn list(
         office.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
     let requests = requests
         .into_iter()
-        .map(|Pending { session_id, at_ms, cut, request }| PendingRequest { session_id, at_ms, cut, request })
+        .map(|pending| {
+            let Pending { session_id, at_ms, cut, request, read_only, change, sandbox } = pending;
+            PendingRequest { session_id, at_ms, cut, request, read_only, change, sandbox }
+        })
         .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }

@@ -188,6 +188,7 @@ impl Actor {
             grant: answer.grant,
             feedback: answer.feedback,
             stop: answer.stop,
+            nobody: answer.nobody,
             edited,
             digest: answer.digest,
             origin: origin.clone(),

@@ -107,6 +107,8 @@ pub struct Answer {
     pub feedback: Option<String>,
     /// Whether the turn ends with this denial.
     pub stop: bool,
+    /// Whether this denial says that there is nobody to ask.
+    pub nobody: bool,
     /// Other arguments than the model's.
     pub updated_input: Option<serde_json::Value>,
     /// The digest of the request that was seen.

@@ -26,7 +26,7 @@ use crate::types::metrics::Metrics;
 use crate::types::model::ModelView;
 use crate::types::session::{PermissionRequest, SessionState, SessionView};
 use crate::types::time::Timestamp;
-use crate::types::tool::ToolCard;
+use crate::types::tool::{Confinement, PlannedChange, ToolCard};
 
 /// How long a session may take to hear of a new configuration.
 const TELL_WITHIN: Duration = Duration::from_secs(1);
@@ -52,6 +52,12 @@ pub struct Pending {
     pub cut: Vec<Cut>,
     /// The request.
     pub request: PermissionRequest,
+    /// Whether the call changes nothing.
+    pub read_only: bool,
+    /// For calls that change a file: what it holds and would hold.
+    pub change: Option<PlannedChange>,
+    /// For commands: how they would be held.
+    pub sandbox: Option<Confinement>,
 }
 
 /// A place in memory for one session. It is filled once: what leaves takes its place along.
@@ -336,9 +342,9 @@ impl Registry {
             .iter()
             .filter_map(|row| serde_json::from_str::<Envelope>(&row.body).ok())
             .filter_map(|envelope| match envelope.event {
-                Event::PermissionRequested { request, .. } => {
+                Event::PermissionRequested { request, read_only, change, sandbox } => {
                     let Envelope { session_id, at_ms, cut, .. } = envelope;
-                    Some(Pending { session_id, at_ms, cut, request })
+                    Some(Pending { session_id, at_ms, cut, request, read_only, change, sandbox })
                 }
                 _ => None,
             })

@@ -262,10 +262,16 @@ impl Change {
     }
 }
 
-/// The diff that people are shown.
+/// The diff that people are shown. Where all lines end alike and go on to do so, it is without their ends; else with
+/// every carriage return that there is or would be.
 fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &str) -> Diff {
+    let shown = context.show(&path.path);
+    let (before, after) = (old.map(Endings::of), Endings::of(new));
+    if !matches!((before, after), (Some(Endings::CrLf), Endings::CrLf) | (Some(Endings::Cr), Endings::Cr)) {
+        return diff::unified(&shown, old, Some(new));
+    }
     let old = old.map(|old| Shown::new(old).text);
-    diff::unified(&context.show(&path.path), old.as_deref(), Some(&Shown::new(new).text))
+    diff::unified(&shown, old.as_deref(), Some(&Shown::new(new).text))
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.

@@ -8,6 +8,8 @@ const MOST_ENTRIES: usize = 20_000;
 /// Lines of a file that are compared, and letters of a line.
 const MOST_LINES: usize = 20_000;
 const MOST_LETTERS: usize = 200;
+/// Bytes of a line of which each letter counts.
+const SHORT: usize = 16;
 /// Below this likeness nothing is shown: it would mislead.
 const ALIKE: f64 = 0.6;
 
@@ -125,7 +127,10 @@ fn likeness(a: &str, b: &str) -> f64 {
         return 0.0;
     }
     let cut = |text: &str| -> String { text.chars().take(MOST_LETTERS).collect() };
-    0.95 * strsim::sorensen_dice(&cut(a), &cut(b))
+    let by_pairs = strsim::sorensen_dice(&cut(a), &cut(b));
+    // A letter of a short line is in most of its pairs.
+    let by_letters = if long <= SHORT { strsim::normalized_damerau_levenshtein(a, b) } else { 0.0 };
+    0.95 * by_pairs.max(by_letters)
 }
 
 #[cfg(test)]
@@ -141,6 +146,10 @@ mod tests {
         let found = nearest(text, "let y = m + 2;").unwrap();
         assert_eq!((found.line, found.only_whitespace), (6, false));
         assert_eq!(nearest(text, "completely different words here"), None);
+        for (text, wanted) in [("x = 1;", "x = 2;"), ("abc\n", "abd"), ("abc abc\nabc\n", "abd abc")] {
+            assert_eq!(nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
+        }
+        assert_eq!(nearest("a\nb\n", "c"), None);
         assert_eq!(nearest("", "x"), None);
         assert_eq!(nearest(text, "\n\n"), None);
     }

@@ -51,6 +51,18 @@ pub(super) struct Input {
     #[serde(default, deserialize_with = "input::number")]
     #[schemars(with = "Option<u64>")]
     limit: Option<u64>,
+    /// Of each line, the first character to show, from 1: for lines of more than 2000 characters.
+    #[serde(default, deserialize_with = "input::number")]
+    #[schemars(with = "Option<u64>")]
+    column: Option<u64>,
+}
+
+impl Input {
+    /// The window that is asked for.
+    fn window(&self, feed: char) -> Window {
+        let (first, limit) = (self.offset.unwrap_or(1).max(1), self.limit.unwrap_or(DEFAULT_LINES).max(1));
+        Window::new(first, limit, feed).from_column(self.column.unwrap_or(1))
+    }
 }
 
 pub(super) const DESCRIPTION: &str = "Reads a file and shows it: text with line numbers (number, tab, text), \
@@ -142,8 +154,7 @@ fn read(
     file.seek(SeekFrom::Start(0)).map_err(io)?;
 
     let first = input.offset.unwrap_or(1).max(1);
-    let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
-    let mut look = Look::new(charset, Window::new(first, limit, feed));
+    let mut look = Look::new(charset, input.window(feed));
     let mut hash = Sha256::new();
     let mut bytes = 0_u64;
     let mut chunk = vec![0; CHUNK];
@@ -353,7 +364,10 @@ struct Window {
     /// The line being read, from 1.
     line: u64,
     text: String,
-    /// Letters of the current line that were kept and that were not.
+    /// Letters of each line before the first that is shown.
+    before: u64,
+    /// Letters of the current line: of those before, how many were seen; those that were kept, and that were not.
+    passed: u64,
     kept: usize,
     left_out: usize,
     /// The current line has at least one letter.
@@ -382,6 +396,8 @@ impl Window {
             feed,
             line: 1,
             text: String::new(),
+            before: 0,
+            passed: 0,
             kept: 0,
             left_out: 0,
             begun: false,
@@ -390,6 +406,13 @@ impl Window {
             cut_a_line: false,
             stopped_early: false,
         }
+    }
+
+    /// Shows lines from this letter on, from 1.
+    fn from_column(mut self, column: u64) -> Self {
+        self.before = column.saturating_sub(1);
+        self.cut_a_line = self.before > 0;
+        self
     }
 
     fn is_wanted(&self) -> bool {
@@ -439,8 +462,12 @@ impl Window {
     }
 
     fn push(&mut self, c: char) {
-        if self.kept == 0 && self.left_out == 0 {
+        if self.kept == 0 && self.left_out == 0 && self.passed == 0 {
             self.number();
+        }
+        if self.passed < self.before {
+            self.passed += 1;
+            return;
         }
         if self.kept < LONGEST_LINE {
             self.text.push(c);
@@ -459,19 +486,22 @@ impl Window {
     fn end_line(&mut self) {
         use std::fmt::Write as _;
         if self.is_wanted() {
-            if self.kept == 0 {
+            if self.kept == 0 && self.passed == 0 {
                 self.number();
             }
             if self.left_out > 0 {
                 self.cut_a_line = true;
-                let _ = write!(self.text, " [line cut: {} more characters]", self.left_out);
+                let next = self.before + self.kept as u64 + 1;
+                let _ =
+                    write!(self.text, " [line cut: {} more characters, from column {next}]", self.left_out);
             }
             self.text.push('\n');
             self.last = self.line;
             self.stopped_early = self.text.len() >= LARGEST_ANSWER;
         }
         self.line += 1;
-        (self.kept, self.left_out, self.begun, self.pending_return) = (0, 0, false, false);
+        (self.passed, self.kept, self.left_out) = (0, 0, 0);
+        (self.begun, self.pending_return) = (false, false);
     }
 
     fn finish(mut self) -> Shown {
@@ -534,6 +564,6 @@ mod tests {
     #[test]
     fn long_lines_are_cut_with_a_note() {
         let (text, ..) = window(1, 1, &[&"é".repeat(2_500)]);
-        assert!(text.ends_with("é [line cut: 500 more characters]\n"), "{text}");
+        assert!(text.ends_with("é [line cut: 500 more characters, from column 2001]\n"), "{text}");
     }
 }

@@ -31,6 +31,8 @@ pub enum SettledBy {
     Submit,
     /// Nobody answered in time: what `on_timeout` says.
     Timeout,
+    /// A client that has nobody to ask denied it, and no person did.
+    Nobody,
     /// A rule that was added meanwhile, or a grant given with another answer, covers it.
     Rule,
     /// The session's mode was changed to one that lets it pass.

@@ -171,7 +171,10 @@ async fn what_nobody_can_be_asked_for_is_denied_and_exit_code_1() {
     assert!(said.err.contains("touch never") && said.err.contains("no terminal to ask"), "{said:?}");
     assert!(!house.workspace().join("never").exists());
     let results = house.models.requests()[1].tool_results();
-    assert!(results[0].1.contains("no terminal to ask"), "the model is told: {results:?}");
+    let told = &results[0].1;
+    assert!(told.contains("nobody at a terminal to ask") && told.contains("Nobody has refused"), "{told}");
+    let audit = ctl(&house, &["audit"]).await;
+    assert!(audit.fine().contains("nobody could be asked"), "and so is the audit");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Asking and answering: who is asked, what an answer does, and what is never asked twice.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bash;
 use crate::support::daemon::House;
@@ -234,4 +234,46 @@ async fn a_grant_that_does_not_cover_the_call_is_a_mistake_and_the_request_stays
     session.allow(&asked).await;
     seen.turn_ends("success").await;
     assert!(house.workspace().join("mark").exists());
+}
+
+/// Of calls in one message a later one may need what an earlier one makes (Q22).
+#[tokio::test]
+async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
+    let house = House::plan().config("[permissions]\nallow = [\"Bash\", \"Edit\"]").start().await;
+    house.write("old.txt", "one\n");
+    let edit = |file: &str, old: &str, new: &str| {
+        ("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
+    };
+    let read = |file: &str| ("Read", json!({"file_path": file}));
+    house.models.push(Step::calls([
+        bash("echo made > made.txt; mkdir folder"),
+        read("made.txt"),
+        ("LS", json!({"path": "folder"})),
+        read("old.txt"),
+        edit("old.txt", "one", "two"),
+        edit("old.txt", "two", "three"),
+        ("Write", json!({"file_path": "new.txt", "content": "a\n"})),
+        edit("new.txt", "a", "b"),
+        edit("new.txt", "a", "c"),
+        read("never.txt"),
+    ]));
+    house.models.push(Step::text("Done."));
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    let codes: Vec<String> =
+        house.models.requests()[1].tool_results().iter().map(|it| it.1.clone()).collect();
+    assert_eq!(
+        (house.read("old.txt").as_str(), house.read("new.txt").as_str()),
+        ("three\n", "b\n"),
+        "{codes:?}"
+    );
+    let failed: Vec<Value> = seen
+        .seen_of("tool.completed")
+        .into_iter()
+        .map(|done| done["code"].clone())
+        .filter(|code| !code.is_null())
+        .collect();
+    assert_eq!(failed, ["string_not_found", "file_not_found"], "{codes:?}");
 }

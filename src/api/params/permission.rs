@@ -13,6 +13,7 @@ use crate::types::ids::SessionId;
 use crate::types::permission::{CommandPart, Mode, RuleKind, RuleScope, VerdictKind};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
+use crate::types::tool::{Confinement, PlannedChange};
 
 /// `permission.rules`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -119,6 +120,15 @@ pub struct PendingRequest {
     /// The request.
     #[serde(flatten)]
     pub request: PermissionRequest,
+    /// Whether the call changes nothing.
+    #[serde(default)]
+    pub read_only: bool,
+    /// For calls that change a file: what it holds and would hold.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change: Option<PlannedChange>,
+    /// For commands: how they would be held.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<Confinement>,
 }
 
 /// Reply of `permission.list`: oldest first.

@@ -5,7 +5,7 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{DEFAULT_LINES, Input, Look, Window};
+use super::{Input, Look};
 use crate::tools::context::{Blobs, Context};
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::text::Charset;
@@ -77,8 +77,7 @@ pub(super) fn run(
     }
     let bytes = blob.bytes;
     let first = input.offset.unwrap_or(1).max(1);
-    let limit = input.limit.unwrap_or(DEFAULT_LINES).max(1);
-    let mut look = Look::new(Charset::UTF8, Window::new(first, limit, '\n'));
+    let mut look = Look::new(Charset::UTF8, input.window('\n'));
     let mut at = 0;
     loop {
         if stop.is_cancelled() {

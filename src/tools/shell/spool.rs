@@ -225,8 +225,10 @@ impl Spool {
                 "{bytes} bytes of the output are kept, {gone} from the middle are not: it was more than may be kept"
             ),
         };
-        let note =
-            format!("{kept}: read any part with Read, file_path \"{}\", offset and limit.", self.blob_id);
+        let note = format!(
+            "{kept}: read any part with Read, file_path \"{}\", offset and limit (column in long lines).",
+            self.blob_id
+        );
         let content = Content::File { bytes };
         let blob = Blob { blob_id: self.blob_id, media_type: TEXT.into(), content };
         // From here on it belongs to the result.

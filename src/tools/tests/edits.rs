@@ -27,6 +27,20 @@ async fn several_edits_are_made_one_in_what_the_other_left() {
     let outcome = room.run("MultiEdit", input).await;
     assert_eq!(completed(&outcome), "Edited a.txt with 2 edits (+4 −3 lines; UTF-8, CRLF).");
     assert_eq!(room.bytes("a.txt"), b"1\r\n2\r\n3\r\n4\r\n");
+    // Where lines are to end otherwise, the carriage returns are shown.
+    for (tool, input, expected) in [
+        (
+            "Edit",
+            json!({"file_path": "sh", "old_string": "#!/bin/sh", "new_string": "#!/bin/sh\r"}),
+            "-#!/bin/sh\n+#!/bin/sh\r\n a\n",
+        ),
+        ("Write", json!({"file_path": "new", "content": "a\r\nb\n"}), "+a\r\n+b\n"),
+    ] {
+        room.put("sh", "#!/bin/sh\na\n");
+        room.run("Read", json!({"file_path": "sh"})).await;
+        let diff = room.prepare(tool, input).await.unwrap().diff.unwrap();
+        assert!(diff.ends_with(expected), "{diff:?}");
+    }
     // Its own writing is known.
     completed(&room.run("MultiEdit", multi("a.txt", &[("4", "5")])).await);
     // With an empty first text the file is made.

@@ -42,8 +42,16 @@ async fn read_is_bounded_and_counts_all_lines_of_a_large_file() {
 
     room.put("wide.txt", format!("{}\nnext\n", "x".repeat(3_000_000)));
     let wide = room.run("Read", json!({"file_path": "wide.txt"})).await;
-    assert!(completed(&wide).contains("[line cut: 2998000 more characters]\n     2\tnext"));
+    assert!(completed(&wide).contains("[line cut: 2998000 more characters, from column 2001]\n     2\tnext"));
     assert!(!wide.reads[0].whole, "a cut line was not seen");
+    room.put("wide.txt", format!("{}middle{}\nnext\n", "x".repeat(5_000), "y".repeat(3_000)));
+    let middle = room.run("Read", json!({"file_path": "wide.txt", "column": 5_001, "limit": 1})).await;
+    let expected =
+        format!("     1\tmiddle{} [line cut: 1006 more characters, from column 7001]\n", "y".repeat(1_994));
+    assert!(completed(&middle).starts_with(&expected), "{middle:?}");
+    let far = room.run("Read", json!({"file_path": "wide.txt", "column": 8_005})).await;
+    assert!(completed(&far).starts_with("     1\tyy\n     2\t\n(2 lines"), "{far:?}");
+    assert!(!far.reads[0].whole);
 }
 
 #[tokio::test]

@@ -176,7 +176,8 @@ async fn what_is_no_text_or_too_much_is_refused_or_cut() {
         failed(&fetch(&mut room, &format!("{}{path}", server.base)).await, code);
     }
     let long = fetch(&mut room, &format!("{}/long", server.base)).await;
-    assert!(completed(&long).ends_with("[cut: 50000 more characters]"));
+    assert!(completed(&long).contains("[cut: 50000 more characters. The whole text is kept: read any part"));
+    assert_eq!(long.whole.as_ref().map(|whole| whole.bytes), Some(300_000), "{:?}", long.whole);
     let huge = fetch(&mut room, &format!("{}/huge", server.base)).await;
     assert!(completed(&huge).ends_with("[not all of it: only the first 10 MiB were fetched]"));
 }

@@ -13,6 +13,7 @@ use crate::tools::context::Context;
 use crate::tools::convert::{Document, convert};
 use crate::tools::refusal::{Refusal, cancelled};
 use crate::tools::{text, toolbox};
+use crate::types::blob::{Blob, BlobRef};
 use crate::types::tool::{Prepared, Subject, ToolOutcome};
 
 /// Redirects that are followed.
@@ -156,6 +157,8 @@ async fn page(
         return Err(Refusal::new("http_error", format!("{url} answered with the status {status}:\n{shown}"))
             .with(json!({ "url": url.as_str(), "status": status })));
     }
+    let is_long = shown.char_indices().nth(LONGEST).is_some();
+    let whole = is_long.then(|| Blob::text(&shown));
     let left_out = cut(&mut shown, LONGEST);
     if shown.trim().is_empty() && trouble.is_some() {
         let why = trouble.unwrap_or_default();
@@ -164,8 +167,12 @@ async fn page(
     }
     let kind = media.as_deref().unwrap_or("text");
     let mut told = format!("<web_page url={:?} type={kind:?}>\n{}\n</web_page>", url.as_str(), shown.trim());
-    if left_out > 0 {
-        told.push_str(&format!("\n[cut: {left_out} more characters]"));
+    if let Some(whole) = &whole {
+        told.push_str(&format!(
+            "\n[cut: {left_out} more characters. The whole text is kept: read any part with Read, file_path \"{}\", \
+             offset and limit (column in long lines)]",
+            whole.blob_id
+        ));
     }
     if let Some(why) = &trouble {
         told.push_str(&format!("\n[not all of it: {why}]"));
@@ -174,7 +181,12 @@ async fn page(
         "url": url.as_str(), "asked": asked.as_str(), "status": status, "content_type": kind, "size": size,
         "cut": left_out > 0 || trouble.is_some(),
     });
-    Ok(ToolOutcome { detail: Some(detail), ..ToolOutcome::completed(told) })
+    Ok(ToolOutcome {
+        detail: Some(detail),
+        whole: whole.as_ref().map(BlobRef::from),
+        blobs: whole.into_iter().collect(),
+        ..ToolOutcome::completed(told)
+    })
 }
 
 /// Cuts after so many letters; how many are left out.
