@@ -1,6 +1,7 @@
 //! Following a session through restarts of the daemon: subscribes again after the last event. Events come
 //! whole, also those that the daemon cut for the wire.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -77,7 +78,13 @@ impl Follow {
         after_seq: Seq,
         include: Include,
     ) -> Result<Self, CallError> {
-        let events = client.subscribe_to(session, after_seq, include).await?;
+        let events = match client.subscribe_to(session, after_seq, include).await {
+            Ok(events) => Some(events),
+            // A daemon that dies now is sought like one that dies later.
+            Err(CallError::Closed) => None,
+            Err(CallError::Io(error)) if error.kind() != ErrorKind::InvalidData => None,
+            Err(error) => return Err(error),
+        };
         Ok(Self {
             reach: reach.clone(),
             session,
@@ -85,7 +92,7 @@ impl Follow {
             client: client.clone(),
             include,
             as_sent: false,
-            events: Some(events),
+            events,
             pending: None,
             attempt: None,
         })
