@@ -1,0 +1,33 @@
+//! Parameters and replies of `workspace.*`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `workspace.status`, `workspace.untrust`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceParams {
+    /// The folder, absolute.
+    pub cwd: String,
+}
+
+/// `workspace.trust`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TrustParams {
+    /// The folder, absolute.
+    pub cwd: String,
+    /// As `workspace.status` told it.
+    pub digest: String,
+}
+
+/// Reply of `workspace.status` and `workspace.trust`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceReply {
+    /// The folder, absolute and free of links.
+    pub cwd: String,
+    /// Whether it is trusted as it is now.
+    pub trusted: bool,
+    /// Of all that trust covers: another content is another digest.
+    pub digest: String,
+    /// What is active with trust, for people; empty: nothing needs any.
+    pub parts: Vec<String>,
+}
