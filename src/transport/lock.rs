@@ -56,7 +56,8 @@ impl StateLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     let pid = holder(&mut file);
-                    if !pid.is_some_and(is_dead) || Instant::now() > until {
+                    // Without a number its holder has just begun, or is just letting go.
+                    if !pid.is_none_or(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
                     }
                     std::thread::park_timeout(LOOK_AGAIN);
