@@ -25,7 +25,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Descriptors that are not for connections, at least.
-const SPARE_DESCRIPTORS: usize = 36;
+const SPARE_DESCRIPTORS: usize = 42;
 
 /// What all connections share.
 pub(super) struct House {
