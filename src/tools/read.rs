@@ -61,7 +61,7 @@ impl Input {
     /// The window that is asked for.
     fn window(&self, feed: char) -> Window {
         let (first, limit) = (self.offset.unwrap_or(1).max(1), self.limit.unwrap_or(DEFAULT_LINES).max(1));
-        Window::new(first, limit, feed).from_column(self.column.unwrap_or(1))
+        Window::new(first, limit, feed).beginning_at(self.column.unwrap_or(1))
     }
 }
 
@@ -409,7 +409,7 @@ impl Window {
     }
 
     /// Shows lines from this letter on, from 1.
-    fn from_column(mut self, column: u64) -> Self {
+    fn beginning_at(mut self, column: u64) -> Self {
         self.before = column.saturating_sub(1);
         self.cut_a_line = self.before > 0;
         self

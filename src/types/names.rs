@@ -22,25 +22,22 @@ pub fn is_hidden(c: char) -> bool {
 /// that may be ignored, wide letters, trailing dots and blanks and a stream do not count.
 #[must_use]
 pub fn fold(name: &str) -> String {
-    if name.is_ascii() {
-        return end(name.to_ascii_lowercase());
-    }
-    let folded: String = name
-        .chars()
-        .map(narrow)
-        .flat_map(char::to_lowercase)
-        .filter(|c| !is_ignored(*c))
-        .map(|c| match c {
-            // The long s, the dotless i and the Kelvin sign (by its lower case) are letters of ASCII
-            // to some tables.
-            '\u{17f}' => 's',
-            '\u{131}' => 'i',
-            c => c,
-        })
-        .collect();
-    let folded = end(folded);
+    let folded = end(if name.is_ascii() { name.to_ascii_lowercase() } else { plain(name) });
     // What is no name of a file is no other spelling of one: a name of marks alone is not the folder that it is in.
     if matches!(folded.as_str(), "" | "." | "..") { name.to_owned() } else { folded }
+}
+
+/// In small letters of ASCII, where there are such, and without what may be ignored.
+fn plain(name: &str) -> String {
+    let letters = name.chars().map(narrow).flat_map(char::to_lowercase).filter(|c| !is_ignored(*c));
+    let spelled = |c| match c {
+        // The long s, the dotless i and the Kelvin sign (by its lower case) are letters of ASCII
+        // to some tables.
+        '\u{17f}' => 's',
+        '\u{131}' => 'i',
+        c => c,
+    };
+    letters.map(spelled).collect()
 }
 
 /// What Windows leaves out at the end of a name.
@@ -98,6 +95,7 @@ mod tests {
             ("été", "été"),
             ("\u{31e}\u{31e}", "\u{31e}\u{31e}"),
             ("..\u{301}", "..\u{301}"),
+            (".:x", ".:x"),
         ] {
             assert_eq!(fold(name), expected, "{name:?}");
         }
