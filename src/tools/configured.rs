@@ -16,8 +16,12 @@ pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
     };
     let mut files = vec![git.shared.join("config"), git.own.join("config.worktree")];
     let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(file) = files.get(at).filter(|_| at < MOST_FILES).cloned() {
+    while let Some(file) = files.get(at).cloned() {
         at += 1;
+        if at > MOST_FILES {
+            found.push(root.to_owned());
+            break;
+        }
         let Some(text) = repository::text_of(&file) else { continue };
         if repository::is_longer(&file) {
             found.push(root.to_owned());
@@ -93,6 +97,7 @@ fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
 
 /// The words of a command line that may name files: the program, what an interpreter is to read, a variable's value.
 fn words(line: &str) -> Vec<String> {
+    let line = line.replace("$(git rev-parse --show-toplevel)/", "");
     let line: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '{' | '}' | '!')).collect();
     let words =
         line.split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '='));

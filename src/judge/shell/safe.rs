@@ -202,23 +202,24 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
 /// Whether a path has an ending that folders rarely have.
 fn names_a_file(path: &str) -> bool {
     const ENDINGS: &[&str] = &[
-        "txt", "json", "jsonl", "toml", "yaml", "yml", "lock", "log", "csv", "tsv", "xml", "sh", "diff",
-        "patch", "out", "expected", "actual", "orig", "new", "old", "ini", "cfg", "svg",
+        "txt", "json", "jsonl", "toml", "yaml", "yml", "lock", "csv", "tsv", "xml", "sh", "diff", "patch",
+        "ini", "cfg", "svg",
     ];
     let name = path.rsplit('/').next().unwrap_or(path);
     let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map_or("", |(_, ending)| ending);
-    MANIFESTS.contains(&name) || CODE.contains(&ending) || ENDINGS.contains(&ending)
+    CODE.contains(&ending) || ENDINGS.contains(&ending)
 }
 
 /// Whether `git diff` may be of two folders: where there is no repository, it compares what two paths hold, with all
 /// that lies below them (git-diff(1), `--no-index`).
 fn may_compare_folders(verb: &str, rest: &[Word]) -> bool {
     let is_revision = |text: &str| {
-        let is_hash = text.len() >= 7 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
-        is_hash && text.bytes().any(|c| c.is_ascii_digit())
-            || text.ends_with("HEAD") && text.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
-            || text.contains(['~', '^', ':']) && !text.starts_with(['.', '/'])
-            || text.contains("..") && !text.starts_with('.') && !text.contains('/')
+        let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();
+        let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        let is_mixed =
+            name.bytes().any(|c| c.is_ascii_digit()) && name.bytes().any(|c| c.is_ascii_lowercase());
+        is_hash && is_mixed
+            || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
     };
     // Two, no more and no less; a pattern may be any number.
     let operands: Vec<&Word> = rest.iter().filter(|word| !word.text.starts_with('-')).collect();

@@ -3,6 +3,7 @@
 //! may be written is mounted before, by `guards`: who changes that folder meanwhile could lead bubblewrap elsewhere.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::guards::Cover;
@@ -144,6 +145,32 @@ pub(super) fn within(layout: &Layout, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec
     taken.map(cover).collect()
 }
 
+/// Has bubblewrap take what may be written, and what lies within it, from folders of ours: whoever may change what is
+/// above could put a link in its place, and bubblewrap follows links. `stages` gives such folders, `inner` what is
+/// mounted in them.
+pub(super) fn staged(
+    mounts: &mut [(PathBuf, Mount)],
+    inner: Vec<(PathBuf, Cover)>,
+    stages: &mut dyn FnMut() -> io::Result<PathBuf>,
+) -> io::Result<Vec<(PathBuf, Cover)>> {
+    let mut staged: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for (path, mount) in mounts.iter_mut().filter(|(_, mount)| *mount == Mount::Write) {
+        let stage = stages()?;
+        staged.push((path.clone(), stage.clone()));
+        *mount = Mount::From(stage);
+    }
+    let tops: Vec<_> = staged.iter().map(|(path, stage)| (stage.clone(), Cover::Of(path.clone()))).collect();
+    let inner = inner.into_iter().map(|(path, cover)| {
+        let nearest = staged
+            .iter()
+            .filter(|(top, _)| path.starts_with(top))
+            .max_by_key(|(top, _)| top.components().count());
+        let moved = nearest.and_then(|(top, stage)| Some(stage.join(path.strip_prefix(top).ok()?)));
+        (moved.unwrap_or(path), cover)
+    });
+    Ok(tops.into_iter().chain(inner).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +192,7 @@ mod tests {
             ]),
             temp: "/tmp/t/s".into(),
             home: "/home/u".into(),
+            unreadable: None,
         };
         let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
         let list = mounts(&layout, &layout.absent, &nothing);

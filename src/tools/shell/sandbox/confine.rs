@@ -88,7 +88,10 @@ impl Confined {
                 let is_root = nix::unistd::geteuid().is_root();
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
                 let mut mounts = bubble::mounts(layout, &absent, &nothing);
-                let guards = Guards::of(bubble::within(layout, &mut mounts))?;
+                let inner = bubble::within(layout, &mut mounts);
+                let mut stages = (0..).map(|nth| temp::stage(root, nth));
+                let mut next = || stages.next().unwrap_or_else(|| Err(io::ErrorKind::OutOfMemory.into()));
+                let guards = Guards::of(bubble::staged(&mut mounts, inner, &mut next)?)?;
                 wrapper.extend(bubble::arguments(mounts, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 wrapper.extend(bubble::FIRST.iter().map(OsString::from));

@@ -82,13 +82,15 @@ pub(super) enum Cover {
     Guard,
     /// Something else that is empty, only to be read.
     Hide(PathBuf),
+    /// What lies at another path, looked up without links.
+    Of(PathBuf),
 }
 
 #[derive(Debug)]
 struct Mount {
     path: CString,
-    /// What is mounted there, if it is something else.
-    source: Option<CString>,
+    /// What is mounted there, if it is something else, and how it is looked up.
+    source: Option<(CString, u64)>,
     is_writable: bool,
 }
 
@@ -156,10 +158,12 @@ impl Guards {
         let raw = |path: &PathBuf| CString::new(path.as_os_str().as_bytes());
         let mounts = list.iter().map(|(path, cover)| {
             let source = match cover {
-                Cover::Hide(source) => Some(raw(source)?),
+                // It lies in a folder of ours alone.
+                Cover::Hide(source) => Some((raw(source)?, 0)),
+                Cover::Of(source) => Some((raw(source)?, NO_LINKS)),
                 Cover::Pin | Cover::Guard => None,
             };
-            Ok(Mount { path: raw(path)?, source, is_writable: *cover == Cover::Pin })
+            Ok(Mount { path: raw(path)?, source, is_writable: matches!(cover, Cover::Pin | Cover::Of(_)) })
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
         let user = if mounts.is_empty() { None } else { namespace()? };
@@ -206,8 +210,7 @@ impl Mount {
         unsafe {
             let at = open(&self.path, NO_LINKS)?;
             let from = match &self.source {
-                // It lies in a folder of ours alone.
-                Some(source) => open(source, 0)?,
+                Some((source, resolve)) => open(source, *resolve)?,
                 None => at,
             };
             // With all that is mounted below it: nobody may take that away in a namespace of his own.

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::blocked::Ground;
@@ -51,6 +53,8 @@ const CACHES: &[&str] = &[
 const MOST_FOLDERS: usize = 300;
 /// Entries of folders that are looked at to find them.
 const MOST_ENTRIES: usize = 4_000;
+/// Links on the way to a path; the kernel's own number, path_resolution(7).
+const MOST_LINKS: usize = 40;
 
 /// Where a command may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub(in crate::tools::shell) struct Layout {
     pub(super) temp: PathBuf,
     /// `HOME`, which is to be seen wherever it is.
     pub(super) home: PathBuf,
+    /// A `.git` file that would say what to guard.
+    pub(super) unreadable: Option<PathBuf>,
 }
 
 impl Layout {
@@ -102,8 +108,13 @@ impl Layout {
             .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
         // Whoever lists a secret as writable means it.
         let secrets = secrets.filter(|path| !asked.contains(path));
-        layout.hidden =
-            settings.hidden.iter().cloned().chain(secrets).filter(|path| is_there(path)).collect();
+        // Where a folder on the way cannot be searched, a command may open it again: all of it is hidden.
+        let covered = |path: PathBuf| match fs::symlink_metadata(&path) {
+            Ok(meta) => (!meta.is_symlink()).then_some(path),
+            Err(error) if is_missing(&error) => None,
+            Err(_) => barrier(&path),
+        };
+        layout.hidden = settings.hidden.iter().cloned().chain(secrets).filter_map(covered).collect();
         layout.hidden.sort();
         layout.hidden.dedup();
         layout.guard(&scene.workspace);
@@ -115,7 +126,13 @@ impl Layout {
             layout.guarded.push(notes);
         }
         layout.pin_what_is_above();
-        Ok(layout)
+        match layout.unreadable.take() {
+            Some(path) => Err(std::io::Error::other(format!(
+                "{} cannot be read, so what it leads to cannot be protected; make it readable",
+                path.display()
+            ))),
+            None => Ok(layout),
+        }
     }
 
     /// What a failure of a command can be held against.
@@ -147,6 +164,9 @@ impl Layout {
                 self.guard_git(&real);
                 self.pinned.push(real);
             }
+            if git.is_file() && fs::File::open(&git).is_err() {
+                self.unreadable = Some(git.clone());
+            }
             self.guard_one(git);
         }
         if git::is_bare(workspace) {
@@ -177,7 +197,8 @@ impl Layout {
     /// there.
     fn guard_trees(&mut self, git: &Path) {
         let trees = git.join("worktrees");
-        let mut is_excessive = false;
+        // Who may not list it may be let again by a command.
+        let mut is_excessive = is_shut(&trees);
         let found: Vec<PathBuf> = fs::read_dir(&trees)
             .into_iter()
             .flatten()
@@ -217,7 +238,7 @@ impl Layout {
                 continue;
             }
             seen += 1;
-            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES {
+            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || is_shut(&folder) {
                 // More than anybody has: nothing of them is changed.
                 self.pinned.truncate(pinned);
                 self.guarded.truncate(guarded);
@@ -275,6 +296,9 @@ impl Layout {
     fn keep_away(&mut self, path: &Path) {
         let missing = |path: &Path| fs::symlink_metadata(path).is_err() || is_stand_in(path);
         let Some(first) = path.ancestors().take_while(|path| missing(path)).last() else { return };
+        // Nothing is made through links.
+        let Some((folder, name)) = first.parent().zip(first.file_name()) else { return };
+        let first = &folder.canonicalize().map_or_else(|_| first.to_owned(), |folder| folder.join(name));
         let is_within = self.writable.iter().any(|folder| first.starts_with(folder));
         if is_within && !self.absent.iter().any(|path| path == first) {
             self.absent.push(first.to_owned());
@@ -295,11 +319,66 @@ impl Layout {
         }
         match fs::symlink_metadata(&path) {
             // Nothing can be put over a link. What it leads to can be guarded, but for what holds all the rest.
-            Ok(meta) if meta.is_symlink() => self.guarded.extend(self.linked_within(&path)),
+            Ok(meta) if meta.is_symlink() => {
+                let real = self.linked_within(&path).or_else(|| barrier(&path).filter(|at| self.is_part(at)));
+                self.guarded.extend(real);
+            }
             Ok(_) if !is_stand_in(&path) => self.guarded.push(path),
-            Ok(_) | Err(_) => self.absent.push(path),
+            Ok(_) => self.absent.push(path),
+            Err(error) => match if is_missing(&error) { closed_around(&path) } else { barrier(&path) } {
+                // A command may open it again.
+                Some(shut) if self.is_part(&shut) || !self.may_change(&shut) => self.guarded.push(shut),
+                _ => self.absent.push(path),
+            },
         }
     }
+}
+
+/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
+/// it again. Also one in which the path is too long for a name.
+fn barrier(path: &Path) -> Option<PathBuf> {
+    let mut rest: Vec<_> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+    let (mut at, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        match fs::symlink_metadata(&next) {
+            Ok(meta) if meta.is_symlink() && links < MOST_LINKS => {
+                links += 1;
+                rest.extend(
+                    fs::read_link(&next).ok()?.components().rev().map(|it| it.as_os_str().to_owned()),
+                );
+            }
+            Ok(_) => at = next,
+            Err(error) if is_missing(&error) => return None,
+            Err(_) => return Some(at).filter(|at| is_ours(at)),
+        }
+    }
+    None
+}
+
+/// The folder around a path, if nothing can be made in it now and we own it.
+fn closed_around(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    let meta = fs::symlink_metadata(folder).ok()?;
+    let is_closed = meta.is_dir() && meta.mode() & 0o300 != 0o300 && !nix::unistd::geteuid().is_root();
+    (is_closed && is_ours(folder)).then(|| folder.to_owned())
+}
+
+fn is_ours(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
+}
+
+/// Whether a folder is there and cannot be listed.
+fn is_shut(folder: &Path) -> bool {
+    fs::read_dir(folder).is_err_and(|error| !is_missing(&error))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Which of these are there below the home folder. Not through links: what they lead to is elsewhere.
@@ -319,7 +398,7 @@ fn below(home: &Path, names: &[&'static str]) -> Vec<PathBuf> {
 /// that it leads to. But for what lies in a folder that was asked for: who works on the files that his home links
 /// to works on these.
 fn credentials(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
-    let Ok(real_home) = home.canonicalize() else { return Vec::new() };
+    let Ok(real_home) = home.canonicalize() else { return barrier(home).into_iter().collect() };
     // Many lie in a few folders, of which each is looked at once.
     let mut folders: Vec<(&Path, bool)> = Vec::new();
     let mut found = Vec::new();
@@ -328,14 +407,22 @@ fn credentials(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
         let is_reached = folder.is_none_or(|folder| {
             let known = folders.iter().find(|(path, _)| *path == folder).map(|(_, there)| *there);
             known.unwrap_or_else(|| {
-                let there = home.join(folder).is_dir();
+                let looked = fs::metadata(home.join(folder));
+                // What cannot be searched is told by the look at the file.
+                let there = looked.map_or_else(|error| !is_missing(&error), |meta| meta.is_dir());
                 folders.push((folder, there));
                 there
             })
         });
         let path = home.join(name);
-        if !is_reached || fs::symlink_metadata(&path).is_err() {
-            continue;
+        match fs::symlink_metadata(&path) {
+            _ if !is_reached => continue,
+            Err(error) if is_missing(&error) => continue,
+            Ok(meta) if !meta.is_symlink() || path.canonicalize().is_ok() => {}
+            Ok(_) | Err(_) => {
+                found.extend(barrier(&path));
+                continue;
+            }
         }
         // A link to a place that holds the home hides nothing: all would be gone with it.
         if let Ok(real) = path.canonicalize()
@@ -487,5 +574,37 @@ mod tests {
         let mut layout = Layout::default();
         layout.guard_modules(&modules);
         assert_eq!(layout, Layout { guarded: vec![modules], ..Layout::default() });
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_what_is_not_there() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("shut/in")).unwrap();
+        symlink("shut", root.join("link")).unwrap();
+        // A name that no folder can hold is as little told from one that is not there.
+        let long = "x".repeat(300);
+        assert_eq!(barrier(&root.join("shut").join(&long)), Some(root.join("shut")));
+        assert_eq!(barrier(&root.join("shut/in")), None);
+        assert_eq!(barrier(&root.join("none/in")), None);
+        let mut layout = Layout { writable: vec![root.clone()], ..Layout::default() };
+        layout.guard_one(root.join("shut").join(&long));
+        assert_eq!((layout.guarded.as_slice(), layout.absent.len()), (&[root.join("shut")][..], 0));
+        if nix::unistd::geteuid().is_root() {
+            eprintln!("SKIPPED: root may search every folder");
+            return;
+        }
+        fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0)).unwrap();
+        assert_eq!(barrier(&root.join("link/in")), Some(root.join("shut")));
+        let mut layout = Layout { writable: vec![root.clone()], ..Layout::default() };
+        layout.guard_one(root.join("shut/in"));
+        assert_eq!(layout.guarded, [root.join("shut")]);
+        assert!(is_shut(&root.join("shut")) && !is_shut(&root));
+        fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o500)).unwrap();
+        let mut layout = Layout { writable: vec![root.clone()], ..Layout::default() };
+        layout.guard_one(root.join("shut/new"));
+        assert_eq!(layout.guarded, [root.join("shut")]);
+        fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o700)).unwrap();
     }
 }

@@ -3,11 +3,17 @@
 //! `.git` while it is protected would otherwise make its hooks.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat2, renameat2};
+use nix::sys::stat::{Mode, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::tools::disk;
 
@@ -43,41 +49,94 @@ pub(super) fn is_stand_in(path: &Path) -> bool {
 }
 
 fn is_as_made(path: &Path) -> bool {
-    match text_of(path) {
-        None => fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
-        Some(text) => {
-            let is_so_long = |meta: fs::Metadata| meta.is_file() && meta.len() == text.len() as u64;
-            fs::symlink_metadata(path).is_ok_and(is_so_long)
-                && fs::read(path).is_ok_and(|found| found == text.as_bytes())
+    Place::of(path).is_ok_and(|place| place.is_as_made())
+}
+
+/// A name in a folder that was reached without a link: others may put one in the place of any folder, and what is made
+/// and removed is made and removed here.
+struct Place<'p> {
+    folder: OwnedFd,
+    name: &'p OsStr,
+    text: Option<&'static str>,
+}
+
+impl<'p> Place<'p> {
+    fn of(path: &'p Path) -> io::Result<Self> {
+        let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
+        let how = OpenHow::new()
+            .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        Ok(Self { folder: openat2(AT_FDCWD, folder, how)?, name, text: text_of(path) })
+    }
+
+    fn open(&self, name: &OsStr, flags: OFlag) -> io::Result<fs::File> {
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        Ok(nix::fcntl::openat(&self.folder, name, flags, Mode::from_bits_truncate(0o644))?.into())
+    }
+
+    fn is_as_made(&self) -> bool {
+        let Some(text) = self.text else {
+            let Ok(folder) = self.open(self.name, OFlag::O_RDONLY | OFlag::O_DIRECTORY) else { return false };
+            let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+            return entries.is_ok_and(|mut entries| entries.next().is_none());
+        };
+        let Ok(file) = self.open(self.name, OFlag::O_RDONLY) else { return false };
+        let is_so_long = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == text.len() as u64);
+        let mut found = Vec::new();
+        is_so_long && file.take(64).read_to_end(&mut found).is_ok() && found == text.as_bytes()
+    }
+
+    /// At once with all that it says: git reads what it finds. Others may use the repository, and git does not pass over
+    /// what it cannot read.
+    fn make(&self) -> io::Result<()> {
+        let readable = fs::Permissions::from_mode(0o644);
+        match self.text {
+            None => Ok(nix::sys::stat::mkdirat(&self.folder, self.name, Mode::from_bits_truncate(0o777))?),
+            Some("") => {
+                let file = self.open(self.name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
+                file.set_permissions(readable)
+            }
+            Some(text) => {
+                if self.is_there() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                // One is made at a time, under the lock on what is needed.
+                let draft = OsString::from(format!(".agentd-{}", std::process::id()));
+                let _ = unlinkat(&self.folder, draft.as_os_str(), UnlinkatFlags::NoRemoveDir);
+                // That this name is taken does not say that the other is.
+                let mut file =
+                    self.open(&draft, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL).map_err(|error| {
+                        match error.kind() {
+                            io::ErrorKind::AlreadyExists => {
+                                io::Error::other("its draft was made by somebody else")
+                            }
+                            _ => error,
+                        }
+                    })?;
+                let written = file.write_all(text.as_bytes()).and_then(|()| file.set_permissions(readable));
+                let flags = RenameFlags::RENAME_NOREPLACE;
+                let placed = written.and_then(|()| {
+                    Ok(renameat2(&self.folder, draft.as_os_str(), &self.folder, self.name, flags)?)
+                });
+                if placed.is_err() {
+                    let _ = unlinkat(&self.folder, draft.as_os_str(), UnlinkatFlags::NoRemoveDir);
+                }
+                placed
+            }
         }
     }
-}
 
-/// At once with all that it says: git reads what it finds.
-fn make(path: &Path) -> io::Result<()> {
-    let Some(text) = text_of(path) else { return fs::create_dir(path) };
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
+    fn is_there(&self) -> bool {
+        fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
     }
-    if text.is_empty() {
-        let file = fs::File::create_new(path)?;
-        return file.set_permissions(fs::Permissions::from_mode(0o644));
-    }
-    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-    let mut file = tempfile::Builder::new().prefix(".agentd-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    // Others may use the repository, and git does not pass over what it cannot read.
-    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-    file.persist_noclobber(path)?;
-    Ok(())
-}
 
-/// Only what is as it was made goes.
-fn remove(path: &Path) {
-    if text_of(path).is_none() {
-        let _ = fs::remove_dir(path);
-    } else if is_as_made(path) {
-        let _ = fs::remove_file(path);
+    /// Only what is as it was made goes. Whether it is gone, or is something else by now.
+    fn remove(&self) -> bool {
+        let flag = if self.text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
+        if self.text.is_none() || self.is_as_made() {
+            let _ = unlinkat(&self.folder, self.name, flag);
+        }
+        !self.is_as_made()
     }
 }
 
@@ -127,7 +186,7 @@ pub(in crate::tools) fn clear_left(root: &Path) -> usize {
         // Nothing else was ever put in the place of anything.
         let is_ours = |path: &PathBuf| note_of(&root.join(NOTES), path) == entry.path() && is_as_made(path);
         if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
-            remove(&path);
+            let _ = Place::of(&path).map(|place| place.remove());
             removed += usize::from(fs::symlink_metadata(&path).is_err());
         }
         let _ = fs::remove_file(entry.path());
@@ -154,14 +213,14 @@ impl Placed {
             if let Some(need) = needed.get_mut(path) {
                 // Somebody may have removed it meanwhile.
                 if fs::symlink_metadata(path).is_err() {
-                    let _ = make(path);
+                    Place::of(path)?.make()?;
                 }
                 need.commands += 1;
                 placed.0.push(path.clone());
                 continue;
             }
             let note = notes.map(|notes| note(notes, path));
-            match make(path) {
+            match Place::of(path).and_then(|place| place.make()) {
                 Ok(()) => {
                     needed.insert(path.clone(), Need { commands: 1, note });
                     placed.0.push(path.clone());
@@ -169,7 +228,7 @@ impl Placed {
                 Err(error) => {
                     take_back(note);
                     // It is there by now, and whose it is counts.
-                    if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error) {
+                    if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error, path) {
                         drop(needed);
                         return Err(error);
                     }
@@ -186,8 +245,21 @@ pub(super) fn there<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<Pat
     paths.into_iter().filter(is_there).cloned().collect()
 }
 
-fn is_closed(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+/// Whether nobody can make it: who owns the folder may open it to himself again.
+fn is_closed(error: &io::Error, path: &Path) -> bool {
+    let of_others = || {
+        let folder = path.parent().and_then(|folder| fs::symlink_metadata(folder).ok());
+        folder.is_some_and(|folder| folder.uid() != nix::unistd::geteuid().as_raw())
+    };
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => true,
+        io::ErrorKind::PermissionDenied => of_others(),
+        _ => false,
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 impl Drop for Placed {
@@ -198,8 +270,10 @@ impl Drop for Placed {
             need.commands -= 1;
             if need.commands == 0 {
                 let note = needed.remove(path).and_then(|need| need.note);
-                remove(path);
-                take_back(note);
+                // What could not be removed the next daemon tries again.
+                if Place::of(path).map_or_else(|error| is_missing(&error), |place| place.remove()) {
+                    take_back(note);
+                }
             }
         }
     }
@@ -224,8 +298,10 @@ mod tests {
         assert!(!paths[0].exists() && paths[1].exists());
         Placed::new(&[dir.path().join("no/such")], None).unwrap_err();
         // Where nobody can make anything, nothing has to stand in.
-        let failed = |code| is_closed(&io::Error::from_raw_os_error(code));
-        assert!(failed(libc::EROFS) && failed(libc::EACCES) && !failed(libc::ENOSPC));
+        let failed = |code, path: &str| is_closed(&io::Error::from_raw_os_error(code), Path::new(path));
+        assert!(failed(libc::EROFS, "/x") && !failed(libc::ENOSPC, "/x"));
+        let mine = paths[0].display().to_string();
+        assert!(!failed(libc::EACCES, &mine), "who owns the folder can make it");
         assert_eq!(there(&paths), [paths[1].clone()]);
     }
 

@@ -137,6 +137,16 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     Ok(nothing)
 }
 
+/// An empty folder to mount something on, in a table of mounts of one's own.
+pub(super) fn stage(root: &Path, nth: usize) -> io::Result<PathBuf> {
+    let stages = root.join("stages");
+    own(&stages)?;
+    let stage = stages.join(nth.to_string());
+    own(&stage)?;
+    // As it is looked up: without links.
+    stage.canonicalize()
+}
+
 /// Makes a folder for us alone, or makes sure that it is one.
 pub(super) fn own(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -144,8 +154,15 @@ pub(super) fn own(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
-    let meta = fs::symlink_metadata(folder)?;
-    let is_ours = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
+    let mut meta = fs::symlink_metadata(folder)?;
+    let is_of_us = |meta: &fs::Metadata| meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw();
+    // A command may have changed its mode; where nobody else could write meanwhile, it is set back.
+    if is_of_us(&meta) && meta.mode() & 0o7777 != 0o700 && meta.mode() & 0o022 == 0 {
+        // It lies where nobody else can put a link in its place.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        meta = fs::symlink_metadata(folder)?;
+    }
+    let is_ours = is_of_us(&meta) && meta.mode() & 0o077 == 0;
     let wrong = || io::Error::other(format!("{} is not a folder of ours alone", folder.display()));
     if is_ours { Ok(()) } else { Err(wrong()) }
 }
@@ -165,7 +182,12 @@ mod tests {
         assert_eq!(folder_of(&root, session).unwrap(), folder);
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         assert!(folder.file_name().unwrap().len() <= 12);
-        fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+        for mode in [0o755, 0o500, 0] {
+            fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(folder_of(&root, session).unwrap(), folder);
+            assert_eq!(fs::metadata(&root).unwrap().mode() & 0o777, 0o700, "{mode:o}");
+        }
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o770)).unwrap();
         assert!(folder_of(&root, session).unwrap_err().to_string().contains("not a folder of ours"));
         symlink(dir.path(), dir.path().join("link")).unwrap();
         folder_of(&dir.path().join("link"), session).unwrap_err();
