@@ -9,7 +9,7 @@ use super::repository::{self, Setting};
 const MOST_FILES: usize = 16;
 
 /// The files and folders that the configuration of the repository around `folder` names, with what it includes. Of one
-/// that is too long to be read, all may be named. Never waits.
+/// that is too long, or cannot be read, all may be named. Never waits.
 pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, folders_of(root)?))) else {
         return Vec::new();
@@ -22,10 +22,10 @@ pub(super) fn by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
             found.push(root.to_owned());
             break;
         }
-        let Some(text) = repository::text_of(&file) else { continue };
         if repository::is_longer(&file) {
             found.push(root.to_owned());
         }
+        let Some(text) = repository::text_of(&file) else { continue };
         // A file's own place counts for what it includes, the top of the work tree for all else.
         let beside = file.parent().unwrap_or(root);
         for (is_include, value) in named(&text) {

@@ -21,9 +21,16 @@ pub(super) fn text_of(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a file holds more than [`text_of`] reads.
+/// Whether a file holds more than [`text_of`] reads, or may hold anything, since it cannot be read now.
 pub(super) fn is_longer(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > MOST_BYTES)
+    let is_missing = |error: &std::io::Error| {
+        matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+    };
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => meta.len() > MOST_BYTES || text_of(path).is_none(),
+        Ok(_) => false,
+        Err(error) => !is_missing(&error),
+    }
 }
 
 /// The folder that a `.git` file names, as it is written there; it need not exist.

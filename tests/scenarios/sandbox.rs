@@ -70,6 +70,19 @@ async fn what_is_guarded_is_guarded_for_an_ordinary_user_as_well() {
     assert!(output.starts_with("65534\n") && output.contains("Read-only file system"), "{output}");
     assert_eq!(house.read(".git/config"), "[core]\n");
     assert!(!house.workspace().join(".git/hooks/pre-commit").exists());
+    // What cannot be looked at is not what is not there: its owner may open it again.
+    run(&house, false, "chmod 0 .git").await;
+    run(
+        &house,
+        false,
+        "chmod 755 .git; echo x >> .git/config; echo x > .git/hooks/pre-commit; echo x > .git/commondir",
+    )
+    .await;
+    assert_eq!(house.read(".git/config"), "[core]\n");
+    assert!(!house.workspace().join(".git/hooks/pre-commit").exists());
+    // What stood in when the folder was closed could not be removed.
+    assert!(!house.workspace().join(".git/commondir").exists() || house.read(".git/commondir") == "./\n");
+    run(&house, false, "chmod 755 .git").await;
     let (done, _) = run(&house, false, "echo x > made && cat made").await;
     assert_eq!(done["output"], "x\n");
 }

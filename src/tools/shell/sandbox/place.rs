@@ -136,7 +136,11 @@ impl<'p> Place<'p> {
         if self.text.is_none() || self.is_as_made() {
             let _ = unlinkat(&self.folder, self.name, flag);
         }
-        !self.is_as_made()
+        match fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(_) => !self.is_as_made(),
+            // A folder that was closed meanwhile does not say.
+            Err(error) => is_missing(&error.into()),
+        }
     }
 }
 
