@@ -45,7 +45,8 @@ impl Refusal {
             }
             _ => ("io_error", format!("could not access {shown}: {error}")),
         };
-        Self::new(code, text).with(json!({ "path": path }))
+        // A name that is no text has no form of its own in JSON.
+        Self::new(code, text).with(json!({ "path": path.to_string_lossy() }))
     }
 }
 
