@@ -216,8 +216,12 @@ impl Placed {
         for path in paths {
             if let Some(need) = needed.get_mut(path) {
                 // Somebody may have removed it meanwhile.
-                if fs::symlink_metadata(path).is_err() {
-                    Place::of(path)?.make()?;
+                if fs::symlink_metadata(path).is_err()
+                    && let Err(error) = Place::of(path).and_then(|place| place.make())
+                {
+                    // What was placed before is taken back under the same lock.
+                    drop(needed);
+                    return Err(error);
                 }
                 need.commands += 1;
                 placed.0.push(path.clone());
@@ -307,6 +311,24 @@ mod tests {
         let mine = paths[0].display().to_string();
         assert!(!failed(libc::EACCES, &mine), "who owns the folder can make it");
         assert_eq!(there(&paths), [paths[1].clone()]);
+    }
+
+    #[test]
+    fn what_cannot_be_made_again_is_told_and_holds_up_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d/commondir");
+        fs::create_dir(dir.path().join("d")).unwrap();
+        let paths = vec![path];
+        let first = Placed::new(&paths, None).unwrap();
+        fs::rename(dir.path().join("d"), dir.path().join("gone")).unwrap();
+        std::os::unix::fs::symlink("gone", dir.path().join("d")).unwrap();
+        fs::remove_file(dir.path().join("gone/commondir")).unwrap();
+        let (say, heard) = std::sync::mpsc::channel();
+        std::thread::spawn(move || say.send(Placed::new(&paths, None).map(drop)));
+        let told =
+            heard.recv_timeout(std::time::Duration::from_secs(20)).expect("it does not wait for itself");
+        told.unwrap_err();
+        drop(first);
     }
 
     #[test]
