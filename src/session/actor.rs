@@ -402,6 +402,7 @@ impl Actor {
             prepared.append.owes = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::decided(plan);
+            // Nothing of the plan: who is told that the turn is over finds nothing in the workspace that stood in for it.
             if plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
                 self.house.setup().tools.rest(self.id);
             }

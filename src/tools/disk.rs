@@ -2,6 +2,7 @@
 //! where it lacks the question. `held` builds on this.
 
 use std::fs::{self, File, Metadata};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path};
@@ -54,6 +55,11 @@ pub(super) fn hex(digest: &[u8]) -> String {
         let _ = write!(out, "{byte:02x}");
         out
     })
+}
+
+/// Whether a look failed because nothing is there, and not because nobody may look.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Opens `path` below `folder`, following no link on the way, and not leaving the folder. An empty
@@ -149,7 +155,7 @@ pub(super) fn changed_underway(path: &Path) -> Refusal {
         "target_changed",
         format!("{} became something else after the call was judged; look again and retry", path.display()),
     )
-    .with(json!({ "path": path }))
+    .with(json!({ "path": path.to_string_lossy() }))
 }
 
 /// The content is not the one the model knows.
@@ -158,12 +164,12 @@ pub(super) fn changed_content(path: &Path) -> Refusal {
         "file_changed",
         format!("{} changed since it was read; read it again before changing it", path.display()),
     )
-    .with(json!({ "path": path }))
+    .with(json!({ "path": path.to_string_lossy() }))
 }
 
 fn not_regular(path: &Path, what: &str) -> Refusal {
     Refusal::new("not_a_regular_file", format!("{} is {what}, not a regular file", path.display()))
-        .with(json!({ "path": path }))
+        .with(json!({ "path": path.to_string_lossy() }))
 }
 
 /// Refuses pipes, sockets and devices: opening them may wait, end something, or never end.
@@ -188,7 +194,7 @@ pub(super) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), Refusa
             "is_a_directory",
             format!("{} is a folder; use LS to list it", path.display()),
         )
-        .with(json!({ "path": path })));
+        .with(json!({ "path": path.to_string_lossy() })));
     }
     Ok(())
 }

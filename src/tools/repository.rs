@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
+use super::disk::is_missing;
+
 /// More than any configuration that was written by people.
 const MOST_BYTES: u64 = 64 * 1024;
 
@@ -23,9 +25,6 @@ pub(super) fn text_of(path: &Path) -> Option<String> {
 
 /// Whether a file holds more than [`text_of`] reads, or may hold anything, since it cannot be read now.
 pub(super) fn is_longer(path: &Path) -> bool {
-    let is_missing = |error: &std::io::Error| {
-        matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
-    };
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => meta.len() > MOST_BYTES || text_of(path).is_none(),
         Ok(_) => false,

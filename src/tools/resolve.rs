@@ -150,7 +150,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 /// What belongs to a process is nobody's file.
 pub(super) fn magic(path: &Path) -> Refusal {
     Refusal::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
-        .with(json!({ "path": path }))
+        .with(json!({ "path": path.to_string_lossy() }))
 }
 
 /// `/proc/PID` and its aliases: its links are not what they look like, its files hold the

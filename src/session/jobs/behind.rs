@@ -1,12 +1,10 @@
 //! Commands that go on behind their calls: they belong to the session, not to its turn.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 
-use super::tools::tell_rest;
+use super::tools::relayed;
 use super::{Behind, Jobs, PIECES};
 use crate::crash;
 use crate::engine::{Engine, Input};
@@ -77,28 +75,9 @@ impl Jobs {
     /// Follows a command that was started, to its end.
     pub(super) fn follow(&mut self, call_id: CallId, command: Running) {
         let (report, live) = (self.report.clone(), command.live());
-        let (progress, mut pieces) = mpsc::channel(PIECES);
+        let (progress, pieces) = mpsc::channel(PIECES);
         let abort = self.commands.spawn(async move {
-            let run = AssertUnwindSafe(command.follow(progress)).catch_unwind();
-            tokio::pin!(run);
-            let over = loop {
-                tokio::select! {
-                    biased;
-                    over = &mut run => break over,
-                    Some(progress) = pieces.recv() => {
-                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
-                        tokio::pin!(send);
-                        tokio::select! {
-                            sent = &mut send => if sent.is_err() { return None },
-                            over = &mut run => {
-                                let _ = send.await;
-                                break over;
-                            }
-                        }
-                    }
-                }
-            };
-            tell_rest(call_id, &mut pieces, &report).await;
+            let over = relayed(call_id, command.follow(progress), pieces, &report).await?;
             let over = over.unwrap_or_else(|_| {
                 let note = "The daemon failed at following it; its log says more.".to_owned();
                 let end = BackgroundEnd { note: Some(note), ..BackgroundEnd::default() };

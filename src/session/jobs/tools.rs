@@ -117,32 +117,13 @@ impl Jobs {
                 let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
                 return Some(Home { input, command });
             }
-            let (progress, mut pieces) = mpsc::channel(PIECES);
+            let (progress, pieces) = mpsc::channel(PIECES);
             let run = async {
                 crash::tool(&call.tool);
                 setup.tools.run(&call, &prepared, &scene, progress, births, stop).await
             };
-            let run = AssertUnwindSafe(run).catch_unwind();
-            tokio::pin!(run);
-            let outcome = loop {
-                tokio::select! {
-                    biased;
-                    outcome = &mut run => break outcome,
-                    Some(progress) = pieces.recv() => {
-                        // The tool goes on while its output waits to be written.
-                        let send = report.send(Box::new(Input::Progress { call_id, progress }));
-                        tokio::pin!(send);
-                        tokio::select! {
-                            sent = &mut send => if sent.is_err() { return None },
-                            outcome = &mut run => {
-                                let _ = send.await;
-                                break outcome;
-                            }
-                        }
-                    }
-                }
-            };
-            tell_rest(call_id, &mut pieces, &report).await;
+            // The tool goes on while its output waits to be written.
+            let outcome = relayed(call_id, run, pieces, &report).await?;
             let outcome = outcome.unwrap_or_else(|_| panicked());
             crash::point("C14");
             let duration_ms = house.clock.now().since(started);
@@ -160,17 +141,39 @@ impl Drop for Looking {
     }
 }
 
-/// What a tool said last: it comes before its end, however quickly that follows.
-pub(super) async fn tell_rest(
+/// Runs something to its end, or to a panic, and reports what it says meanwhile; what it said last comes before its end,
+/// however quickly that follows. Nothing if nobody listens any more.
+pub(super) async fn relayed<T>(
     call_id: CallId,
-    pieces: &mut mpsc::Receiver<Progress>,
+    run: impl Future<Output = T>,
+    mut pieces: mpsc::Receiver<Progress>,
     report: &mpsc::Sender<Box<Input>>,
-) {
+) -> Option<std::thread::Result<T>> {
+    let run = AssertUnwindSafe(run).catch_unwind();
+    tokio::pin!(run);
+    let over = loop {
+        tokio::select! {
+            biased;
+            over = &mut run => break over,
+            Some(progress) = pieces.recv() => {
+                let send = report.send(Box::new(Input::Progress { call_id, progress }));
+                tokio::pin!(send);
+                tokio::select! {
+                    sent = &mut send => if sent.is_err() { return None },
+                    over = &mut run => {
+                        let _ = send.await;
+                        break over;
+                    }
+                }
+            }
+        }
+    };
     while let Ok(progress) = pieces.try_recv() {
         if report.send(Box::new(Input::Progress { call_id, progress })).await.is_err() {
-            return;
+            break;
         }
     }
+    Some(over)
 }
 
 /// From so many bytes on a command line may take milliseconds to judge.

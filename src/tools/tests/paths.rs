@@ -1,6 +1,8 @@
 //! What a path means, and what is opened: the jail's two phases, with changes on the disk between them.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,10 @@ fn house() -> House {
     symlink(root.join("out"), ws.join("outdir")).unwrap();
     fs::create_dir_all(ws.join("link/to")).unwrap();
     symlink("a\u{202e}b", ws.join("link/to/bidi")).unwrap();
+    // Names that are no text: refusals about them must not fail themselves.
+    for (link, bytes) in [("no-text", vec![0xff; 3]), ("no-text-too-long", vec![0xff; 300])] {
+        symlink(OsString::from_vec(bytes), ws.join(link)).unwrap();
+    }
     House { _root: dir, root }
 }
 
@@ -98,6 +104,9 @@ fn paths_resolve_to_the_object_the_kernel_would_open() {
         ("%2e%2e/x", Ok(("ws/%2e%2e/x", true, Ordinary))),
         ("file:///etc/passwd", Ok(("ws/file:/etc/passwd", true, Ordinary))),
         ("link/to/bidi", Err("bad_path")),
+        ("no-text", Err("bad_path")),
+        ("no-text/x", Err("bad_path")),
+        ("no-text-too-long", Err("io_error")),
     ] {
         check(&house, text, expected);
     }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use super::place::{is_stand_in, notes_beside};
 use super::temp;
 use crate::tools::care;
 use crate::tools::context::Context;
+use crate::tools::disk::is_missing;
 use crate::types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
@@ -378,10 +378,6 @@ fn is_ours(path: &Path) -> bool {
 /// Whether a folder is there and cannot be listed.
 fn is_shut(folder: &Path) -> bool {
     fs::read_dir(folder).is_err_and(|error| !is_missing(&error))
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Which of these are there below the home folder. Not through links: what they lead to is elsewhere.

@@ -15,7 +15,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, op
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::tools::disk;
+use crate::tools::disk::{self, is_missing};
 
 /// How many commands need a stand-in that was made here. To remove one is to take the cover off in
 /// every sandbox that has it.
@@ -264,10 +264,6 @@ fn is_closed(error: &io::Error, path: &Path) -> bool {
         io::ErrorKind::PermissionDenied => of_others(),
         _ => false,
     }
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 impl Drop for Placed {
