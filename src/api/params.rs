@@ -308,7 +308,8 @@ pub struct ApproveParams {
     /// With `deny`: the turn ends as `permission_denied`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop: bool,
-    /// With `deny`: there is nobody to ask. The model is told so, and not that a person refused.
+    /// With `deny`: there is nobody to ask. What `[permissions.unattended] on_timeout` says holds at once, and the model
+    /// is told so, and not that a person refused. With `pause` the answer is refused (`path: "nobody"`): the request waits on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nobody: bool,
     /// With `allow` and scope `once`: other arguments than the model's. They are looked at and judged

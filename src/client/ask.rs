@@ -22,7 +22,7 @@ use crate::types::session::PermissionRequest;
 pub(super) enum Asking {
     /// A person at the terminal.
     Person,
-    /// Nobody: everything is denied, for the reason that is shown.
+    /// Nobody: what `on_timeout` says holds at once, for the reason that is shown.
     Deny(&'static str),
     /// The demonstration: everything is allowed once, and shown.
     Allow,
@@ -257,7 +257,7 @@ pub(super) fn unasked(request: &PermissionRequest, asking: Asking) -> Option<(Ap
         Asking::Person => None,
         Asking::Deny(words) => Some((
             ApproveParams { nobody: true, ..prompt::approval(request, Decision::Deny, Scope::Once, None) },
-            Line::new(Tone::Warn, format!("▌ denied: {words}")),
+            Line::new(Tone::Warn, format!("▌ {words}")),
         )),
         // Its commands need nothing outside.
         Asking::Allow if request.kind == RequestKind::Sandbox => Some((

@@ -69,7 +69,7 @@ async fn without_a_terminal_requests_are_denied_and_the_exit_code_says_so() {
     let fake = Fake::start(answers(vec![asks()], vec![completed("success")]));
     let (ended, _, side) = run_task(&fake, Asking::Deny("nobody is here"), Output::Text).await;
     assert_eq!(ended.expect("ended").code, 1);
-    assert!(side.text().contains("$ make") && side.text().contains("denied: nobody is here"));
+    assert!(side.text().contains("$ make") && side.text().contains("▌ nobody is here"));
     let (method, params) = fake.seen().pop().expect("calls");
     assert_eq!(
         (method.as_str(), &params["decision"], &params["nobody"]),

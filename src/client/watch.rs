@@ -20,6 +20,7 @@ use super::wire::Received;
 use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
 use crate::types::event::Event;
 use crate::types::ids::{SessionId, TurnId};
+use crate::types::permission::Decision;
 use crate::types::question::{Choice, Question};
 use crate::types::session::PermissionRequest;
 
@@ -146,8 +147,12 @@ impl Watch {
         if let Some(envelope) = &received.event {
             match &envelope.event {
                 Event::PermissionRequested { request, .. } => self.requested(request, out)?,
-                Event::PermissionResolved { request_id, .. } => {
+                Event::PermissionResolved { request_id, decision, .. } => {
+                    let open = self.open.len();
                     self.open.retain(|r| r.request_id != *request_id);
+                    if self.open.len() < open && *decision == Decision::Allow {
+                        self.unanswerable = self.unanswerable.saturating_sub(1);
+                    }
                     self.asker.settled(*request_id, out)?;
                 }
                 Event::QuestionRequested { question } => self.question(question, out)?,
@@ -273,6 +278,9 @@ impl Watch {
             // Somebody else was faster: the event says who. A lost connection is noticed by itself.
             Ok(Ok(()) | Err(CallError::Closed | CallError::Io(_))) => Ok(()),
             Ok(Err(CallError::Fault(fault))) if fault.kind() == "not_pending" => Ok(()),
+            Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "nobody" => out.note(
+                "  it waits (on_timeout = \"pause\"): `agentctl approvals` lists it, `agentctl approve ID` answers",
+            ),
             Ok(Err(fault)) => out.aside(&Line::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
             Err(_) => Ok(()),
         }

@@ -54,28 +54,26 @@ impl Draft<'_> {
         if call.first.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
             return Err(Refusal::AsItWas);
         }
+        if answer.nobody && answer.decision == Decision::Deny {
+            return self.unasked(&call, answer.request_id, answer.stop);
+        }
         let stop = answer.stop && answer.decision == Decision::Deny;
-        let nobody = answer.nobody && answer.decision == Decision::Deny;
-        let by = if nobody { SettledBy::Nobody } else { SettledBy::Answer };
         let settled = Settled {
             scope: answer.scope,
             grant,
             feedback: answer.feedback.clone(),
             edited: answer.edited.map(|edited| (edited.input, edited.prepared)),
             stop,
-            ..Settled::new(answer.decision, by)
+            ..Settled::new(answer.decision, SettledBy::Answer)
         };
         self.settle(&call, answer.request_id, settled);
         if answer.decision == Decision::Deny {
             let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
             let (code, text) = match said {
-                _ if nobody => ("no_answer", words::NOBODY.to_string()),
                 Some(feedback) => ("denied_with_feedback", words::denied_with_feedback(feedback)),
                 None => ("denied", words::DENIED.to_string()),
             };
-            let outside =
-                if nobody { words::OUTSIDE_NOBODY.to_string() } else { words::outside_denied(said) };
-            if !self.stands(call.call.call_id, code, &outside) {
+            if !self.stands(call.call.call_id, code, &words::outside_denied(said)) {
                 self.deny(call.call.call_id, code, text);
             }
         }
@@ -85,6 +83,46 @@ impl Draft<'_> {
             self.advance_tools();
         }
         Ok(())
+    }
+
+    /// There is nobody to ask: what `on_timeout` says holds, and at once.
+    fn unasked(&mut self, call: &Call, request_id: PermissionId, stop: bool) -> Result<(), Refusal> {
+        let on_timeout = self.engine.settings.unattended.on_timeout;
+        if on_timeout == OnTimeout::Pause {
+            return Err(Refusal::Paused);
+        }
+        let words = (words::NOBODY, words::OUTSIDE_NOBODY);
+        if self.settle_unanswered(call, request_id, on_timeout, SettledBy::Nobody, words, stop) {
+            self.end_as_denied();
+        } else {
+            self.advance_tools();
+        }
+        Ok(())
+    }
+
+    /// What becomes of a request without an answer. Says whether the turn ends with it.
+    fn settle_unanswered(
+        &mut self,
+        call: &Call,
+        request_id: PermissionId,
+        on_timeout: OnTimeout,
+        by: SettledBy,
+        (said, outside): (&str, &str),
+        stop: bool,
+    ) -> bool {
+        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, .. } if is_harmless(prepared))
+            && call.first.is_none();
+        if on_timeout == OnTimeout::AllowReadOnly && harmless {
+            self.settle(call, request_id, Settled::new(Decision::Allow, by));
+            return false;
+        }
+        let stop = stop || on_timeout == OnTimeout::Fail;
+        self.settle(call, request_id, Settled { stop, ..Settled::new(Decision::Deny, by) });
+        let call_id = call.call.call_id;
+        if !self.stands(call_id, "no_answer", outside) {
+            self.deny(call_id, "no_answer", said.to_string());
+        }
+        stop
     }
 
     /// A rule that came meanwhile, or another mode, lets a request pass. Out of the sandbox leads the one
@@ -110,8 +148,7 @@ impl Draft<'_> {
         let now = self.now.at;
         let mut fails = false;
         for call in self.state.calls().to_vec() {
-            let Stage::Awaiting { request_id, prepared, deadline: Some(deadline), expired: false, .. } =
-                &call.stage
+            let Stage::Awaiting { request_id, deadline: Some(deadline), expired: false, .. } = &call.stage
             else {
                 continue;
             };
@@ -121,20 +158,10 @@ impl Draft<'_> {
             }
             let (request_id, call_id) = (*request_id, call.call.call_id);
             self.push_item(call.item_id, Event::PermissionExpired { request_id, call_id, on_timeout });
-            match on_timeout {
-                OnTimeout::Pause => {}
-                OnTimeout::AllowReadOnly if is_harmless(prepared) && call.first.is_none() => {
-                    self.settle(&call, request_id, Settled::new(Decision::Allow, SettledBy::Timeout));
-                }
-                OnTimeout::Deny | OnTimeout::AllowReadOnly | OnTimeout::Fail => {
-                    let stop = on_timeout == OnTimeout::Fail;
-                    fails |= stop;
-                    let settled = Settled { stop, ..Settled::new(Decision::Deny, SettledBy::Timeout) };
-                    self.settle(&call, request_id, settled);
-                    if !self.stands(call_id, "no_answer", words::OUTSIDE_NO_ANSWER) {
-                        self.deny(call_id, "no_answer", words::NO_ANSWER.to_string());
-                    }
-                }
+            if on_timeout != OnTimeout::Pause {
+                let words = (words::NO_ANSWER, words::OUTSIDE_NO_ANSWER);
+                fails |=
+                    self.settle_unanswered(&call, request_id, on_timeout, SettledBy::Timeout, words, false);
             }
         }
         if fails {

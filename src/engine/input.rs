@@ -97,7 +97,7 @@ pub struct Answer {
     pub feedback: Option<String>,
     /// Whether the turn ends with this denial.
     pub stop: bool,
-    /// Whether this denial says that there is nobody to ask.
+    /// Whether this denial says that there is nobody to ask: what `on_timeout` says holds at once.
     pub nobody: bool,
     /// Other arguments than the model's, looked at and judged before: not denied.
     pub edited: Option<Edited>,
@@ -358,6 +358,8 @@ pub enum Refusal {
     },
     /// The request is not pending.
     NotPending,
+    /// There is nobody to ask, and `on_timeout = "pause"`: the request waits on.
+    Paused,
     /// There is no such unfinished call.
     NoSuchCall,
     /// The session was killed.

@@ -25,6 +25,11 @@ pub(super) fn fault(error: SessionError) -> Fault {
         SessionError::Refused(Refusal::NotPending) => {
             Fault::new(Code::NotPending, "the request is not pending any more")
         }
+        SessionError::Refused(Refusal::Paused) => Fault::new(
+            Code::InvalidParams,
+            "nobody: on_timeout = \"pause\" holds: the request waits until somebody answers it",
+        )
+        .with("path", "nobody"),
         SessionError::Refused(Refusal::NoSuchCall) => {
             Fault::new(Code::NotFound, "the running turn has no such tool call")
         }

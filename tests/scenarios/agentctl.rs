@@ -3,7 +3,7 @@
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
@@ -175,6 +175,48 @@ async fn what_nobody_can_be_asked_for_is_denied_and_exit_code_1() {
     assert!(told.contains("nobody at a terminal to ask") && told.contains("Nobody has refused"), "{told}");
     let audit = ctl(&house, &["audit"]).await;
     assert!(audit.fine().contains("nobody could be asked"), "and so is the audit");
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_unattended_policy_holds() {
+    let policy = |on_timeout: &str| format!("[permissions.unattended]\non_timeout = \"{on_timeout}\"");
+
+    let house = House::plan().config(&policy("allow_read_only")).start().await;
+    let outside = house.path("outside.txt");
+    std::fs::write(&outside, "far away").expect("written");
+    house.models.push(Step::calls([("Read", json!({"file_path": outside}))]));
+    house.models.push(Step::text("Read."));
+    let said = ctl(&house, &["run", "read"]).await;
+    assert_eq!((said.code, said.out.as_str()), (0, "Read.\n"), "{said:?}");
+    assert!(house.models.requests()[1].tool_results()[0].1.contains("far away"));
+
+    let house = House::plan().config(&policy("fail")).start().await;
+    house.models.push(Step::calls([bash("touch never")]));
+    let said = ctl(&house, &["run", "--output", "json", "make a file"]).await;
+    let result: Value = serde_json::from_str(&said.out).expect("a result");
+    assert_eq!((said.code, &result["subtype"]), (1, &json!("permission_denied")), "{said:?}");
+
+    let house = House::plan().config(&policy("pause")).start().await;
+    house.models.push(Step::calls([bash("touch late")]));
+    house.models.push(Step::text("Made."));
+    let mut child = command(&house, &["run", "make a file"]).spawn().expect("agentctl starts");
+    let mut side = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let waits = async {
+        loop {
+            let line = side.next_line().await.expect("read").expect("it goes on");
+            if line.contains("agentctl approvals") {
+                return;
+            }
+        }
+    };
+    within("the command to wait", || house.log(), waits).await;
+    let waiting = house.client("alice").await.call("permission.list", json!({})).await;
+    let request = waiting["requests"][0]["request_id"].as_str().expect("an id").to_owned();
+    ctl(&house, &["approve", &request]).await.fine();
+    let rest = tokio::spawn(async move { while let Ok(Some(_)) = side.next_line().await {} });
+    assert_eq!(ended(&house, child).await.fine(), "Made.\n");
+    rest.abort();
+    assert!(house.workspace().join("late").exists());
 }
 
 #[tokio::test]

@@ -119,11 +119,19 @@ impl Watch {
                     updated_input.is_none() || allows && *by == SettledBy::Answer,
                     "a person changes a call"
                 );
-                if *by == SettledBy::Timeout {
-                    let (_, on_timeout, expired) = self.deadlines[request_id];
-                    law!(expired, "a request that is not answered expires first");
+                let on_timeout = match by {
+                    SettledBy::Timeout => {
+                        let (_, on_timeout, expired) = self.deadlines[request_id];
+                        law!(expired, "a request that is not answered expires first");
+                        law!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
+                        Some(on_timeout)
+                    }
+                    SettledBy::Nobody => Some(self.setup.settings.unattended.on_timeout),
+                    _ => None,
+                };
+                if let Some(on_timeout) = on_timeout {
                     law!(on_timeout != OnTimeout::Pause, "who pauses waits on");
-                    law!(*stop == (on_timeout == OnTimeout::Fail), "who fails ends the turn");
+                    law!(*stop || on_timeout != OnTimeout::Fail, "who fails ends the turn");
                     let read_only = self.calls[call_id].read_only == Some(true);
                     law!(
                         allows == (on_timeout == OnTimeout::AllowReadOnly && read_only && !leaves),

@@ -9,7 +9,7 @@ use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
 use crate::types::message::{Block, input_line};
 use crate::types::model::ModelRequest;
-use crate::types::permission::{Decision, Scope};
+use crate::types::permission::{Decision, OnTimeout, Scope};
 use crate::types::session::{Requires, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
@@ -55,6 +55,14 @@ impl Watch {
             Input::Answer(answer) => match self.requests.get(&answer.request_id) {
                 Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
                     Some(Refusal::OtherRequest)
+                }
+                Some((.., false))
+                    if !self.is_aborting()
+                        && answer.nobody
+                        && answer.decision == Decision::Deny
+                        && self.setup.settings.unattended.on_timeout == OnTimeout::Pause =>
+                {
+                    Some(Refusal::Paused)
                 }
                 Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
                     let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
