@@ -1,62 +1,23 @@
 //! What a call may write, what it may only read within that, and what it does not see. The same for
 //! every level; how much of it a level can hold is the level's matter.
 
+mod barrier;
+mod obeyed;
+mod secrets;
+
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use barrier::{barrier, closed_around};
+use secrets::{CACHES, OF_THE_MACHINE, below, credentials};
+
 use super::blocked::Ground;
-use super::git;
 use super::place::{is_stand_in, notes_beside};
 use super::temp;
 use crate::tools::care;
 use crate::tools::context::Context;
 use crate::tools::disk::is_missing;
-use crate::types::credentials::CREDENTIALS;
-
-/// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
-const OF_THE_MACHINE: &[&str] = &[
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/run/user",
-    "/run/dbus",
-    "/run/docker.sock",
-    "/run/docker",
-    "/run/containerd",
-    "/run/podman",
-    "/run/crio",
-    "/run/libvirt",
-    "/run/snapd.socket",
-    "/run/systemd/private",
-    "/run/tmux",
-    "/run/screen",
-];
-
-/// What package managers keep below the home folder, writable for commands that reach the network:
-/// without it nothing can be installed. What is put there is used by other projects, too.
-const CACHES: &[&str] = &[
-    ".cache",
-    ".cargo/registry",
-    ".cargo/git",
-    ".npm",
-    ".bun/install/cache",
-    ".local/share/pnpm",
-    ".yarn/berry",
-    "go/pkg",
-    ".gradle/caches",
-    ".m2/repository",
-    ".nuget/packages",
-];
-
-/// Folders of submodules, and work trees, that are looked at.
-const MOST_FOLDERS: usize = 300;
-/// Entries of folders that are looked at to find them.
-const MOST_ENTRIES: usize = 4_000;
-/// Bytes of the path of a submodule's folder; the kernel takes 4,095, and it is mounted elsewhere as well.
-const LONGEST: usize = 2_000;
-/// Links on the way to a path; the kernel's own number, path_resolution(7).
-const MOST_LINKS: usize = 40;
 
 /// Where a command may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,127 +105,6 @@ impl Layout {
         Ground { cwd: cwd.to_owned(), writable, guarded }
     }
 
-    /// Protects what in a workspace is obeyed outside of the sandbox (P4).
-    pub(super) fn guard(&mut self, workspace: &Path) {
-        self.guard_one(workspace.join(".agentd"));
-        let git = workspace.join(".git");
-        if !is_stand_in(&git) && git.is_dir() && !git.is_symlink() && !is_stand_in(&git) {
-            self.guard_git(&git);
-            self.pinned.push(git);
-        } else if let Some(real) = self.linked_within(&git).filter(|real| real.is_dir()) {
-            self.guard_git(&real);
-            self.pinned.push(real);
-        } else {
-            if let Some(real) = git::work_tree(&git) {
-                self.guard_git(&real.common);
-                // What says where the rest of its repository lies, and a configuration of its own.
-                self.guard_one(real.own.join("commondir"));
-                self.guard_one(real.own.join("config.worktree"));
-                self.writable.push(real.common);
-                self.writable.push(real.own);
-            } else if let Some(real) = git::named_in(&git).filter(|real| self.is_part(real)) {
-                self.guard_git(&real);
-                self.pinned.push(real);
-            }
-            if git.is_file() && fs::File::open(&git).is_err() {
-                self.unreadable = Some(git.clone());
-            }
-            self.guard_one(git);
-        }
-        if git::is_bare(workspace) {
-            self.guard_git(workspace);
-        }
-    }
-
-    fn guard_git(&mut self, git: &Path) {
-        self.guard_repository(git);
-        // Also where git does not read it yet: a person may tell it to (git-worktree(1)).
-        self.guard_one(git.join("config.worktree"));
-        self.guard_modules(&git.join("modules"));
-        self.guard_trees(git);
-    }
-
-    /// What git obeys in a repository. `commondir` leads to another's configuration and hooks
-    /// (gitrepository-layout(5)).
-    fn guard_repository(&mut self, git: &Path) {
-        self.guard_one(git.join("config"));
-        self.guard_one(git.join("hooks"));
-        let shared = git.join("commondir");
-        if is_there(&shared) && !is_stand_in(&shared) || !git::says_where(git) {
-            self.guard_one(shared);
-        }
-    }
-
-    /// Other work trees of the repository, which lie where a command does not write: it would write what git obeys
-    /// there.
-    fn guard_trees(&mut self, git: &Path) {
-        let trees = git.join("worktrees");
-        // Who may not list it may be let again by a command.
-        let mut is_excessive = is_shut(&trees);
-        let found: Vec<PathBuf> = fs::read_dir(&trees)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .take(MOST_ENTRIES + 1)
-            .enumerate()
-            .inspect(|(n, _)| is_excessive |= *n == MOST_ENTRIES)
-            .map(|(_, own)| own)
-            .filter(|own| git::tree_of(own).is_some_and(|tree| !self.may_change(&tree)))
-            .take(MOST_FOLDERS + 1)
-            .collect();
-        if is_excessive || found.len() > MOST_FOLDERS {
-            // More than anybody has: none of them is changed.
-            return self.guard_one(trees);
-        }
-        for own in &found {
-            for name in ["commondir", "gitdir", "config.worktree"] {
-                self.guard_one(own.join(name));
-            }
-        }
-        if !found.is_empty() {
-            self.pinned.extend(found);
-            self.pinned.push(trees);
-        }
-    }
-
-    /// The folders of submodules have the same. They are named as the submodules are, by paths
-    /// (gitsubmodules(7)); all above them is pinned, so that nothing is put in their place.
-    fn guard_modules(&mut self, modules: &Path) {
-        let (pinned, guarded, absent) = (self.pinned.len(), self.guarded.len(), self.absent.len());
-        let mut folders = vec![modules.to_owned()];
-        let mut seen = 0;
-        while let Some(folder) = folders.pop() {
-            let is_folder = fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir());
-            if !is_folder {
-                continue;
-            }
-            seen += 1;
-            let is_long = folder.as_os_str().len() > LONGEST;
-            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || is_long || is_shut(&folder) {
-                // More than anybody has: nothing of them is changed.
-                self.pinned.truncate(pinned);
-                self.guarded.truncate(guarded);
-                self.absent.truncate(absent);
-                return self.guard_one(modules.to_owned());
-            }
-            // A command can take away the former, and not the latter.
-            if ["HEAD", "config"].iter().any(|name| folder.join(name).is_file()) {
-                self.guard_repository(&folder);
-                let of_tree = folder.join("config.worktree");
-                if is_there(&of_tree) {
-                    self.guard_one(of_tree);
-                }
-                // Its own submodules.
-                folders.push(folder.join("modules"));
-            } else {
-                let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-                folders.extend(entries.take(MOST_ENTRIES + 1).map(|entry| entry.path()));
-            }
-            self.pinned.push(folder);
-        }
-    }
-
     /// A cover is over a name: whatever lies between it and the folder that may be written could be moved away, and the
     /// name with it.
     pub(super) fn pin_what_is_above(&mut self) {
@@ -337,190 +177,10 @@ impl Layout {
     }
 }
 
-/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
-/// it again. Also one in which the path is too long for a name.
-fn barrier(path: &Path) -> Option<PathBuf> {
-    let mut rest: Vec<_> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
-    let (mut at, mut links) = (PathBuf::new(), 0);
-    while let Some(part) = rest.pop() {
-        if part == ".." {
-            at.pop();
-            continue;
-        }
-        let next = at.join(&part);
-        match fs::symlink_metadata(&next) {
-            Ok(meta) if meta.is_symlink() && links < MOST_LINKS => {
-                links += 1;
-                rest.extend(
-                    fs::read_link(&next).ok()?.components().rev().map(|it| it.as_os_str().to_owned()),
-                );
-            }
-            Ok(_) => at = next,
-            Err(error) if is_missing(&error) => return None,
-            Err(_) => return Some(at).filter(|at| is_ours(at)),
-        }
-    }
-    None
-}
-
-/// The folder around a path, if nothing can be made in it now and we own it.
-fn closed_around(path: &Path) -> Option<PathBuf> {
-    let folder = path.parent()?;
-    let meta = fs::symlink_metadata(folder).ok()?;
-    let is_closed = meta.is_dir() && meta.mode() & 0o300 != 0o300 && !nix::unistd::geteuid().is_root();
-    (is_closed && is_ours(folder)).then(|| folder.to_owned())
-}
-
-fn is_ours(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
-}
-
-/// Whether a folder is there and cannot be listed.
-fn is_shut(folder: &Path) -> bool {
-    fs::read_dir(folder).is_err_and(|error| !is_missing(&error))
-}
-
-/// Which of these are there below the home folder. Not through links: what they lead to is elsewhere.
-fn below(home: &Path, names: &[&'static str]) -> Vec<PathBuf> {
-    let is_real = home.canonicalize().is_ok_and(|real| real == home);
-    let reached = |name: &&&str| {
-        let mut path = home.to_owned();
-        Path::new(name).components().all(|part| {
-            path.push(part);
-            is_there(&path)
-        })
-    };
-    names.iter().filter(|_| is_real).filter(reached).map(|name| home.join(name)).collect()
-}
-
-/// Where the credentials of a home folder really lie: what is a link, or reached through one, is hidden in the place
-/// that it leads to. But for what lies in a folder that was asked for: who works on the files that his home links
-/// to works on these.
-fn credentials(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
-    let Ok(real_home) = home.canonicalize() else { return barrier(home).into_iter().collect() };
-    // Many lie in a few folders, of which each is looked at once.
-    let mut folders: Vec<(&Path, bool)> = Vec::new();
-    let mut found = Vec::new();
-    for name in CREDENTIALS.iter().map(Path::new) {
-        let folder = name.parent().filter(|folder| *folder != Path::new(""));
-        let is_reached = folder.is_none_or(|folder| {
-            let known = folders.iter().find(|(path, _)| *path == folder).map(|(_, there)| *there);
-            known.unwrap_or_else(|| {
-                let looked = fs::metadata(home.join(folder));
-                // What cannot be searched is told by the look at the file.
-                let there = looked.map_or_else(|error| !is_missing(&error), |meta| meta.is_dir());
-                folders.push((folder, there));
-                there
-            })
-        });
-        let path = home.join(name);
-        match fs::symlink_metadata(&path) {
-            _ if !is_reached => continue,
-            Err(error) if is_missing(&error) => continue,
-            Ok(meta) if !meta.is_symlink() || path.canonicalize().is_ok() => {}
-            Ok(_) | Err(_) => {
-                found.extend(barrier(&path));
-                continue;
-            }
-        }
-        // A link to a place that holds the home hides nothing: all would be gone with it.
-        if let Ok(real) = path.canonicalize()
-            && !real_home.starts_with(&real)
-            && (real == real_home.join(name) || !asked.iter().any(|folder| real.starts_with(folder)))
-        {
-            found.push(real);
-        }
-    }
-    found
-}
-
-fn is_there(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::barrier::is_shut;
     use super::*;
-
-    #[test]
-    fn what_is_kept_below_a_home_is_found_but_not_through_links() {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().canonicalize().unwrap();
-        fs::create_dir_all(home.join("a/b")).unwrap();
-        fs::write(home.join("file"), "").unwrap();
-        std::os::unix::fs::symlink(home.join("a"), home.join("link")).unwrap();
-        let names = ["a/b", "file", "file/x", "link", "link/b", "none", "none/b"];
-        let found = |home: &Path| below(home, &names);
-        assert_eq!(found(&home), [home.join("a/b"), home.join("file")]);
-        assert!(found(&home.join("link")).is_empty(), "a home behind a link");
-    }
-
-    #[test]
-    fn credentials_are_hidden_where_they_really_lie() {
-        use std::os::unix::fs::symlink;
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let home = root.join("home");
-        for folder in ["home/.aws", "home/dots/config/gh", "home/dots/ssh"] {
-            fs::create_dir_all(root.join(folder)).unwrap();
-        }
-        fs::write(home.join("dots/netrc"), "").unwrap();
-        for (to, link) in [
-            ("dots/netrc", ".netrc"),
-            ("dots/ssh", ".ssh"),
-            ("dots/config", ".config"),
-            ("/", ".kube"),
-            ("no", ".oci"),
-        ] {
-            symlink(to, home.join(link)).unwrap();
-        }
-        symlink(&home, root.join("link")).unwrap();
-        let expected = ["dots/config/gh", "dots/netrc", "dots/ssh", ".aws"].map(|path| home.join(path));
-        for home in [&home, &root.join("link")] {
-            let mut found = credentials(home, &[]);
-            found.sort_by(|a, b| b.cmp(a));
-            let mut expected = expected.to_vec();
-            expected.sort_by(|a, b| b.cmp(a));
-            assert_eq!(found, expected);
-            assert_eq!(credentials(home, &[root.join("home/dots")]), [root.join("home/.aws")]);
-        }
-        let at_home = credentials(&home, std::slice::from_ref(&home));
-        assert_eq!(at_home, [home.join(".aws")], "what lies there itself");
-    }
-
-    #[test]
-    fn what_is_obeyed_is_guarded_also_where_it_is_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let ws = dir.path().canonicalize().unwrap();
-        let mut layout = Layout::default();
-        layout.guard(&ws);
-        assert_eq!(
-            (layout.absent.clone(), layout.guarded.len()),
-            (vec![ws.join(".agentd"), ws.join(".git")], 0)
-        );
-
-        fs::create_dir_all(ws.join(".git/modules/sub")).unwrap();
-        fs::write(ws.join(".git/config"), "").unwrap();
-        fs::write(ws.join(".git/modules/sub/HEAD"), "").unwrap();
-        fs::create_dir(ws.join(".agentd")).unwrap();
-        let mut layout = Layout::default();
-        layout.guard(&ws);
-        assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
-        let sub = ws.join(".git/modules/sub");
-        let own = ["hooks", "commondir", "config.worktree"].map(|name| ws.join(".git").join(name));
-        let of_sub = ["config", "hooks", "commondir"].map(|name| sub.join(name));
-        assert_eq!(layout.absent, own.into_iter().chain(of_sub).collect::<Vec<_>>());
-        assert_eq!(layout.pinned, [ws.join(".git/modules"), sub.clone(), ws.join(".git")]);
-
-        // Without its HEAD it is one as long as its configuration is there.
-        fs::rename(sub.join("HEAD"), sub.join("config")).unwrap();
-        // Where it says where its work tree lies, git would not look at that with a stand-in beside it.
-        fs::write(ws.join(".git/config"), "[core]\n\tWorktree = ../..\n").unwrap();
-        let mut layout = Layout::default();
-        layout.guard(&ws);
-        assert!(layout.guarded.contains(&sub.join("config")), "{layout:?}");
-        assert!(!layout.absent.contains(&ws.join(".git/commondir")), "{layout:?}");
-    }
 
     #[test]
     fn what_would_be_hidden_is_not_made() {
@@ -539,40 +199,6 @@ mod tests {
         beside.keep_away(&home.join(".config/agentd"));
         drop(placed);
         assert_eq!(beside.absent, [home.join(".config")]);
-    }
-
-    #[test]
-    fn what_a_link_leads_to_is_guarded_where_it_may_be_written() {
-        use std::os::unix::fs::symlink;
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let ws = root.join("ws");
-        for folder in ["ws/repo/modules", "ws/my-hooks", "out"] {
-            fs::create_dir_all(root.join(folder)).unwrap();
-        }
-        symlink("repo", ws.join(".git")).unwrap();
-        symlink("../my-hooks", ws.join("repo/hooks")).unwrap();
-        symlink("../..", ws.join("repo/config")).unwrap();
-        symlink(root.join("out"), ws.join(".agentd")).unwrap();
-        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
-        layout.guard(&ws);
-        assert_eq!(layout.guarded, [ws.join("my-hooks")]);
-        assert_eq!(layout.pinned, [ws.join("repo/modules"), ws.join("repo")]);
-    }
-
-    #[test]
-    fn more_submodules_than_anybody_has_are_guarded_as_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let modules = dir.path().canonicalize().unwrap().join("modules");
-        let make = |n: usize| fs::create_dir_all(modules.join(format!("group/{n}"))).unwrap();
-        (0..MOST_FOLDERS - 2).for_each(make);
-        let mut layout = Layout::default();
-        layout.guard_modules(&modules);
-        assert_eq!((layout.pinned.len(), layout.guarded.len()), (MOST_FOLDERS, 0));
-        make(MOST_FOLDERS);
-        let mut layout = Layout::default();
-        layout.guard_modules(&modules);
-        assert_eq!(layout, Layout { guarded: vec![modules], ..Layout::default() });
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! Looks that fail: a folder that cannot be searched, listed or written now may be opened again by the command that runs
+//! in it, if it is ours.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::tools::disk::is_missing;
+
+/// Links on the way to a path; the kernel's own number, path_resolution(7).
+const MOST_LINKS: usize = 40;
+
+/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
+/// it again. Also one in which the path is too long for a name.
+pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
+    let mut rest: Vec<_> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+    let (mut at, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        match fs::symlink_metadata(&next) {
+            Ok(meta) if meta.is_symlink() && links < MOST_LINKS => {
+                links += 1;
+                rest.extend(
+                    fs::read_link(&next).ok()?.components().rev().map(|it| it.as_os_str().to_owned()),
+                );
+            }
+            Ok(_) => at = next,
+            Err(error) if is_missing(&error) => return None,
+            Err(_) => return Some(at).filter(|at| is_ours(at)),
+        }
+    }
+    None
+}
+
+/// The folder around a path, if nothing can be made in it now and we own it.
+pub(super) fn closed_around(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    let meta = fs::symlink_metadata(folder).ok()?;
+    let is_closed = meta.is_dir() && meta.mode() & 0o300 != 0o300 && !nix::unistd::geteuid().is_root();
+    (is_closed && is_ours(folder)).then(|| folder.to_owned())
+}
+
+fn is_ours(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
+}
+
+/// Whether a folder is there and cannot be listed.
+pub(super) fn is_shut(folder: &Path) -> bool {
+    fs::read_dir(folder).is_err_and(|error| !is_missing(&error))
+}
+
+/// Whether something is there, and is no link.
+pub(super) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
+}

@@ -1,0 +1,211 @@
+//! What git and the daemon obey of a workspace outside of the sandbox, wherever it lies (P4).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Layout;
+use super::barrier::{is_shut, is_there};
+use crate::tools::shell::sandbox::git;
+use crate::tools::shell::sandbox::place::is_stand_in;
+
+/// Folders of submodules, and work trees, that are looked at.
+const MOST_FOLDERS: usize = 300;
+/// Entries of folders that are looked at to find them.
+const MOST_ENTRIES: usize = 4_000;
+/// Bytes of the path of a submodule's folder; the kernel takes 4,095, and it is mounted elsewhere as well.
+const LONGEST: usize = 2_000;
+impl Layout {
+    /// Protects what in a workspace is obeyed outside of the sandbox (P4).
+    pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
+        self.guard_one(workspace.join(".agentd"));
+        let git = workspace.join(".git");
+        if !is_stand_in(&git) && git.is_dir() && !git.is_symlink() && !is_stand_in(&git) {
+            self.guard_git(&git);
+            self.pinned.push(git);
+        } else if let Some(real) = self.linked_within(&git).filter(|real| real.is_dir()) {
+            self.guard_git(&real);
+            self.pinned.push(real);
+        } else {
+            if let Some(real) = git::work_tree(&git) {
+                self.guard_git(&real.common);
+                // What says where the rest of its repository lies, and a configuration of its own.
+                self.guard_one(real.own.join("commondir"));
+                self.guard_one(real.own.join("config.worktree"));
+                self.writable.push(real.common);
+                self.writable.push(real.own);
+            } else if let Some(real) = git::named_in(&git).filter(|real| self.is_part(real)) {
+                self.guard_git(&real);
+                self.pinned.push(real);
+            }
+            if git.is_file() && fs::File::open(&git).is_err() {
+                self.unreadable = Some(git.clone());
+            }
+            self.guard_one(git);
+        }
+        if git::is_bare(workspace) {
+            self.guard_git(workspace);
+        }
+    }
+
+    fn guard_git(&mut self, git: &Path) {
+        self.guard_repository(git);
+        // Also where git does not read it yet: a person may tell it to (git-worktree(1)).
+        self.guard_one(git.join("config.worktree"));
+        self.guard_modules(&git.join("modules"));
+        self.guard_trees(git);
+    }
+
+    /// What git obeys in a repository. `commondir` leads to another's configuration and hooks
+    /// (gitrepository-layout(5)).
+    fn guard_repository(&mut self, git: &Path) {
+        self.guard_one(git.join("config"));
+        self.guard_one(git.join("hooks"));
+        let shared = git.join("commondir");
+        if is_there(&shared) && !is_stand_in(&shared) || !git::says_where(git) {
+            self.guard_one(shared);
+        }
+    }
+
+    /// Other work trees of the repository, which lie where a command does not write: it would write what git obeys
+    /// there.
+    fn guard_trees(&mut self, git: &Path) {
+        let trees = git.join("worktrees");
+        // Who may not list it may be let again by a command.
+        let mut is_excessive = is_shut(&trees);
+        let found: Vec<PathBuf> = fs::read_dir(&trees)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .take(MOST_ENTRIES + 1)
+            .enumerate()
+            .inspect(|(n, _)| is_excessive |= *n == MOST_ENTRIES)
+            .map(|(_, own)| own)
+            .filter(|own| git::tree_of(own).is_some_and(|tree| !self.may_change(&tree)))
+            .take(MOST_FOLDERS + 1)
+            .collect();
+        if is_excessive || found.len() > MOST_FOLDERS {
+            // More than anybody has: none of them is changed.
+            return self.guard_one(trees);
+        }
+        for own in &found {
+            for name in ["commondir", "gitdir", "config.worktree"] {
+                self.guard_one(own.join(name));
+            }
+        }
+        if !found.is_empty() {
+            self.pinned.extend(found);
+            self.pinned.push(trees);
+        }
+    }
+
+    /// The folders of submodules have the same. They are named as the submodules are, by paths
+    /// (gitsubmodules(7)); all above them is pinned, so that nothing is put in their place.
+    fn guard_modules(&mut self, modules: &Path) {
+        let (pinned, guarded, absent) = (self.pinned.len(), self.guarded.len(), self.absent.len());
+        let mut folders = vec![modules.to_owned()];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            let is_folder = fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir());
+            if !is_folder {
+                continue;
+            }
+            seen += 1;
+            let is_long = folder.as_os_str().len() > LONGEST;
+            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || is_long || is_shut(&folder) {
+                // More than anybody has: nothing of them is changed.
+                self.pinned.truncate(pinned);
+                self.guarded.truncate(guarded);
+                self.absent.truncate(absent);
+                return self.guard_one(modules.to_owned());
+            }
+            // A command can take away the former, and not the latter.
+            if ["HEAD", "config"].iter().any(|name| folder.join(name).is_file()) {
+                self.guard_repository(&folder);
+                let of_tree = folder.join("config.worktree");
+                if is_there(&of_tree) {
+                    self.guard_one(of_tree);
+                }
+                // Its own submodules.
+                folders.push(folder.join("modules"));
+            } else {
+                let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+                folders.extend(entries.take(MOST_ENTRIES + 1).map(|entry| entry.path()));
+            }
+            self.pinned.push(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_obeyed_is_guarded_also_where_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let ws = dir.path().canonicalize().unwrap();
+        let mut layout = Layout::default();
+        layout.guard(&ws);
+        assert_eq!(
+            (layout.absent.clone(), layout.guarded.len()),
+            (vec![ws.join(".agentd"), ws.join(".git")], 0)
+        );
+
+        fs::create_dir_all(ws.join(".git/modules/sub")).unwrap();
+        fs::write(ws.join(".git/config"), "").unwrap();
+        fs::write(ws.join(".git/modules/sub/HEAD"), "").unwrap();
+        fs::create_dir(ws.join(".agentd")).unwrap();
+        let mut layout = Layout::default();
+        layout.guard(&ws);
+        assert_eq!(layout.guarded, [ws.join(".agentd"), ws.join(".git/config")]);
+        let sub = ws.join(".git/modules/sub");
+        let own = ["hooks", "commondir", "config.worktree"].map(|name| ws.join(".git").join(name));
+        let of_sub = ["config", "hooks", "commondir"].map(|name| sub.join(name));
+        assert_eq!(layout.absent, own.into_iter().chain(of_sub).collect::<Vec<_>>());
+        assert_eq!(layout.pinned, [ws.join(".git/modules"), sub.clone(), ws.join(".git")]);
+
+        // Without its HEAD it is one as long as its configuration is there.
+        fs::rename(sub.join("HEAD"), sub.join("config")).unwrap();
+        // Where it says where its work tree lies, git would not look at that with a stand-in beside it.
+        fs::write(ws.join(".git/config"), "[core]\n\tWorktree = ../..\n").unwrap();
+        let mut layout = Layout::default();
+        layout.guard(&ws);
+        assert!(layout.guarded.contains(&sub.join("config")), "{layout:?}");
+        assert!(!layout.absent.contains(&ws.join(".git/commondir")), "{layout:?}");
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_guarded_where_it_may_be_written() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let ws = root.join("ws");
+        for folder in ["ws/repo/modules", "ws/my-hooks", "out"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        symlink("repo", ws.join(".git")).unwrap();
+        symlink("../my-hooks", ws.join("repo/hooks")).unwrap();
+        symlink("../..", ws.join("repo/config")).unwrap();
+        symlink(root.join("out"), ws.join(".agentd")).unwrap();
+        let mut layout = Layout { writable: vec![ws.clone()], ..Layout::default() };
+        layout.guard(&ws);
+        assert_eq!(layout.guarded, [ws.join("my-hooks")]);
+        assert_eq!(layout.pinned, [ws.join("repo/modules"), ws.join("repo")]);
+    }
+
+    #[test]
+    fn more_submodules_than_anybody_has_are_guarded_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let modules = dir.path().canonicalize().unwrap().join("modules");
+        let make = |n: usize| fs::create_dir_all(modules.join(format!("group/{n}"))).unwrap();
+        (0..MOST_FOLDERS - 2).for_each(make);
+        let mut layout = Layout::default();
+        layout.guard_modules(&modules);
+        assert_eq!((layout.pinned.len(), layout.guarded.len()), (MOST_FOLDERS, 0));
+        make(MOST_FOLDERS);
+        let mut layout = Layout::default();
+        layout.guard_modules(&modules);
+        assert_eq!(layout, Layout { guarded: vec![modules], ..Layout::default() });
+    }
+}
