@@ -32,7 +32,7 @@ fn name_of(session: SessionId) -> String {
 pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
     own(root)?;
     let folder = root.join(name_of(session));
-    own(&folder)?;
+    own_whatever_is_in_it(&folder)?;
     Ok(folder)
 }
 
@@ -149,22 +149,57 @@ pub(super) fn stage(root: &Path, nth: usize) -> io::Result<PathBuf> {
 
 /// Makes a folder for us alone, or makes sure that it is one.
 pub(super) fn own(folder: &Path) -> io::Result<()> {
+    let Some(mode) = closed(folder)?.filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
+    // What others could have put there meanwhile is looked for, and the next look is not to forget it.
+    let is_fine = holds_ours_alone(folder);
+    if !matches!(is_fine, Ok(true)) {
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode))?;
+    }
+    if is_fine? { Ok(()) } else { Err(not_ours(folder)) }
+}
+
+/// The same of a folder that commands fill: nobody believes what is in it.
+fn own_whatever_is_in_it(folder: &Path) -> io::Result<()> {
+    closed(folder).map(|_| ())
+}
+
+/// Makes a folder, or sets back the mode of one that a command changed, and says which that was: the folder lies where
+/// nobody else can put a link in its place.
+fn closed(folder: &Path) -> io::Result<Option<u32>> {
     match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => return Ok(()),
+        Ok(()) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
-    let mut meta = fs::symlink_metadata(folder)?;
-    let is_of_us = |meta: &fs::Metadata| meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw();
-    // A command may have changed its mode; where nobody else could write meanwhile, it is set back.
-    if is_of_us(&meta) && meta.mode() & 0o7777 != 0o700 && meta.mode() & 0o022 == 0 {
-        // It lies where nobody else can put a link in its place.
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-        meta = fs::symlink_metadata(folder)?;
+    let meta = fs::symlink_metadata(folder)?;
+    if !meta.is_dir() || !is_of_us(&meta) {
+        return Err(not_ours(folder));
     }
-    let is_ours = is_of_us(&meta) && meta.mode() & 0o077 == 0;
-    let wrong = || io::Error::other(format!("{} is not a folder of ours alone", folder.display()));
-    if is_ours { Ok(()) } else { Err(wrong()) }
+    let mode = meta.mode() & 0o7777;
+    if mode == 0o700 {
+        return Ok(None);
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    Ok(Some(mode))
+}
+
+/// Whether all in a folder that was open to others is ours, and nothing leads elsewhere.
+fn holds_ours_alone(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let meta = entry?.metadata()?;
+        if !is_of_us(&meta) || !(meta.is_dir() || meta.is_file() && meta.nlink() == 1) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_of_us(meta: &fs::Metadata) -> bool {
+    meta.uid() == nix::unistd::geteuid().as_raw()
+}
+
+fn not_ours(folder: &Path) -> io::Error {
+    io::Error::other(format!("{} is not a folder of ours alone; move it away", folder.display()))
 }
 
 #[cfg(test)]
@@ -182,13 +217,23 @@ mod tests {
         assert_eq!(folder_of(&root, session).unwrap(), folder);
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         assert!(folder.file_name().unwrap().len() <= 12);
-        for mode in [0o755, 0o500, 0] {
-            fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(folder_of(&root, session).unwrap(), folder);
-            assert_eq!(fs::metadata(&root).unwrap().mode() & 0o777, 0o700, "{mode:o}");
+        symlink("/", folder.join("of-a-command")).unwrap();
+        for mode in [0o755, 0o500, 0, 0o777, 0o7777] {
+            for closed in [&root, &folder] {
+                fs::set_permissions(closed, fs::Permissions::from_mode(mode)).unwrap();
+                assert_eq!(folder_of(&root, session).unwrap(), folder);
+                assert_eq!(fs::metadata(closed).unwrap().mode() & 0o7777, 0o700, "{mode:o}");
+            }
         }
-        fs::set_permissions(&root, fs::Permissions::from_mode(0o770)).unwrap();
-        assert!(folder_of(&root, session).unwrap_err().to_string().contains("not a folder of ours"));
+        // Where others could write, something that leads elsewhere may be theirs.
+        let opened = || fs::set_permissions(&root, fs::Permissions::from_mode(0o770)).unwrap();
+        symlink("/", root.join("nothing")).unwrap();
+        opened();
+        for _ in 0..2 {
+            assert!(folder_of(&root, session).unwrap_err().to_string().contains("not a folder of ours"));
+        }
+        fs::remove_file(root.join("nothing")).unwrap();
+        folder_of(&root, session).unwrap();
         symlink(dir.path(), dir.path().join("link")).unwrap();
         folder_of(&dir.path().join("link"), session).unwrap_err();
     }
