@@ -382,6 +382,42 @@ async fn a_command_that_seems_to_be_stopped_by_the_sandbox_says_so() {
 }
 
 #[tokio::test]
+async fn what_is_to_be_written_in_a_hidden_folder_is_all_that_is_seen_of_it() {
+    for level in BOTH {
+        let Some(Room { _root: dir, .. }) = held(level, NetworkSetting::On).await else { continue };
+        let root = dir.path().canonicalize().unwrap();
+        let inner = tempfile::tempdir_in(&root).unwrap();
+        let root = inner.path().to_owned();
+        let mut room = Room::within(inner, |settings| {
+            settings.sandbox.level = level;
+            settings.sandbox.hidden = vec![root.join("data")];
+            // Landlock gives no right to make files in a folder that holds something hidden.
+            if level == LevelSetting::Bubblewrap {
+                settings.sandbox.hidden.push(root.join("data/open/deep/key"));
+            }
+            settings.sandbox.writable = vec![root.join("data/open")];
+            settings.sandbox.temp = root.join("temp");
+        });
+        fs::create_dir_all(root.join("data/open/deep")).unwrap();
+        fs::write(root.join("data/db"), "secret").unwrap();
+        fs::write(root.join("data/open/deep/key"), "secret").unwrap();
+        let outcome = room.run("Bash", bash(&format!("touch {}/data/open/made", root.display()))).await;
+        completed(&outcome);
+        assert!(root.join("data/open/made").exists(), "{level:?}");
+        for path in ["data/db", "data/open/deep/key"] {
+            if level == LevelSetting::Landlock && path.ends_with("key") {
+                continue;
+            }
+            let outcome = room.run("Bash", bash(&format!("cat {}/{path}", root.display()))).await;
+            assert!(!outcome.output.contains("secret"), "{level:?} {path}");
+        }
+        let outcome = room.run("Bash", bash(&format!("touch {}/data/made", root.display()))).await;
+        failed(&outcome, "exit_code");
+        assert!(!root.join("data/made").exists());
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_held_is_not_run() {
     let mut room = Room::with(|settings| {
         settings.sandbox.level = LevelSetting::Rlimits;

@@ -54,13 +54,24 @@ pub(super) fn arguments(
     for path in KERNEL.iter().filter(|path| Path::new(path).exists()) {
         push(&[&"--ro-bind", path, path]);
     }
-    for (path, mount) in mounts {
+    // In what is covered by nothing no place can be made for what is to be seen within it.
+    let holds = |path: &Path| mounts.iter().any(|(other, _)| other.starts_with(path) && other != path);
+    let emptied: Vec<PathBuf> = mounts
+        .iter()
+        .filter(|(path, mount)| matches!(mount, Mount::Nothing(_)) && holds(path))
+        .map(|(path, _)| path.clone())
+        .collect();
+    for (path, mount) in &mounts {
         match mount {
-            Mount::Write => push(&[&"--bind", &path, &path]),
-            Mount::From(source) => push(&[&"--bind", &source, &path]),
-            Mount::Read => push(&[&"--ro-bind", &path, &path]),
-            Mount::Nothing(source) => push(&[&"--ro-bind", &source, &path]),
+            Mount::Write => push(&[&"--bind", path, path]),
+            Mount::From(source) => push(&[&"--bind", source, path]),
+            Mount::Read => push(&[&"--ro-bind", path, path]),
+            Mount::Nothing(_) if emptied.contains(path) => push(&[&"--tmpfs", path]),
+            Mount::Nothing(source) => push(&[&"--ro-bind", source, path]),
         }
+    }
+    for path in &emptied {
+        push(&[&"--remount-ro", path]);
     }
     push(&[&"--unshare-pid", &"--unshare-ipc", &"--unshare-uts", &"--unshare-cgroup-try"]);
     if !network {
@@ -84,7 +95,7 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
     let is_private = layout.home != tmp && !layout.writable.iter().any(|path| path == tmp);
     if is_private {
         list.push((tmp.to_owned(), Mount::From(layout.temp.clone())));
-        if layout.home.starts_with(tmp) {
+        if layout.home.starts_with(tmp) && !layout.writable.contains(&layout.home) {
             list.push((layout.home.clone(), Mount::Read));
         }
     }
@@ -224,5 +235,22 @@ mod tests {
             |(path, _): &(PathBuf, Mount)| path.starts_with("/home/u/ws") || path.starts_with(&inner);
         let rest: Vec<_> = left.into_iter().filter(inside).collect();
         assert_eq!(rest, [(path("/home/u/ws"), Mount::Write), (inner.clone(), Mount::Write)]);
+    }
+
+    #[test]
+    fn a_home_among_temporary_files_is_seen_and_written_if_somebody_works_there() {
+        let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
+        let home = PathBuf::from("/tmp/home");
+        for (workspace, expected) in [("/tmp/home", Mount::Write), ("/tmp/home/ws", Mount::Read)] {
+            let layout = Layout {
+                writable: vec![workspace.into()],
+                temp: "/tmp/t/s".into(),
+                home: home.clone(),
+                ..Layout::default()
+            };
+            let list = mounts(&layout, &[], &nothing);
+            let of_home: Vec<_> = list.into_iter().filter(|(path, _)| *path == home).collect();
+            assert_eq!(of_home, [(home.clone(), expected)]);
+        }
     }
 }
