@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::said::Said;
+use super::settings::Settings;
 use super::sight::withhold;
 use super::state::{
-    Activity, Call, Deadline, Engine, FirstRun, Helper, Hold, Partial, Queued, Settings, Stage, State, Turn,
+    Activity, Call, Deadline, Engine, FirstRun, Helper, Hold, Partial, Queued, Stage, State, Turn,
 };
 use super::wait::Wait;
 use crate::types::blob::Attachment;

@@ -23,6 +23,7 @@ mod rolling;
 mod rows;
 mod saved;
 mod script;
+mod sessions;
 mod site;
 mod statements;
 mod summaries;
@@ -50,11 +51,12 @@ pub use blobs::StoredBlob;
 pub use error::StoreError;
 pub use ledger::LedgerQuery;
 pub use open::{Store, StoreOwner};
-pub use read::{IdempotentReply, JournalRow, Page, Settled, SettledRequest, StoredItem, StoredRequest};
+pub use read::{JournalRow, Page, Settled, StoredItem};
 pub use rescue::{Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
     Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
     Sync,
 };
+pub use sessions::{IdempotentReply, SettledRequest, StoredRequest};
 pub use trust::TrustChange;
