@@ -16,7 +16,7 @@ use super::birth::{Birth, register};
 use super::cell::Powers;
 use super::environment::scrub;
 use super::output::Output;
-use super::over::{End, Folder, Ran, Report};
+use super::over::{End, Folder, Ran, Report, is_plain_folder};
 use super::process::{self, Launch, Shell};
 use super::sandbox::{Available, Choice, Confined, Ground, Layout, Level, Lingering};
 use super::spool::Spool;
@@ -267,10 +267,10 @@ impl Started {
     }
 }
 
-/// The session's folder; the workspace if that is gone. Waits for the disk.
+/// The session's folder; the workspace if that is gone, or has become a link. Waits for the disk.
 fn starting_folder(context: &Context) -> PathBuf {
     let scene = &context.scene;
-    if scene.cwd.is_dir() { scene.cwd.clone() } else { scene.workspace.clone() }
+    if is_plain_folder(&scene.cwd) { scene.cwd.clone() } else { scene.workspace.clone() }
 }
 
 /// Where a command runs, and what holds it.

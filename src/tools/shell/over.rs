@@ -1,6 +1,6 @@
 //! A command that is over (T6): what may have been in its way, and what of it goes to the model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -188,7 +188,9 @@ impl Folder {
             Some(folder) if *folder == ran.cwd && !started_elsewhere => Self::Same,
             Some(folder) if context.scene.holds(folder) => {
                 let folder = folder.clone();
-                let looked = toolbox::blocking(move || Ok(folder.is_dir().then_some(folder))).await;
+                // A command says itself where it ended: what is no plain way there may lead anywhere.
+                let look = move || Ok(is_plain_folder(&folder).then_some(folder));
+                let looked = toolbox::blocking(look).await;
                 looked.ok().flatten().map_or(Self::Reset, Self::Moved)
             }
             Some(_) => Self::Reset,
@@ -196,6 +198,11 @@ impl Folder {
             None => Self::Same,
         }
     }
+}
+
+/// Whether this is a folder, reached without links and detours.
+pub(super) fn is_plain_folder(path: &Path) -> bool {
+    path.is_dir() && path.canonicalize().is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }
 
 impl Report<'_> {

@@ -329,3 +329,20 @@ async fn only_the_judged_command_runs() {
     failed(&room.run_prepared(&other, &judged).await, "target_changed");
     assert!(!room.path("other").exists());
 }
+
+#[tokio::test]
+async fn a_folder_that_a_command_makes_up_is_not_taken() {
+    let mut room = Room::new();
+    std::os::unix::fs::symlink(room.root.join("home"), room.path("link")).unwrap();
+    fs::create_dir(room.path("sub")).unwrap();
+    for (folder, expected) in [("/../home", ""), ("/link", ""), ("/sub/../sub", ""), ("/sub", "sub")] {
+        // The shell's own last words are kept from coming.
+        let says = format!(
+            "cd {ws}; for it in /proc/$$/fd/*; do n=${{it##*/}}; [ $n -ge 300 ] && echo {ws}{folder} >&$n; done; kill -9 $$",
+            ws = room.scene.workspace.display(),
+        );
+        room.run("Bash", bash(&says)).await;
+        assert_eq!(room.scene.cwd, room.path(expected), "{folder}");
+        completed(&room.run("Bash", bash(&format!("cd {}", room.path("").display()))).await);
+    }
+}

@@ -52,7 +52,9 @@ pub(super) struct WorkTree {
 /// workspace alone opens no folder elsewhere (gitrepository-layout(5)).
 pub(super) fn work_tree(git: &Path) -> Option<WorkTree> {
     let own = named_in(git)?;
-    let is_mutual = belongs_to(&own)?.canonicalize().ok()? == git.canonicalize().ok()?;
+    // The very path: a link here would name a work tree elsewhere, whose repository is none of ours.
+    let named = belongs_to(&own)?;
+    let is_mutual = named.parent()?.canonicalize().ok()?.join(named.file_name()?) == git;
     let common = repository::shared_of(&own)?.canonicalize().ok()?;
     let is_inside = own.parent() == Some(common.join("worktrees").as_path()) && common.join("HEAD").is_file();
     (is_mutual && is_inside).then_some(WorkTree { common, own })
@@ -81,6 +83,17 @@ mod tests {
         let mut layout = Layout::default();
         layout.guard(&root.join("w"));
         assert!(layout.guarded.contains(&own.join("commondir")), "{layout:?}");
+
+        // A link to its file makes nobody else a work tree of it.
+        fs::create_dir(root.join("thief")).unwrap();
+        std::os::unix::fs::symlink(root.join("w/.git"), root.join("thief/.git")).unwrap();
+        assert!(work_tree(&root.join("thief/.git")).is_none());
+        let mut layout = Layout { writable: vec![root.join("thief")], ..Layout::default() };
+        layout.guard(&root.join("thief"));
+        assert_eq!(layout.writable, [root.join("thief")]);
+        // As git writes it with `worktree.useRelativePaths`.
+        fs::write(own.join("gitdir"), "../../../../w/.git\n").unwrap();
+        assert!(work_tree(&root.join("w/.git")).is_some());
 
         fs::write(own.join("gitdir"), format!("{}\n", root.join("other/.git").display())).unwrap();
         assert!(work_tree(&root.join("w/.git")).is_none());

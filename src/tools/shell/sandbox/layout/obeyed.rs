@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Layout;
 use super::barrier::{is_shut, is_there};
+use crate::tools::repository;
 use crate::tools::shell::sandbox::git;
 use crate::tools::shell::sandbox::place::is_stand_in;
 
@@ -37,7 +38,7 @@ impl Layout {
                 self.guard_git(&real);
                 self.pinned.push(real);
             }
-            if git.is_file() && fs::File::open(&git).is_err() {
+            if git.is_file() && repository::text_of(&git).is_none() && git.is_file() {
                 self.unreadable = Some(git.clone());
             }
             self.guard_one(git);
