@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+
 use super::root::repository_root;
 
 /// Bytes of one file that are read.
@@ -68,7 +70,14 @@ impl Reader {
         if !resolved.starts_with(root) || !resolved.is_file() || !self.seen.insert(resolved.clone()) {
             return;
         }
-        let Ok(file) = File::open(&resolved) else { return };
+        // What is a link by now, or a pipe, is somebody's attempt.
+        let how = OpenHow::new()
+            .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        let Ok(file) = openat2(AT_FDCWD, &resolved, how).map(File::from) else { return };
+        if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+            return;
+        }
         let mut bytes = Vec::new();
         if file.take(FILE_BYTES + 1).read_to_end(&mut bytes).is_err() {
             return;

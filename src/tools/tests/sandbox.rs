@@ -418,6 +418,73 @@ async fn what_is_to_be_written_in_a_hidden_folder_is_all_that_is_seen_of_it() {
 }
 
 #[tokio::test]
+async fn what_is_hidden_is_hidden_also_behind_a_link_and_what_is_mounted_from_is_not_changed() {
+    for level in BOTH {
+        let Some(Room { _root: dir, .. }) = held(level, NetworkSetting::On).await else { continue };
+        let inner = tempfile::tempdir_in(dir.path().canonicalize().unwrap()).unwrap();
+        let root = inner.path().to_owned();
+        let mut room = Room::within(inner, |settings| {
+            settings.sandbox.level = level;
+            settings.sandbox.hidden = vec![root.join("link/key"), root.join("key-link")];
+            // Folders for temporary files lie in what may be written.
+            settings.sandbox.writable = vec![root.join("open")];
+            settings.sandbox.temp = root.join("open/temp");
+        });
+        for folder in ["keys", "open"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        for name in ["key", "other"] {
+            fs::write(root.join("keys").join(name), "secret").unwrap();
+        }
+        std::os::unix::fs::symlink("keys", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("keys/other", root.join("key-link")).unwrap();
+        for name in ["keys/key", "link/key", "keys/other", "key-link"] {
+            let outcome = room.run("Bash", bash(&format!("cat {}/{name}", root.display()))).await;
+            assert!(!outcome.output.contains("secret"), "{level:?} {name}: {outcome:?}");
+        }
+        let temp = root.join("open/temp");
+        let change = format!(
+            "cd {}; touch beside; mv nothing x; mv empty x; mv stages x; mv stand-ins x; rm -rf nothing empty stages stand-ins",
+            temp.display()
+        );
+        room.run("Bash", bash(&change)).await;
+        assert!(temp.join("beside").exists(), "{level:?}: it may write there");
+        for name in ["nothing", "empty", "stages"] {
+            assert!(temp.join(name).exists(), "{level:?} {name}");
+        }
+        completed(&room.run("Bash", bash("echo $$ > $TMPDIR/x && cat $TMPDIR/x")).await);
+    }
+}
+
+#[tokio::test]
+async fn terminals_and_shared_memory_of_others_are_out_of_reach_and_own_ones_are_there() {
+    use std::os::fd::AsRawFd as _;
+    let opened = nix::pty::openpty(None, None).unwrap();
+    let terminal = fs::read_link(format!("/proc/self/fd/{}", opened.slave.as_raw_fd())).unwrap();
+    let shared = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    fs::write(shared.path(), "theirs").unwrap();
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        let name = shared.path().display();
+        for command in [
+            format!("echo x > {}", terminal.display()),
+            format!("head -c 1 {}", terminal.display()),
+            format!("cat {name}"),
+            format!("echo x > {name}; ! grep -q theirs {name}"),
+        ] {
+            let command = if command.contains("grep") { format!("{command} && false") } else { command };
+            failed(&room.run("Bash", bash(&command)).await, "exit_code");
+        }
+        assert_eq!(fs::read_to_string(shared.path()).unwrap(), "theirs", "{level:?}");
+        let own = "echo x > /dev/shm/own && python3 -c 'import os; a, b = os.openpty(); os.write(b, b\"hi\"); \
+                   assert os.read(a, 2) == b\"hi\"; os.close(os.open(os.ttyname(b), os.O_RDWR))'";
+        let outcome = room.run("Bash", bash(own)).await;
+        assert_eq!(outcome.status, ToolStatus::Completed, "{level:?} {outcome:?}");
+        assert!(!Path::new("/dev/shm/own").exists());
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_held_is_not_run() {
     let mut room = Room::with(|settings| {
         settings.sandbox.level = LevelSetting::Rlimits;

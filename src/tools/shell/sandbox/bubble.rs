@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::guards::Cover;
 use super::layout::Layout;
-use super::temp::Nothing;
+use super::temp::{self, Nothing};
 
 /// Where temporary files are inside.
 pub(super) const TMP: &str = "/tmp";
@@ -128,6 +128,22 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
         }
     }
     kept
+}
+
+/// What a command left among its temporary files may be in the way of what is mounted there.
+pub(super) fn make_way(layout: &Layout, mounts: &[(PathBuf, Mount)]) {
+    let is_private =
+        |(path, mount): &(PathBuf, Mount)| path == Path::new(TMP) && matches!(mount, Mount::From(_));
+    if !mounts.iter().any(is_private) {
+        return;
+    }
+    for (path, _) in mounts {
+        if let Ok(below) = path.strip_prefix(TMP)
+            && below != Path::new("")
+        {
+            temp::make_way(&layout.temp, below, path.is_dir());
+        }
+    }
 }
 
 /// Takes out what lies within folders that may be written: others may change those while the command is started.

@@ -15,13 +15,14 @@ use seccompiler::BpfProgram;
 use tokio::process::Command;
 
 use super::bubble;
-use super::filter;
+use super::filter::{self, Allowed};
 use super::guards::Guards;
 use super::layout::Layout;
 use super::level::{Choice, Level};
 use super::linger::Lingering;
 use super::place::{Placed, notes_beside, there};
 use super::probe::Available;
+use super::rules::Means;
 use super::temp;
 use super::{kept, rules};
 use crate::proc;
@@ -76,7 +77,7 @@ impl Confined {
             Level::Off | Level::Rlimits => {}
             Level::Landlock => {
                 let (layout, _) = layout.ok_or_else(needed)?;
-                return Self::by_rules(choice, layout, kept::rules(layout, choice.network)?, abi);
+                return Self::by_rules(choice, layout, kept::rules(layout, Means::of(choice))?, abi);
             }
             Level::Bubblewrap => {
                 let (layout, root) = layout.ok_or_else(needed)?;
@@ -89,6 +90,7 @@ impl Confined {
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
                 let mut mounts = bubble::mounts(layout, &absent, &nothing);
                 let inner = bubble::within(layout, &mut mounts);
+                bubble::make_way(layout, &mounts);
                 let mut stages = (0..).map(|nth| temp::stage(root, nth));
                 let mut next = || stages.next().unwrap_or_else(|| Err(io::ErrorKind::OutOfMemory.into()));
                 let guards = Guards::of(bubble::staged(&mut mounts, inner, &mut next)?)?;
@@ -114,13 +116,14 @@ impl Confined {
         layout: &Layout,
         here: &Available,
     ) -> Option<io::Result<Self>> {
-        let rules = kept::known(layout, choice.network)?;
+        let rules = kept::known(layout, Means::of(choice))?;
         Some(Self::by_rules(choice, layout, rules, here.abi))
     }
 
     fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, abi: u32) -> io::Result<Self> {
         let filter = Some(filter_of(choice, abi)?);
-        let (guards, placed) = if choice.guards { Guards::new(layout)? } else { Default::default() };
+        let (guards, placed) =
+            if choice.guards { Guards::new(layout, &rules, abi)? } else { Default::default() };
         let held = Arc::new(Held { rules: Some(rules), filter, guards, ..Held::default() });
         Ok(Self { variables: variables(&layout.temp, choice), held, placed, ..Self::free() })
     }
@@ -239,7 +242,8 @@ impl Confined {
 /// The filter of system calls.
 fn filter_of(choice: Choice, abi: u32) -> io::Result<BpfProgram> {
     // Before this version Landlock lets files be cut to nothing that may not be written.
-    filter::program(choice.network, choice.level == Level::Bubblewrap || abi >= 3)
+    let is_bubble = choice.level == Level::Bubblewrap;
+    filter::program(Allowed { network: choice.network, truncate: is_bubble || abi >= 3, others: is_bubble })
         .ok_or_else(|| io::Error::other("no filter of system calls for this architecture"))
 }
 

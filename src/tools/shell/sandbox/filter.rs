@@ -89,28 +89,52 @@ const NAMESPACES: &[i32] = &[
 /// Putting words into a terminal's input, ioctl_tty(2).
 const TERMINAL: &[u64] = &[0x5412, 0x541C];
 
-/// The program. Without `network` there are no sockets but local ones; `truncate` allows truncate(2).
-/// `None` on an architecture that is not known here.
-pub(super) fn program(network: bool, truncate: bool) -> Option<BpfProgram> {
-    /// There are four, and making one takes longer than all else of a call's filter.
-    static MADE: [OnceLock<Option<BpfProgram>>; 4] = [const { OnceLock::new() }; 4];
-    let made = &MADE[usize::from(network) * 2 + usize::from(truncate)];
-    made.get_or_init(|| make(network, truncate)).clone()
+/// What differs from command to command.
+#[derive(Clone, Copy)]
+pub(super) struct Allowed {
+    /// Else there are no sockets but local ones.
+    pub(super) network: bool,
+    /// truncate(2).
+    pub(super) truncate: bool,
+    /// To name other processes where limits and the scheduler are set: where it sees none but its own.
+    pub(super) others: bool,
 }
 
-fn make(network: bool, truncate: bool) -> Option<BpfProgram> {
+/// The program; `None` on an architecture that is not known here.
+pub(super) fn program(allowed: Allowed) -> Option<BpfProgram> {
+    /// There are eight, and making one takes longer than all else of a call's filter.
+    static MADE: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
+    let Allowed { network, truncate, others } = allowed;
+    let made = &MADE[usize::from(others) * 4 + usize::from(network) * 2 + usize::from(truncate)];
+    made.get_or_init(|| make(allowed)).clone()
+}
+
+fn make(allowed: Allowed) -> Option<BpfProgram> {
     let arch: TargetArch = std::env::consts::ARCH.try_into().ok()?;
     let mut program = preface()?;
-    program.extend(rules(network, truncate, arch).ok()?);
+    program.extend(rules(allowed, arch).ok()?);
     Some(program)
 }
+
+/// Calls whose first argument is a process, or 0 for the caller: limits and priorities of others end them, or starve them.
+const OF_A_PROCESS: &[libc::c_long] = &[
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+/// Those that say first what the second argument is, setpriority(2) and ioprio_set(2), and the number for all processes of
+/// a user.
+const OF_SOME: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 /// Families of sockets: local ones, and with a network IP and the kernel's own tables.
 fn families(network: bool) -> &'static [i32] {
     if network { &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[libc::AF_UNIX] }
 }
 
-fn rules(network: bool, truncate: bool, arch: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
+fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
+    let Allowed { network, truncate, others } = allowed;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         FORBIDDEN.iter().map(|number| (*number, Vec::new())).collect();
     if !truncate {
@@ -131,6 +155,17 @@ fn rules(network: bool, truncate: bool, arch: TargetArch) -> Result<BpfProgram, 
         terminal.push(rule(vec![is(1, Op::Eq, *request)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
+    if !others {
+        for call in OF_A_PROCESS {
+            rules.insert(*call, vec![rule(vec![is(0, Op::Ne, 0)?])?]);
+        }
+        for (call, user) in OF_SOME {
+            rules.insert(*call, vec![rule(vec![is(1, Op::Ne, 0)?])?, rule(vec![is(0, Op::Eq, *user)?])?]);
+        }
+        // To look at limits is fine: then there are no new ones.
+        let new = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
+        rules.insert(libc::SYS_prlimit64, vec![rule(vec![is(0, Op::Ne, 0)?, new])?]);
+    }
 
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EPERM), arch)?.try_into()
 }
@@ -246,12 +281,44 @@ mod tests {
             (true, NATIVE, call(libc::SYS_ioctl), [0, 1 << 32 | 0x5412, 0, 0, 0, 0], DENY),
             (true, NATIVE, call(libc::SYS_ioctl), [0, 0x5401, 0, 0, 0, 0], ALLOW),
         ] {
-            let program = program(network, true).unwrap();
+            let program = program(Allowed { network, truncate: true, others: true }).unwrap();
             assert_eq!(
                 run(&program, arch, number, args),
                 expected,
                 "{network} {arch:#x} {number:#x} {args:?}"
             );
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn limits_and_priorities_of_others_stay_as_they_are() {
+        const NATIVE: u32 = 0xC000_003E;
+        let (user, other) = (1 << 32, 77);
+        for (number, args, is_fine) in [
+            (libc::SYS_prlimit64, [0, 7, 1, 0], true),
+            (libc::SYS_prlimit64, [other, 7, 0, 1], true),
+            (libc::SYS_prlimit64, [other, 7, 1, 0], false),
+            (libc::SYS_prlimit64, [other, 7, user, 0], false),
+            (libc::SYS_setpriority, [0, 0, 5, 0], true),
+            (libc::SYS_setpriority, [1, 0, 5, 0], true),
+            (libc::SYS_setpriority, [2, 0, 5, 0], false),
+            (libc::SYS_setpriority, [0, other, 5, 0], false),
+            (libc::SYS_ioprio_set, [1, 0, 5, 0], true),
+            (libc::SYS_ioprio_set, [3, 0, 5, 0], false),
+            (libc::SYS_ioprio_set, [1, other, 5, 0], false),
+            (libc::SYS_sched_setaffinity, [0, 8, 1, 0], true),
+            (libc::SYS_sched_setaffinity, [other, 8, 1, 0], false),
+            (libc::SYS_sched_setscheduler, [other, 5, 1, 0], false),
+            (libc::SYS_sched_getaffinity, [other, 8, 1, 0], true),
+        ] {
+            for others in [false, true] {
+                let program = program(Allowed { network: true, truncate: true, others }).unwrap();
+                let [a, b, c, d] = args;
+                let said = run(&program, NATIVE, u32::try_from(number).unwrap(), [a, b, c, d, 0, 0]);
+                let expected = if is_fine || others { 0x7fff_0000 } else { 0x0005_0000 | EPERM };
+                assert_eq!(said, expected, "{number} {args:?} {others}");
+            }
         }
     }
 }

@@ -11,7 +11,7 @@
 //! since nobody may look into it (`PR_SET_DUMPABLE`); another program does not mind. Where the machine allows
 //! none, level 2 goes without.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -25,6 +25,7 @@ use nix::libc;
 
 use super::layout::Layout;
 use super::place::{Placed, notes_beside, there};
+use super::rules;
 use crate::proc;
 
 /// What is done in the child: all of it is made before.
@@ -32,6 +33,9 @@ use crate::proc;
 pub(super) struct Guards {
     mounts: Vec<Mount>,
     user: Option<Arc<OwnedFd>>,
+    /// Terminals and shared memory of the command's own, with the ruleset that is to give rights on them and these
+    /// rights. At level 3 bubblewrap sees to that.
+    own: Option<(Arc<OwnedFd>, u64)>,
 }
 
 /// A user namespace for commands; none for root, who needs none.
@@ -129,7 +133,7 @@ impl Guards {
     ///
     /// # Errors
     /// Stand-ins could not be made.
-    pub(super) fn new(layout: &Layout) -> io::Result<(Self, Placed)> {
+    pub(super) fn new(layout: &Layout, rules: &Arc<OwnedFd>, abi: u32) -> io::Result<(Self, Placed)> {
         // A folder without a repository may get one: who makes it here is asked as for any command. At level
         // 3, where nobody is asked, it may not. And what stands in for `.agentd` would be in the way of `git
         // stash -u` and `git clone URL .`; what is made there is not obeyed before a person trusts it (S22).
@@ -145,7 +149,8 @@ impl Guards {
         let absent = there(&absent);
         let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, Cover::Guard));
         let list = pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover)).collect();
-        Ok((Self::of(list)?, placed))
+        let own = Some((Arc::clone(rules), rules::on_devices(abi)));
+        Ok((Self { user: namespace()?, own, ..Self::of(list)? }, placed))
     }
 
     /// For these paths.
@@ -167,12 +172,12 @@ impl Guards {
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
         let user = if mounts.is_empty() { None } else { namespace()? };
-        Ok(Self { mounts, user })
+        Ok(Self { mounts, user, own: None })
     }
 
     /// After the fork: nothing here may allocate or take a lock.
     pub(super) fn enter(&self) -> io::Result<()> {
-        if self.mounts.is_empty() {
+        if self.mounts.is_empty() && self.own.is_none() {
             return Ok(());
         }
         let mut cwd = [0_u8; libc::PATH_MAX as usize];
@@ -183,11 +188,17 @@ impl Guards {
             if let Some(user) = &self.user {
                 done(libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER).into())?;
             }
-            done(libc::unshare(libc::CLONE_NEWNS).into())?;
+            let memory = if self.own.is_some() { libc::CLONE_NEWIPC } else { 0 };
+            done(libc::unshare(libc::CLONE_NEWNS | memory).into())?;
             // What is mounted outside later is seen; what is mounted here is not seen outside.
             let flags = libc::MS_REC | libc::MS_SLAVE;
             let none = std::ptr::null();
             done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
+            if let Some((rules, rights)) = &self.own {
+                for own in OWN {
+                    own.put(rules.as_raw_fd(), *rights)?;
+                }
+            }
             for mount in &self.mounts {
                 mount.put()?;
             }
@@ -195,6 +206,52 @@ impl Guards {
             if !folder.is_null() {
                 done(libc::chdir(folder).into())?;
             }
+        }
+        Ok(())
+    }
+}
+
+/// A file system of the command's own.
+struct Own {
+    kind: &'static CStr,
+    at: &'static CStr,
+    options: &'static CStr,
+}
+
+/// The terminals of all others, which a person may sit at, and the memory that they share, shm_overview(7), lie in these
+/// places.
+const OWN: &[Own] = &[
+    Own { kind: c"devpts", at: c"/dev/pts", options: c"newinstance,ptmxmode=0666,mode=0620" },
+    Own { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777" },
+];
+
+/// `struct landlock_path_beneath_attr`, landlock_add_rule(2).
+#[repr(C, packed)]
+struct Beneath {
+    allowed: u64,
+    folder: libc::c_int,
+}
+
+/// LANDLOCK_RULE_PATH_BENEATH, landlock_add_rule(2).
+const PATH_BENEATH: libc::c_int = 1;
+
+impl Own {
+    /// Mounts it and gives the command rights on it: a ruleset speaks of objects, and this one is new. Where there is no
+    /// such place, there is nothing to be kept apart. After the fork: nothing here may allocate or take a lock.
+    fn put(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
+        let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+        #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+        // SAFETY: all arguments are numbers, or pointers to constants and to values that live until the call returns.
+        unsafe {
+            let (kind, at) = (self.kind.as_ptr(), self.at.as_ptr());
+            match done(libc::mount(kind, at, kind, flags, self.options.as_ptr().cast()).into()) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+                put => put?,
+            }
+            let folder = number(libc::open(at, libc::O_PATH | libc::O_CLOEXEC).into())?;
+            let beneath = Beneath { allowed: rights, folder };
+            done(libc::syscall(libc::SYS_landlock_add_rule, rules, PATH_BENEATH, &raw const beneath, 0))?;
+            libc::close(folder);
         }
         Ok(())
     }

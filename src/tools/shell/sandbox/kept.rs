@@ -15,16 +15,19 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use nix::sys::time::TimeSpec;
 
 use super::layout::Layout;
-use super::rules;
+use super::rules::{self, Means};
 
 /// So many at most, those used last: each session has a folder of its own for temporary files.
 const MOST: usize = 16;
+/// How often one is used: it grows by a few rules each time, among hundreds.
+const MOST_USES: u32 = 100;
 /// Coarser than any file system's clock in use (FAT: two seconds).
 const SETTLED: Duration = Duration::from_secs(3);
 /// The same of one that keeps fractions of a millisecond: then its clock is the kernel's, which moves every few
@@ -35,14 +38,16 @@ static KEPT: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
 struct Kept {
     layout: Layout,
-    network: bool,
+    means: Means,
     looks: Vec<Look>,
     rules: Arc<OwnedFd>,
+    /// Each use may add rights on what is the command's own, and nobody takes them out again.
+    uses: AtomicU32,
 }
 
 impl Kept {
-    fn holds(&self, layout: &Layout, network: bool) -> bool {
-        self.network == network && self.layout == *layout
+    fn holds(&self, layout: &Layout, means: Means) -> bool {
+        self.means == means && self.layout == *layout
     }
 }
 
@@ -94,8 +99,8 @@ fn times(meta: &Metadata) -> [(i64, i64); 2] {
 }
 
 /// Rules that hold a layout: those of an earlier call if they say the same.
-pub(super) fn rules(layout: &Layout, network: bool) -> io::Result<Arc<OwnedFd>> {
-    rules_at(layout, network, now(&layout.temp)?)
+pub(super) fn rules(layout: &Layout, means: Means) -> io::Result<Arc<OwnedFd>> {
+    rules_at(layout, means, now(&layout.temp)?)
 }
 
 /// What the clock of the file systems says: the time at which a folder of our own is changed.
@@ -106,22 +111,24 @@ fn now(own: &Path) -> io::Result<SystemTime> {
 }
 
 /// Rules of an earlier call that say the same, if there are any. Looks at a few dozen folders.
-pub(super) fn known(layout: &Layout, network: bool) -> Option<Arc<OwnedFd>> {
-    let known = list().iter().find(|kept| kept.holds(layout, network)).cloned()?;
-    known.looks.iter().all(|look| look.again() == *look).then(|| Arc::clone(&known.rules))
+pub(super) fn known(layout: &Layout, means: Means) -> Option<Arc<OwnedFd>> {
+    let known = list().iter().find(|kept| kept.holds(layout, means)).cloned()?;
+    let is_fresh = known.uses.fetch_add(1, Ordering::Relaxed) < MOST_USES;
+    (is_fresh && known.looks.iter().all(|look| look.again() == *look)).then(|| Arc::clone(&known.rules))
 }
 
-fn rules_at(layout: &Layout, network: bool, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
-    if let Some(known) = known(layout, network) {
+fn rules_at(layout: &Layout, means: Means, now: SystemTime) -> io::Result<Arc<OwnedFd>> {
+    if let Some(known) = known(layout, means) {
         return Ok(known);
     }
-    let (made, looks) = rules::of(layout, network)?;
+    let (made, looks) = rules::of(layout, means)?;
     let made = Arc::new(made);
     let mut list = list();
-    list.retain(|kept| !kept.holds(layout, network));
+    list.retain(|kept| !kept.holds(layout, means));
     if let Some(looks) = looks.filter(|looks| looks.iter().all(|look| look.is_settled(now))) {
         list.truncate(MOST - 1);
-        let kept = Kept { layout: layout.clone(), network, looks, rules: Arc::clone(&made) };
+        let kept =
+            Kept { layout: layout.clone(), means, looks, rules: Arc::clone(&made), uses: AtomicU32::new(1) };
         list.insert(0, Arc::new(kept));
     }
     Ok(made)
@@ -180,7 +187,7 @@ mod tests {
         };
         let now = fs::metadata(root.join("temp")).unwrap().modified().unwrap();
         let later = now + Duration::from_secs(60);
-        let made = |layout: &Layout, network, at| match rules_at(layout, network, at) {
+        let made = |layout: &Layout, network, at| match rules_at(layout, Means { network, apart: true }, at) {
             Ok(rules) => Some(rules),
             Err(error) => {
                 eprintln!("SKIPPED: no Landlock here: {error}");

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use barrier::{barrier, closed_around};
+use barrier::{barrier, closed_around, without_own_links};
 use secrets::{CACHES, OF_THE_MACHINE, below, credentials};
 
 use super::blocked::Ground;
@@ -59,7 +59,7 @@ impl Layout {
         let additional = scene.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
         layout.writable.push(scene.workspace.clone());
         layout.writable.extend(additional.clone().cloned());
-        layout.writable.extend(settings.writable.iter().filter_map(|path| path.canonicalize().ok()));
+        layout.writable.extend(settings.writable.iter().filter_map(|path| without_own_links(path)));
         let asked = layout.writable.clone();
         if network {
             layout.writable.extend(below(home, CACHES));
@@ -77,7 +77,13 @@ impl Layout {
             Err(error) if is_missing(&error) => None,
             Err(_) => barrier(&path),
         };
-        layout.hidden = settings.hidden.iter().cloned().chain(secrets).filter_map(covered).collect();
+        // What is hidden is what a link leads to, but for what holds all the rest.
+        let real_home = home.canonicalize().ok();
+        let given = settings.hidden.iter().map(|path| match path.canonicalize() {
+            Ok(real) if !real_home.as_ref().is_some_and(|home| home.starts_with(&real)) => real,
+            _ => path.clone(),
+        });
+        layout.hidden = given.chain(secrets).filter_map(covered).collect();
         layout.hidden.sort();
         layout.hidden.dedup();
         layout.guard(&scene.workspace);
@@ -87,6 +93,8 @@ impl Layout {
         if let Some(notes) = notes_beside(&layout.temp).filter(|notes| layout.may_change(notes)) {
             temp::own(&notes)?;
             layout.guarded.push(notes);
+            // Nor what is mounted for commands, or from where.
+            layout.guarded.extend(temp::ours(&settings.temp)?);
         }
         layout.pin_what_is_above();
         match layout.unreadable.take() {

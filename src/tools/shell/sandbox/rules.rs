@@ -23,19 +23,37 @@ use nix::sys::stat::Mode;
 
 use super::kept::Look;
 use super::layout::Layout;
+use super::level::Choice;
 
 /// The newest we know; what a kernel lacks of it is left out.
 const NEWEST: ABI = ABI::V9;
 
-/// Devices that every program may use; `shm` is memory that processes share.
-const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"];
+/// Devices that every program may use.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
+/// Memory that processes share: where a command has none of its own (see `guards`). Terminals are left out then, since
+/// those of others may have a person before them.
+const SHARED: &str = "shm";
+
+/// What else than files a command has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Means {
+    pub(super) network: bool,
+    /// Terminals and shared memory of its own.
+    pub(super) apart: bool,
+}
+
+impl Means {
+    pub(super) fn of(choice: Choice) -> Self {
+        Self { network: choice.network, apart: choice.guards }
+    }
+}
 
 /// Rules that hold a layout, and what they rest on; without that, if something could not be looked at. Reads
 /// the folders above what is hidden.
-pub(super) fn of(layout: &Layout, network: bool) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
+pub(super) fn of(layout: &Layout, means: Means) -> io::Result<(OwnedFd, Option<Vec<Look>>)> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST)).map_err(io::Error::other)?;
-    if !network {
+    if !means.network {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(io::Error::other)?;
     }
     let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
@@ -51,10 +69,10 @@ pub(super) fn of(layout: &Layout, network: bool) -> io::Result<(OwnedFd, Option<
             rules.grant(&entry.path(), reading(), &hidden)?;
         }
     }
-    for device in DEVICES {
+    for device in DEVICES.iter().chain((!means.apart).then_some(&SHARED)) {
         let device = Path::new("/dev").join(device);
         rules.looks.push(Look::at(&device));
-        rules.grant(&device, reading() | writing() | AccessFs::IoctlDev, &hidden)?;
+        rules.grant(&device, using(), &hidden)?;
     }
     // The folder for temporary files is ours alone, and may be reached through links.
     let temp = layout.temp.canonicalize()?;
@@ -86,6 +104,17 @@ pub(super) fn of_scope(abi: u32) -> io::Result<Option<OwnedFd>> {
 
 fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST) | AccessFs::ResolveUnix
+}
+
+/// Reading, writing, and all that one asks of a device.
+fn using() -> BitFlags<AccessFs> {
+    reading() | writing() | AccessFs::IoctlDev
+}
+
+/// Rights on a folder of devices as the kernel counts them, of this version of Landlock.
+pub(super) fn on_devices(abi: u32) -> u64 {
+    let known = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
+    (using() & AccessFs::from_all(known)).bits()
 }
 
 /// Everything but making devices.

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 use crate::types::ids::SessionId;
 
@@ -133,8 +135,37 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     own(root)?;
     let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
     own(&nothing.folder)?;
-    fs::File::create(&nothing.file)?;
-    Ok(nothing)
+    let mut options = fs::OpenOptions::new();
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file =
+        options.write(true).create(true).truncate(false).custom_flags(flags.bits()).open(&nothing.file)?;
+    let meta = file.metadata()?;
+    let is_empty = meta.is_file() && meta.nlink() == 1 && meta.len() == 0;
+    if is_empty { Ok(nothing) } else { Err(not_ours(&nothing.file)) }
+}
+
+/// What below `root` is not a session's: it is mounted for commands, or they are led there.
+pub(super) fn ours(root: &Path) -> io::Result<[PathBuf; 3]> {
+    let Nothing { folder, file } = nothing(root)?;
+    let stages = root.join("stages");
+    own(&stages)?;
+    Ok([folder, file, stages])
+}
+
+/// Makes room below the folder of a session for what is mounted at `path` in it: files and links that are in the way go.
+pub(super) fn make_way(folder: &Path, path: &Path, is_dir: bool) {
+    let mut at = folder.to_owned();
+    let mut parts = path.components().peekable();
+    while let Some(part) = parts.next() {
+        at.push(part);
+        let Ok(meta) = fs::symlink_metadata(&at) else { return };
+        let is_folder = meta.is_dir() || parts.peek().is_none() && !is_dir && meta.is_file();
+        if !is_folder {
+            // Of a command: what it may write in this place is another thing.
+            let _ = fs::remove_file(&at);
+            return;
+        }
+    }
 }
 
 /// An empty folder to mount something on, in a table of mounts of one's own.
@@ -264,5 +295,38 @@ mod tests {
         assert_eq!(fs::read_dir(&root).unwrap().count(), 3);
         assert_eq!(fs::read_to_string(dir.path().join("mine")).unwrap(), "mine", "links are not followed");
         assert_eq!(super::folders(&dir.path().join("nonesuch")).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_is_emptied_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, mine) = (dir.path().join("t"), dir.path().join("mine"));
+        let kept = nothing(&root).unwrap();
+        nothing(&root).unwrap();
+        fs::write(&mine, "years of work").unwrap();
+        for link in [false, true] {
+            fs::remove_file(&kept.file).unwrap();
+            let put = if link { symlink(&mine, &kept.file) } else { fs::hard_link(&mine, &kept.file) };
+            put.unwrap();
+            assert!(nothing(&root).is_err());
+            assert_eq!(fs::read_to_string(&mine).unwrap(), "years of work");
+        }
+    }
+
+    #[test]
+    fn what_a_command_left_in_the_way_goes_and_nothing_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (temp, mine) = (dir.path().join("t"), dir.path().join("mine"));
+        fs::create_dir_all(temp.join("a/b")).unwrap();
+        fs::create_dir(&mine).unwrap();
+        fs::write(temp.join("a/b/file"), "in the way").unwrap();
+        symlink(&mine, temp.join("link")).unwrap();
+        make_way(&temp, Path::new("a/b/file"), false);
+        assert!(temp.join("a/b/file").exists(), "a file may be covered by a file");
+        make_way(&temp, Path::new("a/b/file/ws"), true);
+        make_way(&temp, Path::new("link/ws"), true);
+        make_way(&temp, Path::new("none/ws"), true);
+        assert!(!temp.join("a/b/file").exists() && temp.join("a/b").exists());
+        assert!(fs::symlink_metadata(temp.join("link")).is_err() && mine.is_dir());
     }
 }

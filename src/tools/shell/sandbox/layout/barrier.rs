@@ -36,6 +36,34 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
     None
 }
 
+/// What lies at a path in the end, if no link on the way is one that a command could have made: of whoever runs the
+/// daemon, or anywhere but in the topmost folder if that is root. Whoever plants such a link would widen what all commands
+/// may do.
+pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
+    let mut rest: Vec<_> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+    let (mut at, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        let meta = fs::symlink_metadata(&next).ok()?;
+        if meta.is_symlink() {
+            let is_topmost = at == Path::new("/");
+            if links == MOST_LINKS || !is_topmost && (is_ours(&next) || nix::unistd::geteuid().is_root()) {
+                return None;
+            }
+            links += 1;
+            let to = fs::read_link(&next).ok()?;
+            rest.extend(to.components().rev().map(|it| it.as_os_str().to_owned()));
+        } else {
+            at = next;
+        }
+    }
+    Some(at)
+}
+
 /// The folder around a path, if nothing can be made in it now and we own it.
 pub(super) fn closed_around(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
@@ -56,4 +84,30 @@ pub(super) fn is_shut(folder: &Path) -> bool {
 /// Whether something is there, and is no link.
 pub(super) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_a_command_could_have_made_widens_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("cache/real")).unwrap();
+        fs::create_dir(root.join("keys")).unwrap();
+        std::os::unix::fs::symlink("../keys", root.join("cache/planted")).unwrap();
+        let found = |name: &str| without_own_links(&root.join(name));
+        assert_eq!(found("cache/real"), Some(root.join("cache/real")));
+        assert_eq!(found("cache/../keys"), Some(root.join("keys")));
+        assert_eq!(
+            (found("cache/planted"), found("cache/planted/in"), found("cache/none")),
+            (None, None, None)
+        );
+        // Links of the system in the topmost folder, such as `/bin`, are nobody's attempt.
+        let topmost = fs::read_dir("/").unwrap().flatten().map(|entry| entry.path());
+        for link in topmost.filter(|path| path.is_symlink() && path.is_dir()) {
+            assert_eq!(without_own_links(&link), link.canonicalize().ok(), "{}", link.display());
+        }
+    }
 }
