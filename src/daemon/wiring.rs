@@ -357,6 +357,13 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
     hidden.extend(files.filter_map(|provider| provider.api_key_file.clone()));
     // Where systemd puts them; there need be none.
     hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|it| it.is_absolute()));
+    // Agents that sign, and what else serves one who has logged in, where it does not lie in `/run/user`.
+    for name in ["SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"] {
+        let place = std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        let holds_more =
+            |place: &Path| places.home.starts_with(place) || std::env::temp_dir().starts_with(place);
+        hidden.extend(place.filter(|place| !holds_more(place)));
+    }
     let uid = nix::unistd::geteuid();
     tools::SandboxSettings {
         level: match given.level {

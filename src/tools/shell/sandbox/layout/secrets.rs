@@ -10,7 +10,9 @@ use crate::types::credentials::CREDENTIALS;
 /// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
 pub(super) const OF_THE_MACHINE: &[&str] = &[
     "/etc/shadow",
+    "/etc/shadow-",
     "/etc/gshadow",
+    "/etc/gshadow-",
     "/run/user",
     "/run/dbus",
     "/run/docker.sock",
@@ -23,6 +25,11 @@ pub(super) const OF_THE_MACHINE: &[&str] = &[
     "/run/systemd/private",
     "/run/tmux",
     "/run/screen",
+    "/run/incus",
+    "/run/lxd",
+    "/var/lib/incus",
+    "/var/lib/lxd",
+    "/var/snap/lxd",
 ];
 
 /// What package managers keep below the home folder, writable for commands that reach the network:
