@@ -1,6 +1,9 @@
 //! Read (T1): a window of a text file, with line numbers. Memory stays bounded however large
 //! the file is.
 
+mod blob;
+mod window;
+
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -11,6 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
+use window::Window;
 
 use super::care::Access;
 use super::context::Context;
@@ -23,11 +27,7 @@ use super::{convert, input, media, notebook, toolbox};
 use crate::types::ids::BlobId;
 use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
 
-mod blob;
-
 const DEFAULT_LINES: u64 = 2_000;
-/// Letters of one line.
-const LONGEST_LINE: usize = 2_000;
 /// Bytes of one answer. Larger than the cap of other tools: half a file helps nobody.
 const LARGEST_ANSWER: usize = 120_000;
 /// Above this size the content is not hashed, and the file does not count as read whole.
@@ -352,218 +352,4 @@ pub(super) fn shown(
     look.take(&[]);
     let shown = look.window.finish();
     Some((shown.text, shown.total))
-}
-
-/// Collects the wanted lines from pieces of text, and counts all of them.
-struct Window {
-    first: u64,
-    /// The last wanted line.
-    until: u64,
-    /// What ends a line.
-    feed: char,
-    /// The line being read, from 1.
-    line: u64,
-    text: String,
-    /// Letters of each line before the first that is shown.
-    before: u64,
-    /// Letters of the current line: of those before, how many were seen; those that were kept, and that were not.
-    passed: u64,
-    kept: usize,
-    left_out: usize,
-    /// The current line has at least one letter.
-    begun: bool,
-    /// A `\r` that may belong to the line ending.
-    pending_return: bool,
-    last: u64,
-    cut_a_line: bool,
-    stopped_early: bool,
-}
-
-/// What a [`Window`] has seen.
-struct Shown {
-    text: String,
-    total: u64,
-    /// The last line that is shown; 0 if none is.
-    last: u64,
-    cut_a_line: bool,
-}
-
-impl Window {
-    fn new(first: u64, limit: u64, feed: char) -> Self {
-        Self {
-            first,
-            until: first.saturating_add(limit - 1),
-            feed,
-            line: 1,
-            text: String::new(),
-            before: 0,
-            passed: 0,
-            kept: 0,
-            left_out: 0,
-            begun: false,
-            pending_return: false,
-            last: 0,
-            cut_a_line: false,
-            stopped_early: false,
-        }
-    }
-
-    /// Shows lines from this letter on, from 1.
-    fn beginning_at(mut self, column: u64) -> Self {
-        self.before = column.saturating_sub(1);
-        self.cut_a_line = self.before > 0;
-        self
-    }
-
-    fn is_wanted(&self) -> bool {
-        !self.stopped_early && (self.first..=self.until).contains(&self.line)
-    }
-
-    /// Whether nothing more will be shown, at the beginning of a line or within one.
-    fn is_full(&self) -> bool {
-        self.stopped_early || self.line > self.until
-    }
-
-    /// Goes on in bytes of which only the line feeds matter.
-    fn count_only(&mut self, bytes: &[u8]) {
-        // Both are ASCII.
-        let feed = self.feed as u8;
-        self.line += bytes.iter().filter(|byte| **byte == feed).count() as u64;
-        if let Some(byte) = bytes.last() {
-            self.begun = *byte != feed;
-        }
-    }
-
-    fn take(&mut self, piece: &str) {
-        for part in piece.split_inclusive(self.feed) {
-            let (line, ends) = match part.strip_suffix(self.feed) {
-                Some(line) => (line, true),
-                None => (part, false),
-            };
-            if self.is_wanted() {
-                self.keep(line);
-            }
-            if ends {
-                self.end_line();
-            } else {
-                self.begun = true;
-            }
-        }
-    }
-
-    fn keep(&mut self, part: &str) {
-        for c in part.chars() {
-            if self.pending_return {
-                self.pending_return = false;
-                self.push('\r');
-            }
-            if c == '\r' { self.pending_return = true } else { self.push(c) }
-        }
-    }
-
-    fn push(&mut self, c: char) {
-        if self.kept == 0 && self.left_out == 0 && self.passed == 0 {
-            self.number();
-        }
-        if self.passed < self.before {
-            self.passed += 1;
-            return;
-        }
-        if self.kept < LONGEST_LINE {
-            self.text.push(c);
-            self.kept += 1;
-        } else {
-            self.left_out += 1;
-        }
-    }
-
-    fn number(&mut self) {
-        use std::fmt::Write as _;
-        // Writing to a String cannot fail.
-        let _ = write!(self.text, "{:>6}\t", self.line);
-    }
-
-    fn end_line(&mut self) {
-        use std::fmt::Write as _;
-        if self.is_wanted() {
-            if self.kept == 0 && self.passed == 0 {
-                self.number();
-            }
-            if self.left_out > 0 {
-                self.cut_a_line = true;
-                let next = self.before + self.kept as u64 + 1;
-                let _ =
-                    write!(self.text, " [line cut: {} more characters, from column {next}]", self.left_out);
-            }
-            self.text.push('\n');
-            self.last = self.line;
-            self.stopped_early = self.text.len() >= LARGEST_ANSWER;
-        }
-        self.line += 1;
-        (self.passed, self.kept, self.left_out) = (0, 0, 0);
-        (self.begun, self.pending_return) = (false, false);
-    }
-
-    fn finish(mut self) -> Shown {
-        let total = if self.begun { self.line } else { self.line - 1 };
-        if self.begun {
-            if self.pending_return && self.is_wanted() {
-                self.push('\r');
-            }
-            self.end_line();
-        }
-        Shown { text: self.text, total, last: self.last, cut_a_line: self.cut_a_line }
-    }
-}
-
-impl Shown {
-    fn into_answer(mut self, first: u64) -> String {
-        if self.total == 0 {
-            return "(the file is empty)".into();
-        }
-        if first == 1 && self.last == self.total {
-            self.text.push_str(&format!("({} lines in total)", self.total));
-        } else {
-            self.text.push_str(&format!("(lines {first} to {} of {})", self.last, self.total));
-            if self.last < self.total {
-                self.text.push_str(&format!(" Go on with offset {}.", self.last + 1));
-            }
-        }
-        self.text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn window(first: u64, limit: u64, pieces: &[&str]) -> (String, u64, u64) {
-        let mut window = Window::new(first, limit, '\n');
-        pieces.iter().for_each(|piece| window.take(piece));
-        let shown = window.finish();
-        (shown.text, shown.last, shown.total)
-    }
-
-    #[test]
-    fn lines_are_numbered_however_the_text_is_cut_into_pieces() {
-        for (first, limit, pieces, expected) in [
-            (1, 9, &["a\nb\n"][..], ("     1\ta\n     2\tb\n", 2, 2)),
-            (1, 9, &["a", "\r", "\nb", "b"], ("     1\ta\n     2\tbb\n", 2, 2)),
-            (2, 1, &["a\nb\nc\n"], ("     2\tb\n", 2, 3)),
-            (1, 9, &["\n\nx"], ("     1\t\n     2\t\n     3\tx\n", 3, 3)),
-            (1, 9, &["a\rb\r\n"], ("     1\ta\rb\n", 1, 1)),
-            (1, 9, &["a\r"], ("     1\ta\r\n", 1, 1)),
-            (5, 9, &["a\n"], ("", 0, 1)),
-            (1, 9, &[], ("", 0, 0)),
-        ] {
-            let (text, last, total) = window(first, limit, pieces);
-            assert_eq!((text.as_str(), last, total), expected, "{first} {limit} {pieces:?}");
-        }
-    }
-
-    #[test]
-    fn long_lines_are_cut_with_a_note() {
-        let (text, ..) = window(1, 1, &[&"é".repeat(2_500)]);
-        assert!(text.ends_with("é [line cut: 500 more characters, from column 2001]\n"), "{text}");
-    }
 }
