@@ -1,10 +1,11 @@
 //! Words of a command as files: what must not be read, written or removed unasked.
 
 use super::braces;
-use super::hatch::{Kind, Rows, may_become_an_option, stem};
+use super::hatch::{Rows, may_become_an_option, stem};
 use super::pattern::name;
 use super::places::{self, Care, Folders, Written};
 use super::private;
+use super::table::Kind;
 use super::word::{Marks, Word};
 
 /// The words that no grant spells, as files: what must not be read or written unasked.

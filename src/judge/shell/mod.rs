@@ -21,6 +21,7 @@ mod second;
 mod shape;
 mod sight;
 mod special;
+mod table;
 mod through;
 mod weigh;
 mod word;

@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::hatch::{Kind, Rows};
+use super::hatch::Rows;
 use super::meter::Meter;
+use super::table::Kind;
 use super::word::{Marks, Word};
 
 /// Steps that one judgement may take beyond what is linear in the line.

@@ -6,8 +6,8 @@
 //! at [`Program`]; what the programs do is in their manuals. Programs that are runners and nothing
 //! else (`env`, `sudo`, `sh`) are in [`super::wrappers`].
 
-use super::hatch::{Kind, Program, Table};
 use super::special;
+use super::table::{Kind, Program, Table};
 
 const fn p(names: &'static str, ask: &'static str) -> Program {
     Program::new(names, ask)
