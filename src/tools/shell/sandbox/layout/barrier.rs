@@ -10,11 +10,21 @@ use crate::tools::disk::is_missing;
 /// Links on the way to a path; the kernel's own number, path_resolution(7).
 const MOST_LINKS: usize = 40;
 
-/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
-/// it again. Also one in which the path is too long for a name.
-pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
-    let mut rest: Vec<_> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
-    let (mut at, mut links) = (PathBuf::new(), 0);
+/// Where a path leads.
+enum Way {
+    To(PathBuf),
+    Nowhere,
+    /// Up to a folder that cannot be searched now, or in which it is too long for a name.
+    UpTo(PathBuf),
+    /// Through a link that is not followed.
+    Link,
+}
+
+/// Follows a path, and those links for which `follows` holds, which is told the folder and the link in it.
+fn way(path: &Path, follows: &dyn Fn(&Path, &Path) -> bool) -> Way {
+    let parts =
+        |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (mut rest, mut at, mut links) = (parts(path), PathBuf::new(), 0);
     while let Some(part) = rest.pop() {
         if part == ".." {
             at.pop();
@@ -22,46 +32,40 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
         }
         let next = at.join(&part);
         match fs::symlink_metadata(&next) {
-            Ok(meta) if meta.is_symlink() && links < MOST_LINKS => {
+            Ok(meta) if meta.is_symlink() => {
                 links += 1;
-                rest.extend(
-                    fs::read_link(&next).ok()?.components().rev().map(|it| it.as_os_str().to_owned()),
-                );
+                if links > MOST_LINKS || !follows(&at, &next) {
+                    return Way::Link;
+                }
+                let Ok(to) = fs::read_link(&next) else { return Way::Nowhere };
+                rest.extend(parts(&to));
             }
             Ok(_) => at = next,
-            Err(error) if is_missing(&error) => return None,
-            Err(_) => return Some(at).filter(|at| is_ours(at)),
+            Err(error) if is_missing(&error) => return Way::Nowhere,
+            Err(_) => return Way::UpTo(at),
         }
     }
-    None
+    Way::To(at)
+}
+
+/// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
+/// it again. Also one in which the path is too long for a name.
+pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
+    match way(path, &|_, _| true) {
+        Way::UpTo(at) if is_ours(&at) => Some(at),
+        _ => None,
+    }
 }
 
 /// What lies at a path in the end, if no link on the way is one that a command could have made: of whoever runs the
 /// daemon, or anywhere but in the topmost folder if that is root. Whoever plants such a link would widen what all commands
 /// may do.
 pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
-    let mut rest: Vec<_> = path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
-    let (mut at, mut links) = (PathBuf::new(), 0);
-    while let Some(part) = rest.pop() {
-        if part == ".." {
-            at.pop();
-            continue;
-        }
-        let next = at.join(&part);
-        let meta = fs::symlink_metadata(&next).ok()?;
-        if meta.is_symlink() {
-            let is_topmost = at == Path::new("/");
-            if links == MOST_LINKS || !is_topmost && (is_ours(&next) || nix::unistd::geteuid().is_root()) {
-                return None;
-            }
-            links += 1;
-            let to = fs::read_link(&next).ok()?;
-            rest.extend(to.components().rev().map(|it| it.as_os_str().to_owned()));
-        } else {
-            at = next;
-        }
+    let is_root = nix::unistd::geteuid().is_root();
+    match way(path, &|folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
+        Way::To(real) => Some(real),
+        _ => None,
     }
-    Some(at)
 }
 
 /// The folder around a path, if nothing can be made in it now and we own it.
