@@ -71,7 +71,11 @@ fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
             "difftool" | "mergetool" | "guitool" | "browser" | "man" => {
                 matches!(name.as_str(), "cmd" | "path")
             }
-            "remote" => matches!(name.as_str(), "uploadpack" | "receivepack"),
+            // gitremote-helpers(7): `ext::COMMAND`.
+            "remote" => {
+                matches!(name.as_str(), "uploadpack" | "receivepack")
+                    || matches!(name.as_str(), "url" | "pushurl") && value.starts_with("ext::")
+            }
             "gpg" => matches!(name.as_str(), "program" | "defaultkeycommand"),
             "trailer" | "hook" => matches!(name.as_str(), "cmd" | "command"),
             "merge" => name == "driver",
@@ -80,6 +84,8 @@ fn named(text: &str) -> impl Iterator<Item = (bool, String)> {
             "interactive" => name == "difffilter",
             "uploadpack" => name == "packobjectshook",
             "tar" => name == "command",
+            "instaweb" => name == "httpd",
+            "imap" => name == "tunnel",
             "sendemail" => name.ends_with("cmd"),
             "pager" => true,
             "alias" | "submodule" => value.starts_with('!'),
@@ -101,7 +107,22 @@ fn words(line: &str) -> Vec<String> {
     let line: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '{' | '}' | '!')).collect();
     let words =
         line.split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '='));
-    words.filter(|word| !word.starts_with(['-', '%'])).map(|word| word.replace("$PWD/", "")).collect()
+    let mut named: Vec<String> = Vec::new();
+    let mut before = "";
+    for word in words.filter(|word| !word.is_empty()) {
+        // A module of Python or of Perl is a file, or a folder with the file.
+        if before == "-m" && word.contains(|c: char| c.is_alphanumeric()) {
+            let module = word.replace("::", "/").replace('.', "/");
+            named.extend(
+                ["", ".py", "/__main__.py", "/__init__.py", ".pm"].map(|end| format!("{module}{end}")),
+            );
+        }
+        if !word.starts_with(['-', '%']) {
+            named.push(word.trim_start_matches("ext::").replace("$PWD/", ""));
+        }
+        before = word;
+    }
+    named
 }
 
 /// A value without quotes and without the comment behind it.
@@ -209,6 +230,14 @@ mod tests {
         }
         assert!(by_git(&root, Path::new("/home/u")).contains(&PathBuf::from("/home/u/h")));
         assert_eq!(care("tools/other", Access::Edit), PathCare::Ordinary);
+        // Modules, programs that are addresses, and those of rarer commands.
+        let text = "[filter \"f\"]\n\tclean = python3 -m tools.f %f\n[remote \"o\"]\n\turl = ext::tools/e.sh %S\n\
+                    [instaweb]\n\thttpd = tools/web -f\n[imap]\n\ttunnel = sh tools/t.sh\n[remote \"p\"]\n\turl = tools/p\n";
+        fs::write(root.join(".git/config"), text).unwrap();
+        for name in ["tools/f.py", "tools/f/__main__.py", "tools/e.sh", "tools/web", "tools/t.sh"] {
+            assert_eq!(care(name, Access::Edit), PathCare::AutoExecuted, "{name}");
+        }
+        assert_eq!(care("tools/p", Access::Edit), PathCare::Ordinary, "a repository to fetch from");
         fs::write(root.join(".git/config"), "#".repeat(70_000)).unwrap();
         assert_eq!(care("tools/other", Access::Edit), PathCare::AutoExecuted, "who knows what it names");
     }
