@@ -1,14 +1,16 @@
 //! Laws of the turn machine, over random scripts: people submit, answer, abort and leave; models and
-//! tools come home in any order, or fail; the daemon dies anywhere. `watch` and `calls` hold the laws
-//! of facts, `deeds` those of effects, `request` those of what a model is sent, `restart` those of a crash.
+//! tools come home in any order, or fail; the daemon dies anywhere. `watch`, `words` and `calls` hold
+//! the laws of facts, `deeds` those of effects, `request` those of what a model is sent, `restart` those of a crash.
 
 mod calls;
 mod deeds;
 mod given;
+mod home;
 mod request;
 mod restart;
 mod script;
 mod watch;
+mod words;
 mod world;
 
 use std::collections::BTreeSet;
