@@ -360,8 +360,10 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
     // Agents that sign, and what else serves one who has logged in, where it does not lie in `/run/user`.
     for name in ["SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"] {
         let place = std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
-        let holds_more =
-            |place: &Path| places.home.starts_with(place) || std::env::temp_dir().starts_with(place);
+        let holds_more = |place: &Path| {
+            let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+            places.home.starts_with(&real) || Path::new("/tmp").starts_with(real)
+        };
         hidden.extend(place.filter(|place| !holds_more(place)));
     }
     let uid = nix::unistd::geteuid();
@@ -380,6 +382,7 @@ fn sandbox(config: &Config, places: &Places, instance: &str) -> tools::SandboxSe
         },
         writable: given.writable.clone(),
         hidden,
+        obeyed: [&places.config_dir, &places.data_dir].into_iter().chain(&config.files).cloned().collect(),
         offer_outside: offer_outside(config),
         // The same at every start, so that it is found again.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),

@@ -485,6 +485,28 @@ async fn terminals_and_shared_memory_of_others_are_out_of_reach_and_own_ones_are
 }
 
 #[tokio::test]
+async fn who_works_in_shared_memory_or_among_temporary_files_can_work() {
+    for (level, place) in BOTH.into_iter().flat_map(|level| [(level, "/dev/shm"), (level, "/tmp")]) {
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let mut room = Room::within(tempfile::tempdir_in(place).unwrap(), |settings| {
+            settings.sandbox.level = level;
+            settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
+        });
+        completed(
+            &room.run("Bash", bash("touch made && mkdir -p $TMPDIR/a && touch $TMPDIR/a/b && mktemp")).await,
+        );
+        assert!(room.path("made").exists(), "{level:?} {place}");
+        // At level 2 all of the machine's shared memory can be written then.
+        if (level, place) != (LevelSetting::Landlock, "/dev/shm") {
+            let beside = bash(&format!("touch {}/beside", room.root.display()));
+            failed(&room.run("Bash", beside).await, "exit_code");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_held_is_not_run() {
     let mut room = Room::with(|settings| {
         settings.sandbox.level = LevelSetting::Rlimits;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::guards::Cover;
 use super::layout::Layout;
-use super::temp::{self, Nothing};
+use super::temp::Nothing;
 
-/// Where temporary files are inside.
-pub(super) const TMP: &str = "/tmp";
+/// Where temporary files are inside, mostly.
+const TMP: &str = "/tmp";
 
 /// What root keeps inside: enough to work on files of others where they may be written at all.
 const KEPT: &[&str] =
@@ -86,18 +86,27 @@ pub(super) fn arguments(
     args
 }
 
+/// Whether the folder for temporary files is mounted as `/tmp`. Not where somebody works or lives below it: to mount that
+/// there, bubblewrap would make folders in what commands may change meanwhile, through links that they put there.
+fn has_own_tmp(layout: &Layout) -> bool {
+    !layout.writable.iter().chain([&layout.home]).any(|path| path.starts_with(TMP))
+}
+
+/// Where temporary files are inside.
+pub(super) fn temp_of(layout: &Layout) -> &Path {
+    if has_own_tmp(layout) { Path::new(TMP) } else { &layout.temp }
+}
+
 /// What is mounted, folders before what is in them, so that the nearest counts. `absent` are those of the layout's that
 /// exist by now.
 pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> Vec<(PathBuf, Mount)> {
     let tmp = Path::new(TMP);
     let mut list: Vec<(PathBuf, Mount)> = Vec::new();
-    // Whoever lives there, or lists it as writable, keeps it.
-    let is_private = layout.home != tmp && !layout.writable.iter().any(|path| path == tmp);
+    let is_private = has_own_tmp(layout);
     if is_private {
         list.push((tmp.to_owned(), Mount::From(layout.temp.clone())));
-        if layout.home.starts_with(tmp) && !layout.writable.contains(&layout.home) {
-            list.push((layout.home.clone(), Mount::Read));
-        }
+    } else {
+        list.push((layout.temp.clone(), Mount::Write));
     }
     let writable = layout.writable.iter().chain(&layout.pinned);
     list.extend(writable.map(|path| (path.clone(), Mount::Write)));
@@ -128,22 +137,6 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
         }
     }
     kept
-}
-
-/// What a command left among its temporary files may be in the way of what is mounted there.
-pub(super) fn make_way(layout: &Layout, mounts: &[(PathBuf, Mount)]) {
-    let is_private =
-        |(path, mount): &(PathBuf, Mount)| path == Path::new(TMP) && matches!(mount, Mount::From(_));
-    if !mounts.iter().any(is_private) {
-        return;
-    }
-    for (path, _) in mounts {
-        if let Ok(below) = path.strip_prefix(TMP)
-            && below != Path::new("")
-        {
-            temp::make_way(&layout.temp, below, path.is_dir());
-        }
-    }
 }
 
 /// Takes out what lies within folders that may be written: others may change those while the command is started.
@@ -254,19 +247,29 @@ mod tests {
     }
 
     #[test]
-    fn a_home_among_temporary_files_is_seen_and_written_if_somebody_works_there() {
+    fn whoever_works_or_lives_among_temporary_files_has_none_of_his_own_in_that_place() {
         let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
-        let home = PathBuf::from("/tmp/home");
-        for (workspace, expected) in [("/tmp/home", Mount::Write), ("/tmp/home/ws", Mount::Read)] {
+        for (home, workspace, is_own) in [
+            ("/home/u", "/home/u/ws", true),
+            ("/home/u", "/tmp/ws", false),
+            ("/tmp/home", "/tmp/home/ws", false),
+            ("/tmp/home", "/tmp/home", false),
+            ("/tmp", "/w", false),
+        ] {
             let layout = Layout {
                 writable: vec![workspace.into()],
+                hidden: vec!["/tmp/other/socket".into()],
                 temp: "/tmp/t/s".into(),
-                home: home.clone(),
+                home: home.into(),
                 ..Layout::default()
             };
             let list = mounts(&layout, &[], &nothing);
-            let of_home: Vec<_> = list.into_iter().filter(|(path, _)| *path == home).collect();
-            assert_eq!(of_home, [(home.clone(), expected)]);
+            let has = |path: &str, mount: Mount| list.contains(&(path.into(), mount));
+            assert!(has(workspace, Mount::Write), "{list:?}");
+            assert_eq!(has("/tmp", Mount::From("/tmp/t/s".into())), is_own, "{list:?}");
+            assert_eq!(has("/tmp/t/s", Mount::Write), !is_own, "{list:?}");
+            assert_eq!(has("/tmp/other/socket", Mount::Nothing("/n".into())), !is_own, "{list:?}");
+            assert_eq!(temp_of(&layout), Path::new(if is_own { "/tmp" } else { "/tmp/t/s" }));
         }
     }
 }

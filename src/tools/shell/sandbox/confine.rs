@@ -81,7 +81,7 @@ impl Confined {
             }
             Level::Bubblewrap => {
                 let (layout, root) = layout.ok_or_else(needed)?;
-                confined.variables = variables(Path::new(bubble::TMP), choice);
+                confined.variables = variables(bubble::temp_of(layout), choice);
                 let nothing = temp::nothing(root)?;
                 confined.placed = Placed::new(&layout.absent, notes_beside(&layout.temp).as_deref())?;
                 let absent = there(&layout.absent);
@@ -90,7 +90,6 @@ impl Confined {
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
                 let mut mounts = bubble::mounts(layout, &absent, &nothing);
                 let inner = bubble::within(layout, &mut mounts);
-                bubble::make_way(layout, &mounts);
                 let mut stages = (0..).map(|nth| temp::stage(root, nth));
                 let mut next = || stages.next().unwrap_or_else(|| Err(io::ErrorKind::OutOfMemory.into()));
                 let guards = Guards::of(bubble::staged(&mut mounts, inner, &mut next)?)?;

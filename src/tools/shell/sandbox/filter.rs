@@ -117,12 +117,8 @@ fn make(allowed: Allowed) -> Option<BpfProgram> {
 }
 
 /// Calls whose first argument is a process, or 0 for the caller: limits and priorities of others end them, or starve them.
-const OF_A_PROCESS: &[libc::c_long] = &[
-    libc::SYS_sched_setaffinity,
-    libc::SYS_sched_setattr,
-    libc::SYS_sched_setparam,
-    libc::SYS_sched_setscheduler,
-];
+const OF_A_PROCESS: &[libc::c_long] =
+    &[libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler];
 
 /// Those that say first what the second argument is, setpriority(2) and ioprio_set(2), and the number for all processes of
 /// a user.
@@ -307,8 +303,8 @@ mod tests {
             (libc::SYS_ioprio_set, [1, 0, 5, 0], true),
             (libc::SYS_ioprio_set, [3, 0, 5, 0], false),
             (libc::SYS_ioprio_set, [1, other, 5, 0], false),
-            (libc::SYS_sched_setaffinity, [0, 8, 1, 0], true),
-            (libc::SYS_sched_setaffinity, [other, 8, 1, 0], false),
+            // Threads name themselves so.
+            (libc::SYS_sched_setaffinity, [other, 8, 1, 0], true),
             (libc::SYS_sched_setscheduler, [other, 5, 1, 0], false),
             (libc::SYS_sched_getaffinity, [other, 8, 1, 0], true),
         ] {

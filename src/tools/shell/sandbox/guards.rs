@@ -33,9 +33,18 @@ use crate::proc;
 pub(super) struct Guards {
     mounts: Vec<Mount>,
     user: Option<Arc<OwnedFd>>,
-    /// Terminals and shared memory of the command's own, with the ruleset that is to give rights on them and these
-    /// rights. At level 3 bubblewrap sees to that.
-    own: Option<(Arc<OwnedFd>, u64)>,
+    /// At level 3 bubblewrap sees to that.
+    own: Option<Apart>,
+}
+
+/// Terminals and shared memory of the command's own.
+#[derive(Debug)]
+struct Apart {
+    /// The ruleset that is to give rights on them, and these rights.
+    rules: Arc<OwnedFd>,
+    rights: u64,
+    /// Not if somebody works there.
+    memory: bool,
 }
 
 /// A user namespace for commands; none for root, who needs none.
@@ -149,7 +158,11 @@ impl Guards {
         let absent = there(&absent);
         let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, Cover::Guard));
         let list = pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover)).collect();
-        let own = Some((Arc::clone(rules), rules::on_devices(abi)));
+        let own = Some(Apart {
+            rules: Arc::clone(rules),
+            rights: rules::on_devices(abi),
+            memory: !layout.lies_in_shared_memory(),
+        });
         Ok((Self { user: namespace()?, own, ..Self::of(list)? }, placed))
     }
 
@@ -194,9 +207,10 @@ impl Guards {
             let flags = libc::MS_REC | libc::MS_SLAVE;
             let none = std::ptr::null();
             done(libc::mount(none, c"/".as_ptr(), none, flags, none.cast()).into())?;
-            if let Some((rules, rights)) = &self.own {
-                for own in OWN {
-                    own.put(rules.as_raw_fd(), *rights)?;
+            if let Some(Apart { rules, rights, memory }) = &self.own {
+                TERMINALS.put(rules.as_raw_fd(), *rights)?;
+                if *memory {
+                    MEMORY.put(rules.as_raw_fd(), *rights)?;
                 }
             }
             for mount in &self.mounts {
@@ -216,14 +230,18 @@ struct Own {
     kind: &'static CStr,
     at: &'static CStr,
     options: &'static CStr,
+    flags: libc::c_ulong,
 }
 
-/// The terminals of all others, which a person may sit at, and the memory that they share, shm_overview(7), lie in these
-/// places.
-const OWN: &[Own] = &[
-    Own { kind: c"devpts", at: c"/dev/pts", options: c"newinstance,ptmxmode=0666,mode=0620" },
-    Own { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777" },
-];
+/// In this place lie the terminals of all others, which a person may sit at.
+const TERMINALS: Own = Own {
+    kind: c"devpts",
+    at: c"/dev/pts",
+    options: c"newinstance,ptmxmode=0666,mode=0620",
+    flags: libc::MS_NOEXEC,
+};
+/// Here the memory that they share, shm_overview(7).
+const MEMORY: Own = Own { kind: c"tmpfs", at: c"/dev/shm", options: c"mode=1777", flags: 0 };
 
 /// `struct landlock_path_beneath_attr`, landlock_add_rule(2).
 #[repr(C, packed)]
@@ -239,7 +257,7 @@ impl Own {
     /// Mounts it and gives the command rights on it: a ruleset speaks of objects, and this one is new. Where there is no
     /// such place, there is nothing to be kept apart. After the fork: nothing here may allocate or take a lock.
     fn put(&self, rules: libc::c_int, rights: u64) -> io::Result<()> {
-        let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+        let flags = libc::MS_NOSUID | self.flags;
         #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
         // SAFETY: all arguments are numbers, or pointers to constants and to values that live until the call returns.
         unsafe {

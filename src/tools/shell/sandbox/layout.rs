@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use barrier::{barrier, closed_around, without_own_links};
+use barrier::{barrier, closed_around, link_on_the_way, without_own_links};
 use secrets::{CACHES, OF_THE_MACHINE, below, credentials};
 
 use super::blocked::Ground;
@@ -97,6 +97,15 @@ impl Layout {
             layout.guarded.extend(temp::ours(&settings.temp)?);
         }
         layout.pin_what_is_above();
+        if let Some(link) =
+            settings.obeyed.iter().find_map(|path| link_on_the_way(path, &|folder| layout.may_change(folder)))
+        {
+            return Err(std::io::Error::other(format!(
+                "{} is a link on the way to what the daemon itself obeys, in a folder that commands may write: put what \
+                 it leads to in its place, or work in another folder",
+                link.display()
+            )));
+        }
         match layout.unreadable.take() {
             Some(path) => Err(std::io::Error::other(format!(
                 "{} cannot be read, so what it leads to cannot be protected; make it readable",
@@ -104,6 +113,11 @@ impl Layout {
             ))),
             None => Ok(layout),
         }
+    }
+
+    /// Whether somebody works in memory that all share: it cannot be a command's own then.
+    pub(super) fn lies_in_shared_memory(&self) -> bool {
+        self.writable.iter().chain([&self.temp]).any(|path| path.starts_with("/dev/shm"))
     }
 
     /// What a failure of a command can be held against.

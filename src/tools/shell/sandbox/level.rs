@@ -72,6 +72,8 @@ pub struct SandboxSettings {
     pub writable: Vec<PathBuf>,
     /// Files and folders that they do not see: the daemon's own, and those of keys.
     pub hidden: Vec<PathBuf>,
+    /// What the daemon itself obeys, as it looks it up: no command may put something else in its place.
+    pub obeyed: Vec<PathBuf>,
     /// The folder in which sessions get folders for temporary files. It is made when it is needed.
     pub temp: PathBuf,
     /// Whether a person may let a command out that the sandbox stopped.

@@ -69,7 +69,8 @@ pub(super) fn of(layout: &Layout, means: Means) -> io::Result<(OwnedFd, Option<V
             rules.grant(&entry.path(), reading(), &hidden)?;
         }
     }
-    for device in DEVICES.iter().chain((!means.apart).then_some(&SHARED)) {
+    let is_shared = !means.apart || layout.lies_in_shared_memory();
+    for device in DEVICES.iter().chain(is_shared.then_some(&SHARED)) {
         let device = Path::new("/dev").join(device);
         rules.looks.push(Look::at(&device));
         rules.grant(&device, using(), &hidden)?;

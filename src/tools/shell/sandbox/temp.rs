@@ -6,8 +6,6 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
-
 use crate::types::ids::SessionId;
 
 /// Stand-ins for what is hidden.
@@ -136,12 +134,19 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
     own(&nothing.folder)?;
     let mut options = fs::OpenOptions::new();
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let file =
-        options.write(true).create(true).truncate(false).custom_flags(flags.bits()).open(&nothing.file)?;
-    let meta = file.metadata()?;
-    let is_empty = meta.is_file() && meta.nlink() == 1 && meta.len() == 0;
-    if is_empty { Ok(nothing) } else { Err(not_ours(&nothing.file)) }
+    match options.write(true).create_new(true).mode(0o600).open(&nothing.file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map(|_| nothing),
+    }
+    let meta = fs::symlink_metadata(&nothing.file)?;
+    if !(meta.is_file() && meta.nlink() == 1 && meta.len() == 0 && is_of_us(&meta)) {
+        return Err(not_ours(&nothing.file));
+    }
+    if meta.mode() & 0o777 != 0o600 {
+        // It lies where no command puts a link in its place.
+        fs::set_permissions(&nothing.file, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(nothing)
 }
 
 /// What below `root` is not a session's: it is mounted for commands, or they are led there.
@@ -150,22 +155,6 @@ pub(super) fn ours(root: &Path) -> io::Result<[PathBuf; 3]> {
     let stages = root.join("stages");
     own(&stages)?;
     Ok([folder, file, stages])
-}
-
-/// Makes room below the folder of a session for what is mounted at `path` in it: files and links that are in the way go.
-pub(super) fn make_way(folder: &Path, path: &Path, is_dir: bool) {
-    let mut at = folder.to_owned();
-    let mut parts = path.components().peekable();
-    while let Some(part) = parts.next() {
-        at.push(part);
-        let Ok(meta) = fs::symlink_metadata(&at) else { return };
-        let is_folder = meta.is_dir() || parts.peek().is_none() && !is_dir && meta.is_file();
-        if !is_folder {
-            // Of a command: what it may write in this place is another thing.
-            let _ = fs::remove_file(&at);
-            return;
-        }
-    }
 }
 
 /// An empty folder to mount something on, in a table of mounts of one's own.
@@ -203,11 +192,14 @@ fn closed(folder: &Path) -> io::Result<Option<u32>> {
         Err(error) => return Err(error),
     }
     let meta = fs::symlink_metadata(folder)?;
-    if !meta.is_dir() || !is_of_us(&meta) {
+    let mut mode = meta.mode() & 0o7777;
+    if meta.is_dir() && !is_of_us(&meta) && nix::unistd::geteuid().is_root() {
+        // Root's commands may give it away; whoever had it could write there.
+        std::os::unix::fs::lchown(folder, Some(0), Some(0))?;
+        mode |= 0o020;
+    } else if !meta.is_dir() || !is_of_us(&meta) {
         return Err(not_ours(folder));
-    }
-    let mode = meta.mode() & 0o7777;
-    if mode == 0o700 {
+    } else if mode == 0o700 {
         return Ok(None);
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
@@ -256,6 +248,13 @@ mod tests {
                 assert_eq!(fs::metadata(closed).unwrap().mode() & 0o7777, 0o700, "{mode:o}");
             }
         }
+        if nix::unistd::geteuid().is_root() {
+            for given in [&root, &folder] {
+                std::os::unix::fs::lchown(given, Some(65534), None).unwrap();
+                assert_eq!(folder_of(&root, session).unwrap(), folder);
+                assert_eq!(fs::metadata(given).unwrap().uid(), 0);
+            }
+        }
         // Where others could write, something that leads elsewhere may be theirs.
         let opened = || fs::set_permissions(&root, fs::Permissions::from_mode(0o770)).unwrap();
         symlink("/", root.join("nothing")).unwrap();
@@ -302,6 +301,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (root, mine) = (dir.path().join("t"), dir.path().join("mine"));
         let kept = nothing(&root).unwrap();
+        fs::set_permissions(&kept.file, fs::Permissions::from_mode(0o000)).unwrap();
         nothing(&root).unwrap();
         fs::write(&mine, "years of work").unwrap();
         for link in [false, true] {
@@ -311,22 +311,5 @@ mod tests {
             assert!(nothing(&root).is_err());
             assert_eq!(fs::read_to_string(&mine).unwrap(), "years of work");
         }
-    }
-
-    #[test]
-    fn what_a_command_left_in_the_way_goes_and_nothing_behind_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let (temp, mine) = (dir.path().join("t"), dir.path().join("mine"));
-        fs::create_dir_all(temp.join("a/b")).unwrap();
-        fs::create_dir(&mine).unwrap();
-        fs::write(temp.join("a/b/file"), "in the way").unwrap();
-        symlink(&mine, temp.join("link")).unwrap();
-        make_way(&temp, Path::new("a/b/file"), false);
-        assert!(temp.join("a/b/file").exists(), "a file may be covered by a file");
-        make_way(&temp, Path::new("a/b/file/ws"), true);
-        make_way(&temp, Path::new("link/ws"), true);
-        make_way(&temp, Path::new("none/ws"), true);
-        assert!(!temp.join("a/b/file").exists() && temp.join("a/b").exists());
-        assert!(fs::symlink_metadata(temp.join("link")).is_err() && mine.is_dir());
     }
 }

@@ -1,6 +1,7 @@
 //! Looks that fail: a folder that cannot be searched, listed or written now may be opened again by the command that runs
 //! in it, if it is ours.
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,20 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
     }
 }
 
+/// A link on the way to a path, in a folder for which `counts` holds: whoever may write there may put another thing in
+/// its place, and no mount covers a link.
+pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+    let found = RefCell::new(None);
+    way(path, &|folder, link| {
+        let stops = counts(folder);
+        if stops {
+            *found.borrow_mut() = Some(link.to_owned());
+        }
+        !stops
+    });
+    found.into_inner()
+}
+
 /// What lies at a path in the end, if no link on the way is one that a command could have made: of whoever runs the
 /// daemon, or anywhere but in the topmost folder if that is root. Whoever plants such a link would widen what all commands
 /// may do.
@@ -104,6 +119,9 @@ mod tests {
         let found = |name: &str| without_own_links(&root.join(name));
         assert_eq!(found("cache/real"), Some(root.join("cache/real")));
         assert_eq!(found("cache/../keys"), Some(root.join("keys")));
+        let within =
+            |folder: &str| link_on_the_way(&root.join("cache/planted/in"), &|path| path == root.join(folder));
+        assert_eq!((within("cache"), within("keys")), (Some(root.join("cache/planted")), None));
         assert_eq!(
             (found("cache/planted"), found("cache/planted/in"), found("cache/none")),
             (None, None, None)
