@@ -44,7 +44,7 @@ impl Draft<'_> {
         for change in outcome.changes {
             self.push_item(call.item_id, Event::FileChanged { call_id, change });
         }
-        let Bounded { output, whole } = self.bound_sparing(outcome.output, outcome.whole, SPARE);
+        let Bounded { output, whole, .. } = self.bound_sparing(outcome.output, outcome.whole, SPARE);
         self.plan.blobs.extend(outcome.blobs);
         self.push_item(
             call.item_id,

@@ -7,13 +7,17 @@ use super::plan::Draft;
 use super::state::Stage;
 use crate::types::blob::{Blob, BlobRef};
 
-/// What is shown at least, however full the message is already.
+/// What is shown at least, however full the message is already; less if it has more calls than that could be kept free for.
 const LEAST: usize = 2 * 1024;
+/// Bytes of the note in a preview.
+const NOTE: usize = 300;
 
 /// A result as the model gets it.
 pub(super) struct Bounded {
     pub output: String,
     pub whole: Option<BlobRef>,
+    /// The output is less than what the tool said.
+    pub is_cut: bool,
 }
 
 impl Draft<'_> {
@@ -35,10 +39,15 @@ impl Draft<'_> {
                 _ => 0,
             })
             .sum();
-        let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(others));
-        let room = room.saturating_sub(spare).max(LEAST);
+        let calls = self.state.calls();
+        let least = LEAST.min((settings.results_bytes / calls.len().max(1)).saturating_sub(NOTE));
+        // Those that are still to come are shown something as well.
+        let to_come = calls.iter().filter(|call| !call.is_done()).count().saturating_sub(1);
+        let taken = others + to_come * (least + NOTE);
+        let room = settings.result_bytes.min(settings.results_bytes.saturating_sub(taken));
+        let room = room.saturating_sub(spare).max(least);
         if output.len() <= room {
-            return Bounded { output, whole };
+            return Bounded { output, whole, is_cut: false };
         }
         let whole = whole.unwrap_or_else(|| {
             let blob = Blob::text(&output);
@@ -46,7 +55,11 @@ impl Draft<'_> {
             self.plan.blobs.push(blob);
             reference
         });
-        Bounded { output: preview(&output, room, &whole), whole: Some(whole) }
+        Bounded {
+            output: preview(&output, room.saturating_sub(NOTE).max(least), &whole),
+            whole: Some(whole),
+            is_cut: true,
+        }
     }
 }
 

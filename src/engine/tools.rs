@@ -146,6 +146,7 @@ impl Draft<'_> {
             VerdictKind::Deny => {
                 let outcome = ToolOutcome {
                     status: ToolStatus::Denied,
+                    detail: verdict.rule.map(|rule| serde_json::json!({ "rule": rule })),
                     ..ToolOutcome::failed("denied_by_rule", words::denied_by_rule(&verdict.reason))
                 };
                 self.complete(call_id, outcome, 0);
@@ -216,7 +217,9 @@ impl Draft<'_> {
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
         }
-        let Bounded { output, whole } = self.bound(outcome.output, outcome.whole);
+        let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
+        // What the model is not shown it has not seen (T2).
+        outcome.reads.iter_mut().for_each(|read| read.whole &= !is_cut);
         self.plan.blobs.extend(outcome.blobs);
         self.push_item(
             item_id,

@@ -1,6 +1,7 @@
 //! The verdict over a Bash command: rules over its parts, then the mode.
 
 use super::Policy;
+use super::glob::PathPattern;
 use super::rule::{Pattern, Rule};
 use super::shell::{Found, Grant, Outcome, Reading};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
@@ -62,8 +63,15 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
     {
         perhaps = Some(rule);
     }
-    let hidden =
-        |rule: &Rule| verdict(Ask, Some(rule), format!("a command of the rule {rule} may hide in this text"));
+    // Rules for files are meant for the tools that read and change them; what a line names plainly they count for as well.
+    let perhaps = perhaps.or_else(|| kept(policy, reading));
+    let hidden = |rule: &Rule| {
+        let reason = match is_command(rule) {
+            true => format!("a command of the rule {rule} may hide in this text"),
+            false => format!("the rule {rule} speaks of a file that this line names"),
+        };
+        verdict(Ask, Some(rule), reason)
+    };
     let granted = if policy.mode == Mode::Plan {
         None
     } else {
@@ -112,6 +120,27 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
         };
     }
     judged
+}
+
+/// The first rule that keeps a file from being read or changed that the line names, or writes by a redirection.
+fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
+    let rules = policy.rules.deny.iter().chain(&policy.rules.ask);
+    let rules: Vec<(&'p Rule, &'p PathPattern, bool)> = rules
+        .filter_map(|rule| match (&rule.pattern, rule.tool.as_str()) {
+            (Pattern::Path(pattern), "Read") => Some((rule, pattern, false)),
+            (Pattern::Path(pattern), "Edit") => Some((rule, pattern, true)),
+            _ => None,
+        })
+        .collect();
+    if rules.is_empty() {
+        return None;
+    }
+    reading.names(&|path, writes| {
+        let mut rules = rules.iter().filter(|(.., of_writing)| *of_writing == writes);
+        rules
+            .find(|(_, pattern, _)| pattern.catches(path, policy.workspace, policy.home))
+            .map(|(rule, ..)| *rule)
+    })
 }
 
 /// What of a text is not known to do nothing but read; whatever is granted, and also where the table of

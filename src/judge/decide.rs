@@ -37,7 +37,9 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     let folders = match subject {
         Subject::Bash { cwd, .. } => {
             let start = cwd.as_deref().unwrap_or(policy.workspace);
-            Some(Folders::new(policy.workspace, policy.additional, start, policy.home))
+            let keeps = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
+            let is_kept = policy.rules.deny.iter().chain(&policy.rules.ask).any(keeps);
+            Some(Folders::new(policy.workspace, policy.additional, start, policy.home).keeping(is_kept))
         }
         _ => None,
     };
@@ -335,6 +337,58 @@ mod tests {
             check(Mode::Plan, &["+Bash"], "Bash", &bash(text), Deny);
         }
         check(Mode::Plan, &["+Bash"], "Bash", &bash("git status && ls | wc -l"), Ask);
+    }
+
+    #[test]
+    fn a_rule_for_files_counts_for_what_a_command_names() {
+        let rules = [
+            "-Read(private/**)",
+            "?Read(askme.txt)",
+            "-Edit(z*)",
+            "+Bash(cat:*)",
+            "+Bash(tee:*)",
+            "+Bash(echo:*)",
+        ];
+        let judged = |mode, safe_commands, text: &str| {
+            let of =
+                |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
+            let parsed = Rules::parse(&of('+'), &of('?'), &of('-')).unwrap();
+            let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
+            let (grants, additional) = (&[][..], &[][..]);
+            let policy = Policy {
+                mode,
+                rules: &parsed,
+                grants,
+                workspace,
+                additional,
+                home,
+                safe_mode: false,
+                safe_commands,
+            };
+            judge(&policy, "Bash", &bash(text))
+        };
+        for text in [
+            "cat private/k",
+            "cat ./x/../private/k",
+            "cat < private/k",
+            "cd private && cat k",
+            "head -n 3 askme.txt",
+            "wc -l /w/proj/private/k",
+            "echo x > zed",
+            "cat a.rs; cat private/k",
+        ] {
+            let verdict = judged(Mode::Bypass, true, text);
+            assert!(verdict.verdict == Ask && verdict.reason.contains("the rule "), "{text}: {verdict:?}");
+            assert_eq!(judged(Mode::Default, true, text).verdict, Ask, "{text}");
+            assert_eq!(judged(Mode::DontAsk, true, text).verdict, Deny, "{text}");
+        }
+        // What they show is not spelled out.
+        for text in ["head *.rs", "git diff", "git show HEAD", "git log -p", "git blame src/a.rs"] {
+            assert_eq!(judged(Mode::Default, true, text).verdict, Ask, "{text}");
+        }
+        for text in ["cat src/a.rs", "head a.rs", "ls", "git status", "git log --oneline -5", "cat zed"] {
+            assert_eq!(judged(Mode::Default, true, text).verdict, Allow, "{text}");
+        }
     }
 
     #[test]

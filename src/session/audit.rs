@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::engine::{Engine, Plan};
+use crate::judge::Rule;
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::{Envelope, Event, Origin, SettledBy};
 use crate::types::ids::CallId;
@@ -14,14 +15,23 @@ use crate::types::tool::{Confinement, ToolStatus};
 
 /// The rows of a plan. `before` is the engine that made it: it knows the calls.
 pub(super) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
-    plan.facts.iter().filter_map(|entry| note(plan, before, &entry.envelope)).collect()
+    let facts = plan.facts.iter().map(|entry| &entry.envelope);
+    facts.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
+}
+
+/// The row of a session that got folders beside its own, or has them from the beginning.
+fn of_folders(fact: &Envelope) -> Option<AuditNote> {
+    let folders = match &fact.event {
+        Event::SessionUpdated { additional_dirs: Some(folders), .. } => folders,
+        Event::SessionCreated(spec) if !spec.additional_dirs.is_empty() => &spec.additional_dirs,
+        _ => return None,
+    };
+    let list = if folders.is_empty() { "none".to_owned() } else { folders.join(", ") };
+    Some(of_session(fact, AuditKind::Folders, "allow", format!("folders that count as workspace: {list}")))
 }
 
 fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
-    let made = |kind, verdict: &str, reason: String| {
-        let note = AuditNote::new(fact.at_ms, kind, verdict, reason).by(fact.origin.as_ref());
-        AuditNote { session_id: Some(fact.session_id), seq: Some(fact.seq), ..note }
-    };
+    let made = |kind, verdict: &str, reason: String| of_session(fact, kind, verdict, reason);
     let of_call = |call_id: CallId, note: AuditNote| {
         let call = before.tool_call(call_id);
         let edited = match &fact.event {
@@ -33,14 +43,19 @@ fn note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
     };
     match &fact.event {
         Event::ToolStatus { call_id, allowed_by, prepared } => {
-            let note = made(AuditKind::Rule, "allow", "nobody was asked".into());
-            let note = AuditNote { rule: Some(allowed_by.clone()), ..note };
+            // A rule, or in words what else lets it pass: the mode, a table.
+            let is_rule = allowed_by.parse::<Rule>().is_ok();
+            let reason =
+                if is_rule { "nobody was asked".into() } else { format!("nobody was asked: {allowed_by}") };
+            let note = made(AuditKind::Rule, "allow", reason);
+            let note = AuditNote { rule: is_rule.then(|| allowed_by.clone()), ..note };
             Some(of_call(*call_id, held(note, prepared.sandbox)))
         }
-        Event::ToolCompleted { call_id, status: ToolStatus::Denied, output, .. }
+        Event::ToolCompleted { call_id, status: ToolStatus::Denied, output, detail, .. }
             if !was_settled(plan, *call_id) =>
         {
-            Some(of_call(*call_id, made(AuditKind::Rule, "deny", output.clone())))
+            let rule = detail.as_ref().and_then(|detail| detail["rule"].as_str()).map(str::to_owned);
+            Some(of_call(*call_id, AuditNote { rule, ..made(AuditKind::Rule, "deny", output.clone()) }))
         }
         Event::PermissionResolved { call_id, decision, scope, grant, by, rule, .. } => {
             let verdict = match decision {
@@ -110,17 +125,17 @@ pub(super) fn of_lasting_rule(
     of_rule(note.by(Some(origin)), rule)
 }
 
-/// The row of a session that begins in a mode that asks less than it could.
-pub(super) fn of_creation(fact: &Envelope, mode: Mode) -> Option<AuditNote> {
-    if !matches!(mode, Mode::AcceptEdits | Mode::Bypass) {
-        return None;
-    }
-    let note = AuditNote::new(fact.at_ms, AuditKind::Mode, mode.name(), "the session begins in this mode");
-    Some(AuditNote {
-        session_id: Some(fact.session_id),
-        seq: Some(fact.seq),
-        ..note.by(fact.origin.as_ref())
-    })
+/// The rows of a session that begins in a mode that asks less than it could, or with folders beside its own.
+pub(super) fn of_creation(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
+    let asks_less = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
+    let of_mode = asks_less
+        .then(|| of_session(fact, AuditKind::Mode, mode.name(), "the session begins in this mode".into()));
+    of_mode.into_iter().chain(of_folders(fact)).collect()
+}
+
+fn of_session(fact: &Envelope, kind: AuditKind, verdict: &str, reason: String) -> AuditNote {
+    let note = AuditNote::new(fact.at_ms, kind, verdict, reason).by(fact.origin.as_ref());
+    AuditNote { session_id: Some(fact.session_id), seq: Some(fact.seq), ..note }
 }
 
 /// Whether the plan settles a request about the call: then that is the decision.

@@ -57,7 +57,7 @@ impl Registry {
             digest: keyed.digest,
             reply: id.to_string(),
         });
-        let audit = audit::of_creation(&envelope, spec.mode).into_iter().collect();
+        let audit = audit::of_creation(&envelope, spec.mode);
         let spec_of = spec.clone();
         let rows = vec![row];
         let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };

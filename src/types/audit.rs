@@ -23,6 +23,8 @@ pub enum AuditKind {
     Grant,
     /// A session's mode was set to one that asks less.
     Mode,
+    /// A session got other folders beside its own.
+    Folders,
     /// A folder was trusted, or not any more.
     Trust,
     /// A damaged database was set aside; what came before this row may not be all there was.
@@ -31,13 +33,14 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Rule,
         Self::Permission,
         Self::Question,
         Self::Refused,
         Self::Grant,
         Self::Mode,
+        Self::Folders,
         Self::Trust,
         Self::Rescue,
     ];
@@ -52,6 +55,7 @@ impl AuditKind {
             Self::Refused => "refused",
             Self::Grant => "grant",
             Self::Mode => "mode",
+            Self::Folders => "folders",
             Self::Trust => "trust",
             Self::Rescue => "rescue",
         }

@@ -282,3 +282,36 @@ fn resident_kib(house: &House) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
+
+#[tokio::test]
+async fn all_results_of_a_message_stay_below_their_cap_and_what_was_not_shown_was_not_read() {
+    let house = House::plan().config("[permissions]\nallow = [\"Write\"]").start().await;
+    let text = format!("{}\n", "x".repeat(50)).repeat(1_800);
+    let names: Vec<String> = (0..40).map(|n| format!("f{n:02}.txt")).collect();
+    names.iter().for_each(|name| house.write(name, &text));
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls(names.iter().map(|name| ("Read", json!({"file_path": name})))));
+    // Which of them is shown whole is a matter of which ends first.
+    let all = names.clone();
+    house.models.otherwise(move |request| {
+        let shown = request.tool_results();
+        if shown.len() != all.len() {
+            return Step::text("Done.");
+        }
+        let is_whole = |at: &usize| !shown[*at].1.contains("bytes left out");
+        let (whole, cut): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(is_whole);
+        let overwrite =
+            |at: usize, content: &str| ("Write", json!({"file_path": all[at], "content": content}));
+        Step::calls([overwrite(whole[0], "known"), overwrite(cut[0], "unknown")])
+    });
+    session.submit("read them").await;
+    seen.turn_ends("success").await;
+    let shown = house.models.requests()[1].tool_results();
+    let sizes: Vec<usize> = shown.iter().map(|(_, text)| text.len()).collect();
+    assert_eq!(sizes.len(), 40);
+    assert!(sizes.iter().sum::<usize>() <= 256 * 1024, "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size >= 1_500), "something of each: {sizes:?}");
+    let written = |content: &str| names.iter().filter(|name| house.read(name) == content).count();
+    assert_eq!((written("known"), written("unknown")), (1, 0), "only what it was shown: {sizes:?}");
+}

@@ -222,3 +222,35 @@ async fn rules_and_modes_at_the_command_line() {
     assert!(said.contains("denied"), "{said}");
     seen.turn_ends("permission_denied").await;
 }
+
+#[tokio::test]
+async fn the_audit_names_the_rule_and_folders_that_were_added() {
+    let config = "[permissions]\ndeny = [\"Bash(rm:*)\"]\nallow = [\"Bash(touch:*)\"]";
+    let house = House::plan().config(config).start().await;
+    let more = house.path("more");
+    std::fs::create_dir(&more).expect("made");
+    let more = more.canonicalize().expect("resolved");
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("rm x"), bash("touch x"), bash("ls")]));
+    house.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    session.call("update", json!({"additional_dirs": [more]})).await;
+    let reply = session.client.call("permission.audit", json!({"limit": 50})).await;
+    let rows = reply["entries"].as_array().expect("a list");
+    let of = |kind: &str| -> Vec<_> { rows.iter().filter(|row| row["kind"] == kind).collect() };
+    let rules: Vec<_> =
+        of("rule").iter().map(|row| (row["verdict"].clone(), row.get("rule").cloned())).collect();
+    for expected in [
+        (json!("deny"), Some(json!("Bash(rm:*)"))),
+        (json!("allow"), Some(json!("Bash(touch:*)"))),
+        (json!("allow"), None),
+    ] {
+        assert!(rules.contains(&expected), "{expected:?} in {rules:?}");
+    }
+    let folders = of("folders");
+    assert_eq!(folders.len(), 1, "{rows:#?}");
+    assert!(folders[0]["reason"].as_str().expect("words").contains(&*more.to_string_lossy()), "{folders:?}");
+    assert_eq!(folders[0]["client"], "alice");
+}

@@ -27,6 +27,8 @@ pub(in crate::judge) struct Folders {
     settings: String,
     share: String,
     pub(super) daemon: [String; 3],
+    /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
+    pub(super) keeps: bool,
     /// What one judgement may cost; looking at paths draws from it.
     pub(super) meter: Meter,
 }
@@ -47,8 +49,14 @@ impl Folders {
                 .map(|place| format!("{folded_home}{place}")),
             home,
             folded_home,
+            keeps: false,
             meter: Meter::new(STEPS),
         }
+    }
+
+    /// The same where a rule keeps files from being read.
+    pub(in crate::judge) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
     }
 
     /// All that count as workspace.

@@ -128,6 +128,27 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         }
     };
     let rest = &words[from..];
+    // What it shows is not spelled out: it may be what a rule keeps.
+    let spells = |word: &Word| !word.marks.has(Marks::GLOB);
+    let is_bare = matches!(
+        words[from - 1].text.as_str(),
+        "status" | "rev-parse" | "ls-files" | "describe" | "merge-base"
+    );
+    let tells = |word: &Word| {
+        matches!(word.text.as_str(), "--oneline" | "--graph" | "--stat" | "--all" | "--decorate" | "-n")
+            || word
+                .text
+                .strip_prefix('-')
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|c| c.is_ascii_digit()))
+    };
+    let is_log =
+        words[from - 1].text == "log" && rest.iter().all(|word| !word.text.starts_with('-') || tells(word));
+    if folders.keeps
+        && shows == Shows::Content
+        && !(if name == "git" { is_bare || is_log } else { rest.iter().all(spells) })
+    {
+        return true;
+    }
     // `tail -f` never ends; recursion would read what is secret.
     let letter = |word: &Word, letters: &[char]| {
         word.text.starts_with('-') && !word.text.starts_with("--") && word.text[1..].contains(letters)

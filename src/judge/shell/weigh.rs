@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::collect::{Collected, View, collect};
@@ -172,6 +173,33 @@ impl<'a> Reading<'a> {
             && [Self::second, Self::eased]
                 .iter()
                 .any(|look| look(self).is_some_and(|found| second::adds_nothing(found, &self.all)))
+    }
+
+    /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
+    /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
+    /// written.
+    pub(in crate::judge) fn names<T>(&self, kept: &dyn Fn(&Path, bool) -> Option<T>) -> Option<T> {
+        let scripts = self.all.scripts().iter().zip(&self.cwds);
+        let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
+        commands.find_map(|(command, cwds)| {
+            let look = |text: &str, home: bool, writes: bool| {
+                cwds.iter()
+                    .find_map(|cwd| kept(Path::new(&places::resolve(text, home, cwd, self.folders)), writes))
+            };
+            let redirected = command.redirs.iter().find_map(|redir| {
+                let (target, home) = (&redir.target.text, redir.target.marks.has(Marks::HOME));
+                let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
+                    .then(|| look(target, home, true));
+                let read = matches!(redir.kind, RedirKind::Input | RedirKind::Both)
+                    .then(|| look(target, home, false));
+                written.flatten().or(read.flatten())
+            });
+            let named = |word: &Word| {
+                let paths = places::candidates(word, false).into_iter().filter(|(text, _)| !text.is_empty());
+                paths.into_iter().find_map(|(text, home)| look(text, home, false))
+            };
+            redirected.or_else(|| command.words.iter().skip(1).find_map(named))
+        })
     }
 
     /// Why the line is denied whatever is granted (R12).
