@@ -479,7 +479,8 @@ impl State {
                 if !reads.is_empty() {
                     let known = Arc::make_mut(&mut self.reads);
                     for read in reads {
-                        known.insert(read.path.clone(), read.clone());
+                        let read = read.and_before(known.get(&read.path));
+                        known.insert(read.path.clone(), read);
                     }
                 }
                 if let Some(told) = told {

@@ -219,7 +219,10 @@ impl Draft<'_> {
         }
         let Bounded { output, whole, is_cut } = self.bound(outcome.output, outcome.whole);
         // What the model is not shown it has not seen (T2).
-        outcome.reads.iter_mut().for_each(|read| read.whole &= !is_cut);
+        for read in outcome.reads.iter_mut().filter(|_| is_cut) {
+            read.whole = false;
+            read.lines.clear();
+        }
         self.plan.blobs.extend(outcome.blobs);
         self.push_item(
             item_id,

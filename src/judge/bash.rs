@@ -72,15 +72,11 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
         };
         verdict(Ask, Some(rule), reason)
     };
-    let granted = if policy.mode == Mode::Plan {
-        None
-    } else {
-        allow_rules(policy, extra).find(|rule| match &rule.pattern {
-            Pattern::All => reading.is_unseemly().is_none(),
-            Pattern::Command(pattern) => pattern.is_text(command),
-            _ => false,
-        })
-    };
+    let granted = allow_rules(policy, extra).find(|rule| match &rule.pattern {
+        Pattern::All => reading.is_unseemly().is_none(),
+        Pattern::Command(pattern) => pattern.is_text(command),
+        _ => false,
+    });
     if let Some(rule) = granted {
         return match perhaps {
             None => verdict(Allow, Some(rule), format!("allowed by the rule {rule}")),
@@ -166,16 +162,12 @@ fn shown(text: &str) -> String {
 }
 
 fn with_parts(verdict: Verdict, policy: &Policy<'_>, reading: &Reading<'_>, extra: Option<&Rule>) -> Verdict {
-    let grants: Vec<Grant<'_, &Rule>> = if policy.mode == Mode::Plan {
-        Vec::new()
-    } else {
-        allow_rules(policy, extra)
-            .filter_map(|rule| match &rule.pattern {
-                Pattern::Command(pattern) => Some(Grant { pattern, rule }),
-                _ => None,
-            })
-            .collect()
-    };
+    let grants: Vec<Grant<'_, &Rule>> = allow_rules(policy, extra)
+        .filter_map(|rule| match &rule.pattern {
+            Pattern::Command(pattern) => Some(Grant { pattern, rule }),
+            _ => None,
+        })
+        .collect();
     let mut left = MOST_OF_PARTS;
     let parts =
         reading.parts(&grants, policy.safe_commands).into_iter().map(|outcome| part(outcome, &mut left));

@@ -103,8 +103,16 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
             .max_by_key(strictness)
             .unwrap_or_else(|| verdict(Ask, None, "the call does not say what it touches"));
     }
+    // What is not there to be replaced is shown with what is most like it.
+    let as_read = match subject {
+        Subject::Edit { path } if matches!(tool, "Edit" | "MultiEdit" | "ApplyPatch" | "NotebookEdit") => {
+            Some(Subject::Read { path: path.clone() })
+        }
+        _ => None,
+    };
+    let read_by = |rules| as_read.as_ref().and_then(|subject| search(policy, rules, "Read", subject).0);
     let (denied, perhaps_denied) = search(policy, &policy.rules.deny, tool, subject);
-    if let Some(rule) = denied {
+    if let Some(rule) = denied.or_else(|| read_by(&policy.rules.deny)) {
         return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
     }
     if let Subject::Edit { path } | Subject::Delete { path } = subject
@@ -120,7 +128,7 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         return verdict(Ask, None, "safe mode asks before every call");
     }
     let (asked, perhaps_asked) = search(policy, &policy.rules.ask, tool, subject);
-    if let Some(rule) = asked {
+    if let Some(rule) = asked.or_else(|| read_by(&policy.rules.ask)) {
         return verdict(Ask, Some(rule), format!("the rule {rule} asks"));
     }
     let granted = policy
@@ -336,7 +344,26 @@ mod tests {
         for text in ["ls && touch x", "echo $(touch x)", "for f in *; do rm $f; done", "cat <<EOF > x\nEOF"] {
             check(Mode::Plan, &["+Bash"], "Bash", &bash(text), Deny);
         }
-        check(Mode::Plan, &["+Bash"], "Bash", &bash("git status && ls | wc -l"), Ask);
+        // What only reads is granted as elsewhere.
+        check(Mode::Plan, &["+Bash"], "Bash", &bash("git status && ls | wc -l"), Allow);
+        check(Mode::Plan, &["+Bash(uname:*)"], "Bash", &bash("uname -a"), Allow);
+        check(Mode::Plan, &["+Bash(uname:*)"], "Bash", &bash("uname -a; ls"), Ask);
+    }
+
+    #[test]
+    fn who_may_not_read_a_file_does_not_learn_of_it_by_editing() {
+        let subject = edit("/w/proj/private/k", PathCare::Ordinary);
+        for tool in ["Edit", "MultiEdit", "ApplyPatch"] {
+            let rules = |sign: &str| [format!("{sign}Read(private/**)"), "+Edit".to_owned()];
+            let of = |rules: [String; 2], expected| {
+                let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+                check(Mode::AcceptEdits, &rules, tool, &subject, expected);
+            };
+            of(rules("-"), Deny);
+            of(rules("?"), Ask);
+        }
+        // It shows nothing of what it overwrites, and wants that to be known.
+        check(Mode::AcceptEdits, &["-Read(private/**)"], "Write", &subject, Allow);
     }
 
     #[test]

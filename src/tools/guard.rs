@@ -244,6 +244,8 @@ impl Change {
             size: stamp.size,
             sha256: sha256.clone(),
             whole: self.known_whole,
+            lines: Vec::new(),
+            total_lines: None,
         };
         let change = FileChange {
             path: path.clone(),

@@ -109,6 +109,8 @@ fn look(context: &Context, file: &PlannedFile) -> Found {
                 size: stamp.size,
                 sha256: content.digest.hex().to_owned(),
                 whole: file.whole,
+                lines: Vec::new(),
+                total_lines: None,
             }))
         }
         (Some(_), None) => Found::Neither(format!("{shown} could not be looked at")),

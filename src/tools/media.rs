@@ -158,8 +158,15 @@ pub(super) fn read_pdf(
     if let Some(why) = &broken {
         text.push_str(&format!(" Not all of it: {why}."));
     }
-    let record =
-        ReadRecord { path: path.to_path_buf(), mtime_ns: stamp.mtime_ns, size, sha256, whole: false };
+    let record = ReadRecord {
+        path: path.to_path_buf(),
+        mtime_ns: stamp.mtime_ns,
+        size,
+        sha256,
+        whole: false,
+        lines: Vec::new(),
+        total_lines: None,
+    };
     let detail = json!({ "total_pages": total, "last_page": last, "size": size, "problem": broken });
     Ok(ToolOutcome {
         detail: Some(detail),
@@ -246,6 +253,8 @@ pub(super) fn read_picture(
         size: size as u64,
         sha256,
         whole: true,
+        lines: Vec::new(),
+        total_lines: None,
     };
     let detail = json!({
         "media_type": seen.media_type,

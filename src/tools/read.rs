@@ -184,15 +184,17 @@ fn read(
     let hashed = bytes <= LARGEST_HASHED;
     let sha256 = if hashed { disk::hex(&hash.finalize()) } else { String::new() };
     let all = first == 1 && shown.last == shown.total && !shown.cut_a_line;
-    let known_whole =
-        context.record(path).is_some_and(|known| known.whole && hashed && known.sha256 == sha256);
+    let is_part = hashed && !all && !shown.cut_a_line && shown.last >= first;
     let record = ReadRecord {
         path: path.clone(),
         mtime_ns: stamp.mtime_ns,
         size: bytes,
         sha256,
-        whole: hashed && (all || known_whole),
+        whole: hashed && all,
+        lines: if is_part { vec![(first, shown.last)] } else { Vec::new() },
+        total_lines: is_part.then_some(shown.total),
     };
+    let record = record.and_before(context.record(path));
     let detail = json!({
         "total_lines": shown.total,
         "first_line": if shown.last >= first { first } else { 0 },
@@ -278,14 +280,17 @@ fn read_notebook(
         }
     }
     let sha256 = disk::sha256(&bytes);
-    let known_whole = context.record(path).is_some_and(|known| known.whole && known.sha256 == sha256);
+    let is_part = !whole && !cells.cut && cells.last >= window.first;
     let record = ReadRecord {
         path: path.to_path_buf(),
         mtime_ns: stamp.mtime_ns,
         size: bytes.len() as u64,
         sha256,
-        whole: whole && !cells.cut || known_whole,
+        whole: whole && !cells.cut,
+        lines: if is_part { vec![(window.first, cells.last)] } else { Vec::new() },
+        total_lines: is_part.then_some(cells.total),
     };
+    let record = record.and_before(context.record(path));
     let detail = json!({
         "total_cells": cells.total,
         "last_cell": cells.last,

@@ -468,6 +468,42 @@ pub struct ReadRecord {
     pub sha256: String,
     /// Whether the whole file was seen.
     pub whole: bool,
+    /// Lines that were seen in full, of a text that was seen in part: the first and the last of each run, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<(u64, u64)>,
+    /// How many lines that text has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_lines: Option<u64>,
+}
+
+/// So many runs of lines are remembered of a file.
+const MOST_RUNS: usize = 64;
+
+impl ReadRecord {
+    /// The same with what was seen of the same content before: parts add up to the whole.
+    #[must_use]
+    pub fn and_before(&self, known: Option<&Self>) -> Self {
+        let mut record = self.clone();
+        let is_same = |known: &&Self| !self.sha256.is_empty() && known.sha256 == self.sha256;
+        let Some(known) = known.filter(is_same).filter(|_| !self.whole) else { return record };
+        let mut runs: Vec<(u64, u64)> = known.lines.iter().chain(&self.lines).copied().collect();
+        runs.sort_unstable();
+        record.lines.clear();
+        for (first, last) in runs {
+            match record.lines.last_mut() {
+                Some(run) if first <= run.1.saturating_add(1) => run.1 = run.1.max(last),
+                _ => record.lines.push((first, last)),
+            }
+        }
+        record.lines.truncate(MOST_RUNS);
+        record.total_lines = self.total_lines.or(known.total_lines);
+        let all = record.total_lines.map(|total| vec![(1, total)]);
+        record.whole = known.whole || all.is_some_and(|all| record.lines == all);
+        if record.whole {
+            (record.lines, record.total_lines) = (Vec::new(), None);
+        }
+        record
+    }
 }
 
 /// A piece of output while a tool runs.
@@ -491,4 +527,37 @@ pub struct ProcessRecord {
     pub started: u64,
     /// The boot these numbers belong to.
     pub boot_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_file_add_up_to_the_whole_of_the_same_content() {
+        let part = |first: u64, last: u64, sha256: &str| ReadRecord {
+            path: "/a".into(),
+            mtime_ns: 1,
+            size: 9,
+            sha256: sha256.into(),
+            whole: false,
+            lines: vec![(first, last)],
+            total_lines: Some(9),
+        };
+        let seen = |parts: &[(u64, u64, &str)]| {
+            let first: Option<ReadRecord> = None;
+            parts
+                .iter()
+                .fold(first, |known, (first, last, sha256)| {
+                    Some(part(*first, *last, sha256).and_before(known.as_ref()))
+                })
+                .unwrap()
+        };
+        assert!(seen(&[(1, 3, "a"), (7, 9, "a"), (3, 6, "a")]).whole, "in any order");
+        assert!(!seen(&[(1, 3, "a"), (5, 9, "a")]).whole, "a line is missing");
+        assert!(!seen(&[(1, 5, "a"), (6, 9, "b")]).whole, "another content");
+        assert!(seen(&[(1, 5, "a"), (6, 9, "a"), (2, 2, "a")]).whole, "it stays so");
+        assert_eq!(seen(&[(1, 2, "a"), (5, 6, "a"), (2, 4, "a")]).lines, [(1, 6)]);
+        assert!(!seen(&[(1, 5, ""), (6, 9, "")]).whole, "who knows what content");
+    }
 }

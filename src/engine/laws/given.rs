@@ -162,6 +162,8 @@ pub fn inspected(call_id: CallId, found: Found) -> Input {
                 size: 2,
                 sha256: "aa".into(),
                 whole: true,
+                lines: Vec::new(),
+                total_lines: None,
             }],
             changes: vec![FileChange {
                 path,
@@ -223,7 +225,15 @@ pub fn tool_done(call_id: CallId, status: ToolStatus) -> Input {
         sha256_before: None,
         sha256_after: None,
     };
-    let read = ReadRecord { path, mtime_ns: 1, size: 2, sha256: "00".into(), whole: true };
+    let read = ReadRecord {
+        path,
+        mtime_ns: 1,
+        size: 2,
+        sha256: "00".into(),
+        whole: true,
+        lines: Vec::new(),
+        total_lines: None,
+    };
     let outcome = ToolOutcome {
         status,
         changes: vec![change],

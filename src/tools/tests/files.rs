@@ -474,3 +474,20 @@ async fn a_large_file_is_edited_like_a_small_one() {
     failed(&room.run_prepared(&call, &prepared).await, "file_changed");
     assert!(room.bytes("large") == other, "it is left alone");
 }
+
+#[tokio::test]
+async fn a_file_that_was_read_in_parts_was_read() {
+    let mut room = Room::new();
+    let text = format!("{}\n", "x".repeat(90)).repeat(3_000);
+    room.put("large.txt", &text);
+    let write = json!({"file_path": "large.txt", "content": "new"});
+    for offset in [1, 1_201] {
+        completed(
+            &room.run("Read", json!({"file_path": "large.txt", "offset": offset, "limit": 1_200})).await,
+        );
+        failed(&room.run("Write", write.clone()).await, "not_read");
+    }
+    let last = room.run("Read", json!({"file_path": "large.txt", "offset": 2_401})).await;
+    assert_eq!(last.detail.as_ref().unwrap()["whole"], true);
+    completed(&room.run("Write", write).await);
+}

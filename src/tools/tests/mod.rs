@@ -119,7 +119,10 @@ impl Room {
 
     fn remember(&mut self, outcome: &ToolOutcome) {
         let reads = Arc::make_mut(&mut self.scene.reads);
-        reads.extend(outcome.reads.iter().map(|record| (record.path.clone(), record.clone())));
+        for record in &outcome.reads {
+            let record = record.and_before(reads.get(&record.path));
+            reads.insert(record.path.clone(), record);
+        }
         if let Some(cwd) = &outcome.cwd {
             self.scene.cwd.clone_from(cwd);
         }
