@@ -97,11 +97,18 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
             Ask => 1,
             Deny => 2,
         };
-        // Of equals the first one speaks.
-        let weighed = parts.iter().rev().map(|part| weigh(policy, tool, part, extra));
-        return weighed
-            .max_by_key(strictness)
-            .unwrap_or_else(|| verdict(Ask, None, "the call does not say what it touches"));
+        // Of equals that one speaks that goes where more care is needed, else the first one.
+        let is_beyond = |part: &Subject| match part {
+            Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
+                !path.in_workspace || path.care != PathCare::Ordinary
+            }
+            _ => false,
+        };
+        let weighed = parts.iter().rev().map(|part| (weigh(policy, tool, part, extra), is_beyond(part)));
+        return weighed.max_by_key(|(verdict, is_beyond)| (strictness(verdict), *is_beyond)).map_or_else(
+            || verdict(Ask, None, "the call does not say what it touches"),
+            |(verdict, _)| verdict,
+        );
     }
     // What is not there to be replaced is shown with what is most like it.
     let as_read = match subject {
@@ -532,6 +539,11 @@ mod tests {
         );
         check(Mode::AcceptEdits, &[], "ApplyPatch", &several(Vec::new()), Ask);
         check(Mode::Plan, &[], "ApplyPatch", &both, Deny);
+        let moved = Subject::Several {
+            parts: vec![Subject::Delete { path: path(a, ordinary) }, edit("/w/zz", ordinary)],
+        };
+        let asked = check(Mode::AcceptEdits, &[], "ApplyPatch", &moved, Ask);
+        assert_eq!(asked.reason, "the path lies outside the workspace", "what needs more care is said");
     }
 
     #[test]

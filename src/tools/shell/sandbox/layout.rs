@@ -53,8 +53,7 @@ impl Layout {
             home: home.clone(),
             ..Self::default()
         };
-        // The folders beside it may be gone since.
-        // Nor is what stands in the place of one.
+        // A folder beside it may be gone since, or something else may stand in its place.
         let jail = context.jails.of(scene);
         let additional = scene.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
         layout.writable.push(scene.workspace.clone());
