@@ -110,7 +110,8 @@ impl Draft<'_> {
         (said, outside): (&str, &str),
         stop: bool,
     ) -> bool {
-        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, .. } if is_harmless(prepared))
+        let harmless = matches!(&call.stage, Stage::Awaiting { prepared, only_looks, .. }
+                if *only_looks || is_harmless(prepared))
             && call.first.is_none();
         if on_timeout == OnTimeout::AllowReadOnly && harmless {
             self.settle(call, request_id, Settled::new(Decision::Allow, by));

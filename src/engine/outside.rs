@@ -79,6 +79,7 @@ impl Draft<'_> {
             diff: None,
             suggestions: grant.into_iter().collect(),
             parts: Vec::new(),
+            only_looks: false,
             deadline_ms,
             on_timeout,
             cwd: self.state.cwd.to_string_lossy().into_owned(),

@@ -279,6 +279,8 @@ pub(super) enum Stage {
         /// The folder and the digest that a person is shown; empty in journals of before.
         folder: String,
         digest: String,
+        /// It is a command of which every part only looks.
+        only_looks: bool,
     },
     /// May run once those before it are done. `bound` is what a person allowed: folder and digest.
     Ready { prepared: Arc<Prepared>, allowed_by: String, bound: Option<(String, String)> },

@@ -168,6 +168,7 @@ impl Draft<'_> {
                     blocked: None,
                     diff: prepared.diff,
                     suggestions: verdict.suggestions,
+                    only_looks: verdict.only_looks,
                     parts: verdict.parts,
                     deadline_ms,
                     on_timeout,

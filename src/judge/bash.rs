@@ -139,6 +139,11 @@ fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
     })
 }
 
+/// Whether a text is known to do nothing but read, inside the workspace and no secrets.
+pub(super) fn only_looks(reading: &Reading<'_>) -> bool {
+    may_change(reading).is_none() && reading.is_too_much().is_none()
+}
+
 /// What of a text is not known to do nothing but read; whatever is granted, and also where the table of
 /// commands that read is switched off.
 fn may_change(reading: &Reading<'_>) -> Option<String> {
@@ -206,6 +211,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
         reason: reason.into(),
         suggestions: Vec::new(),
         parts: Vec::new(),
+        only_looks: false,
     }
 }
 

@@ -71,7 +71,8 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
                 .filter(|rule| weigh(Some(rule)).verdict == VerdictKind::Allow)
                 .map(|rule| rule.to_string())
                 .collect();
-            Verdict { suggestions, ..verdict }
+            let only_looks = verdict.rule.is_none() && reading.as_ref().is_some_and(bash::only_looks);
+            Verdict { suggestions, only_looks, ..verdict }
         }
         _ => verdict,
     }
@@ -84,6 +85,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
         reason: reason.into(),
         suggestions: Vec::new(),
         parts: Vec::new(),
+        only_looks: false,
     }
 }
 

@@ -92,6 +92,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
             reason,
             suggestions: Vec::new(),
             parts: Vec::new(),
+            only_looks: false,
         },
     })
 }

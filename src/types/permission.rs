@@ -91,6 +91,9 @@ pub struct Verdict {
     /// For commands: what becomes of each simple command in the line (at most 64).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
+    /// A command of which no rule speaks and of which every part only looks, inside the workspace and at no secrets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_looks: bool,
 }
 
 /// One simple command of a command line, as it was judged.

@@ -467,6 +467,9 @@ pub struct PermissionRequest {
     /// For commands: what becomes of each simple command in the line.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<super::permission::CommandPart>,
+    /// A command of which every part only looks, inside the workspace and at no secrets: `allow_read_only` lets it pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_looks: bool,
     /// Until when an answer is waited for; absent in attended sessions, which wait without end. A
     /// restart does not move it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -94,15 +94,22 @@ async fn a_turn_can_fail_for_want_of_an_answer() {
 
 #[tokio::test]
 async fn reading_can_pass_for_want_of_an_answer_but_no_secret() {
-    let config = "[permissions.unattended]\ndeadline = \"50ms\"\non_timeout = \"allow_read_only\"";
+    let config = "[permissions.unattended]\ndeadline = \"50ms\"\non_timeout = \"allow_read_only\"\n[permissions]\nsafe_commands = false";
     let house = House::plan().config(config).start().await;
     let outside = house.path("outside.txt");
     std::fs::write(&outside, "far away").expect("written");
     house.write(".env", "KEY=1");
+    house.write("looked-at", "1\n2\n3\n");
     let session = house.client("alice").await.create_with(&house, json!({"background": true})).await;
     let mut seen = session.follow().await;
     let read = |path: &Path| ("Read", json!({"file_path": path}));
-    let calls = [read(&outside), read(&house.workspace().join(".env")), bash("touch never")];
+    let calls = [
+        read(&outside),
+        read(&house.workspace().join(".env")),
+        bash("touch never"),
+        bash("cat .env"),
+        bash("wc -l looked-at | cut -d' ' -f1"),
+    ];
     house.models.push(Step::calls(calls));
     house.models.push(Step::text("Done."));
     session.submit("go").await;
@@ -110,8 +117,9 @@ async fn reading_can_pass_for_want_of_an_answer_but_no_secret() {
     let last = house.models.requests().pop().expect("a request");
     let results: Vec<String> = last.tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("far away"), "{results:?}");
-    assert!(results[1..].iter().all(|text| text.contains("nobody answered")), "{results:?}");
-    assert_eq!(seen.seen_of("permission.expired").len(), 3);
+    assert!(results[1..4].iter().all(|text| text.contains("nobody answered")), "{results:?}");
+    assert_eq!(results[4].trim(), "3", "a command that only looks: {results:?}");
+    assert_eq!(seen.seen_of("permission.expired").len(), 5);
 }
 
 #[tokio::test]

@@ -149,7 +149,17 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         sandbox: Some(Confinement { level: 2, network: true, outside: false }),
     };
     let suggestions = if suggests { vec!["Bash(ls)".into()] } else { Vec::new() };
-    Ok((prepared, Verdict { verdict, rule: None, reason: "a rule".into(), suggestions, parts: Vec::new() }))
+    Ok((
+        prepared,
+        Verdict {
+            verdict,
+            rule: None,
+            reason: "a rule".into(),
+            suggestions,
+            parts: Vec::new(),
+            only_looks: false,
+        },
+    ))
 }
 
 pub fn inspected(call_id: CallId, found: Found) -> Input {
