@@ -43,6 +43,9 @@ impl Draft<'_> {
         if answer.digest.as_ref().is_some_and(|seen| seen != digest) {
             return Err(Refusal::OtherRequest);
         }
+        if answer.nobody && answer.decision == Decision::Deny {
+            return self.unasked(&call, answer.request_id, answer.stop);
+        }
         if call.first.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
             return Err(Refusal::AsItWas);
         }
@@ -53,9 +56,6 @@ impl Draft<'_> {
         };
         if call.first.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
             return Err(Refusal::AsItWas);
-        }
-        if answer.nobody && answer.decision == Decision::Deny {
-            return self.unasked(&call, answer.request_id, answer.stop);
         }
         let stop = answer.stop && answer.decision == Decision::Deny;
         let settled = Settled {
