@@ -57,12 +57,10 @@ impl Watch {
                     Some(Refusal::OtherRequest)
                 }
                 Some((.., false))
-                    if !self.is_aborting()
-                        && answer.nobody
-                        && answer.decision == Decision::Deny
-                        && self.setup.settings.unattended.on_timeout == OnTimeout::Pause =>
+                    if !self.is_aborting() && answer.nobody && answer.decision == Decision::Deny =>
                 {
-                    Some(Refusal::Paused)
+                    let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
+                    pauses.then_some(Refusal::Paused)
                 }
                 Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
                     let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
