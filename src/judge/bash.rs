@@ -7,14 +7,15 @@ use super::shell::{Found, Grant, Outcome, Reading};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
 
-/// Judges a command, as if `extra` had been granted as well. Suggestions are left out.
+/// Judges a command, as if `extra` had been granted as well; `kept` is what [`kept()`] says of it. Suggestions are left out.
 pub(super) fn weigh(
     policy: &Policy<'_>,
     command: &str,
     reading: &Reading<'_>,
+    kept: Option<&Rule>,
     extra: Option<&Rule>,
 ) -> Verdict {
-    let judged = weigh_all(policy, command, reading, extra);
+    let judged = weigh_all(policy, command, reading, kept, extra);
     match reading.is_too_much() {
         // What is denied may not have been found.
         Some(reason) if judged.verdict == Allow => {
@@ -24,7 +25,13 @@ pub(super) fn weigh(
     }
 }
 
-fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: Option<&Rule>) -> Verdict {
+fn weigh_all(
+    policy: &Policy<'_>,
+    command: &str,
+    reading: &Reading<'_>,
+    kept: Option<&Rule>,
+    extra: Option<&Rule>,
+) -> Verdict {
     if command.contains('\0') {
         return verdict(Deny, None, "the command holds a NUL");
     }
@@ -64,7 +71,7 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
         perhaps = Some(rule);
     }
     // Rules for files are meant for the tools that read and change them; what a line names plainly they count for as well.
-    let perhaps = perhaps.or_else(|| kept(policy, reading));
+    let perhaps = perhaps.or(kept);
     let hidden = |rule: &Rule| {
         let reason = match is_command(rule) {
             true => format!("a command of the rule {rule} may hide in this text"),
@@ -119,7 +126,7 @@ fn weigh_all(policy: &Policy<'_>, command: &str, reading: &Reading<'_>, extra: O
 }
 
 /// The first rule that keeps a file from being read or changed that the line names, or writes by a redirection.
-fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
+pub(super) fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
     let rules = policy.rules.deny.iter().chain(&policy.rules.ask);
     let rules: Vec<(&'p Rule, &'p PathPattern, bool)> = rules
         .filter_map(|rule| match (&rule.pattern, rule.tool.as_str()) {

@@ -128,24 +128,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         }
     };
     let rest = &words[from..];
-    // What it shows is not spelled out: it may be what a rule keeps.
-    let spells = |word: &Word| !word.marks.has(Marks::GLOB);
-    let is_bare = matches!(
-        words[from - 1].text.as_str(),
-        "status" | "rev-parse" | "ls-files" | "describe" | "merge-base"
-    );
-    let tells = |word: &Word| {
-        matches!(word.text.as_str(), "--oneline" | "--graph" | "--stat" | "--all" | "--decorate" | "-n")
-            || word
-                .text
-                .strip_prefix('-')
-                .is_some_and(|n| !n.is_empty() && n.bytes().all(|c| c.is_ascii_digit()))
-    };
-    let is_log =
-        words[from - 1].text == "log" && rest.iter().all(|word| !word.text.starts_with('-') || tells(word));
     if folders.keeps
         && shows == Shows::Content
-        && !(if name == "git" { is_bare || is_log } else { rest.iter().all(spells) })
+        && !spells_out_what_it_shows(name, &words[from - 1].text, rest)
     {
         return true;
     }
@@ -218,6 +203,23 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
                 || shows == Shows::Content && folders.may_be_secret(path)
         })
     })
+}
+
+/// Whether a command names all that it shows of the content of files. Else that may be what a rule keeps.
+fn spells_out_what_it_shows(name: &str, verb: &str, rest: &[Word]) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let tells_names = |word: &Word| {
+        let text = word.text.as_str();
+        !text.starts_with('-')
+            || matches!(text, "--oneline" | "--graph" | "--stat" | "--all" | "--decorate" | "-n")
+            || text.strip_prefix('-').is_some_and(is_number)
+    };
+    match (name, verb) {
+        ("git", "status" | "rev-parse" | "ls-files" | "describe" | "merge-base") => true,
+        ("git", "log") => rest.iter().all(tells_names),
+        ("git", _) => false,
+        _ => !rest.iter().any(|word| word.marks.has(Marks::GLOB)),
+    }
 }
 
 /// Whether a path has an ending that folders rarely have.

@@ -1,7 +1,6 @@
 //! Looks that fail: a folder that cannot be searched, listed or written now may be opened again by the command that runs
 //! in it, if it is ours.
 
-use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ enum Way {
 }
 
 /// Follows a path, and those links for which `follows` holds, which is told the folder and the link in it.
-fn way(path: &Path, follows: &dyn Fn(&Path, &Path) -> bool) -> Way {
+fn way(path: &Path, follows: &mut dyn FnMut(&Path, &Path) -> bool) -> Way {
     let parts =
         |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
     let (mut rest, mut at, mut links) = (parts(path), PathBuf::new(), 0);
@@ -52,7 +51,7 @@ fn way(path: &Path, follows: &dyn Fn(&Path, &Path) -> bool) -> Way {
 /// The folder on the way to a path, links followed, that cannot be searched now, if we own it: then a command may open
 /// it again. Also one in which the path is too long for a name.
 pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
-    match way(path, &|_, _| true) {
+    match way(path, &mut |_, _| true) {
         Way::UpTo(at) if is_ours(&at) => Some(at),
         _ => None,
     }
@@ -61,15 +60,15 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
 /// A link on the way to a path, in a folder for which `counts` holds: whoever may write there may put another thing in
 /// its place, and no mount covers a link.
 pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
-    let found = RefCell::new(None);
-    way(path, &|folder, link| {
+    let mut found = None;
+    way(path, &mut |folder, link| {
         let stops = counts(folder);
         if stops {
-            *found.borrow_mut() = Some(link.to_owned());
+            found = Some(link.to_owned());
         }
         !stops
     });
-    found.into_inner()
+    found
 }
 
 /// What lies at a path in the end, if no link on the way is one that a command could have made: of whoever runs the
@@ -77,7 +76,7 @@ pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Op
 /// may do.
 pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
     let is_root = nix::unistd::geteuid().is_root();
-    match way(path, &|folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
+    match way(path, &mut |folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
         Way::To(real) => Some(real),
         _ => None,
     }
