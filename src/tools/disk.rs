@@ -5,10 +5,10 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -62,6 +62,21 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Whether there is something at a path, and no link on the way. One look, where each folder would be one.
+pub(in crate::tools) fn is_plain(path: &Path) -> bool {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+        && path.is_absolute()
+        && openat2(AT_FDCWD, path, how).is_ok()
+}
+
+/// Where a path leads, all links followed.
+pub(in crate::tools) fn real(path: &Path) -> io::Result<PathBuf> {
+    if is_plain(path) { Ok(path.components().collect()) } else { path.canonicalize() }
+}
+
 /// Opens `path` below `folder`, following no link on the way, and not leaving the folder. An empty
 /// path and `.` are the folder itself.
 pub(super) fn open_below(
@@ -80,11 +95,11 @@ pub(super) fn open_below(
                 | ResolveFlag::RESOLVE_NO_SYMLINKS
                 | ResolveFlag::RESOLVE_NO_MAGICLINKS,
         );
-    match nix::fcntl::openat2(folder, path, how) {
+    match openat2(folder, path, how) {
         // Kernels before 5.6, and filters that do not know the call.
         Err(Errno::ENOSYS | Errno::EPERM) => open_by_steps(folder, path, flags, mode),
         // Something above was renamed while the kernel looked.
-        Err(Errno::EAGAIN) => nix::fcntl::openat2(folder, path, how),
+        Err(Errno::EAGAIN) => openat2(folder, path, how),
         other => other,
     }
 }

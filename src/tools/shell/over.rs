@@ -12,6 +12,7 @@ use super::output::Said;
 use super::sandbox::{self, Choice, Ground};
 use super::tree::Ended;
 use crate::tools::context::Context;
+use crate::tools::disk;
 use crate::tools::toolbox;
 use crate::types::blob::BlobRef;
 use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
@@ -202,7 +203,7 @@ impl Folder {
 
 /// Whether this is a folder, reached without links and detours.
 pub(super) fn is_plain_folder(path: &Path) -> bool {
-    path.is_dir() && path.canonicalize().is_ok_and(|real| real.as_os_str() == path.as_os_str())
+    path.is_dir() && disk::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }
 
 impl Report<'_> {

@@ -10,14 +10,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use barrier::{barrier, closed_around, link_on_the_way, without_own_links};
-use secrets::{CACHES, OF_THE_MACHINE, below, credentials};
+use secrets::{CACHES, Home, OF_THE_MACHINE};
 
 use super::blocked::Ground;
 use super::place::{is_stand_in, notes_beside};
 use super::temp;
 use crate::tools::care;
 use crate::tools::context::Context;
-use crate::tools::disk::is_missing;
+use crate::tools::disk::{is_missing, real};
 
 /// Where a command may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +60,15 @@ impl Layout {
         layout.writable.extend(additional.clone().cloned());
         layout.writable.extend(settings.writable.iter().filter_map(|path| without_own_links(path)));
         let asked = layout.writable.clone();
-        if network {
-            layout.writable.extend(below(home, CACHES));
+        let at_home = Home::at(home).ok();
+        if let Some(at_home) = at_home.as_ref().filter(|_| network) {
+            layout.writable.extend(at_home.below(CACHES));
         }
+        let credentials = at_home
+            .as_ref()
+            .map_or_else(|| barrier(home).into_iter().collect(), |at_home| at_home.credentials(&asked));
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        let secrets = credentials(home, &asked)
+        let secrets = credentials
             .into_iter()
             .chain(care::moved(home, &variable))
             .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
@@ -77,9 +81,8 @@ impl Layout {
             Err(_) => barrier(&path),
         };
         // What is hidden is what a link leads to, but for what holds all the rest.
-        let real_home = home.canonicalize().ok();
-        let given = settings.hidden.iter().map(|path| match path.canonicalize() {
-            Ok(real) if !real_home.as_ref().is_some_and(|home| home.starts_with(&real)) => real,
+        let given = settings.hidden.iter().map(|path| match real(path) {
+            Ok(real) if !at_home.as_ref().is_some_and(|home| home.real().starts_with(&real)) => real,
             _ => path.clone(),
         });
         layout.hidden = given.chain(secrets).filter_map(covered).collect();
@@ -162,7 +165,7 @@ impl Layout {
         let Some(first) = path.ancestors().take_while(|path| missing(path)).last() else { return };
         // Nothing is made through links.
         let Some((folder, name)) = first.parent().zip(first.file_name()) else { return };
-        let first = &folder.canonicalize().map_or_else(|_| first.to_owned(), |folder| folder.join(name));
+        let first = &real(folder).map_or_else(|_| first.to_owned(), |folder| folder.join(name));
         let is_within = self.writable.iter().any(|folder| first.starts_with(folder));
         if is_within && !self.absent.iter().any(|path| path == first) {
             self.absent.push(first.to_owned());

@@ -24,6 +24,7 @@ use nix::sys::stat::Mode;
 use super::kept::Look;
 use super::layout::Layout;
 use super::level::Choice;
+use crate::tools::disk;
 
 /// The newest we know; what a kernel lacks of it is left out.
 const NEWEST: ABI = ABI::V9;
@@ -76,7 +77,7 @@ pub(super) fn of(layout: &Layout, means: Means) -> io::Result<(OwnedFd, Option<V
         rules.grant(&device, using(), &hidden)?;
     }
     // The folder for temporary files is ours alone, and may be reached through links.
-    let temp = layout.temp.canonicalize()?;
+    let temp = disk::real(&layout.temp)?;
     for folder in layout.writable.iter().chain([&temp]) {
         rules.looks.push(Look::at(folder));
         rules.grant(folder, reading() | writing(), &hidden)?;

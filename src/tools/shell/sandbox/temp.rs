@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::tools::disk;
 use crate::types::ids::SessionId;
 
 /// Stand-ins for what is hidden.
@@ -133,12 +134,18 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     own(root)?;
     let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
     own(&nothing.folder)?;
-    let mut options = fs::OpenOptions::new();
-    match options.write(true).create_new(true).mode(0o600).open(&nothing.file) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return made.map(|_| nothing),
-    }
-    let meta = fs::symlink_metadata(&nothing.file)?;
+    let meta = match fs::symlink_metadata(&nothing.file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut options = fs::OpenOptions::new();
+            match options.write(true).create_new(true).mode(0o600).open(&nothing.file) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    fs::symlink_metadata(&nothing.file)?
+                }
+                made => return made.map(|_| nothing),
+            }
+        }
+        looked => looked?,
+    };
     if !(meta.is_file() && meta.nlink() == 1 && meta.len() == 0 && is_of_us(&meta)) {
         return Err(not_ours(&nothing.file));
     }
@@ -164,7 +171,7 @@ pub(super) fn stage(root: &Path, nth: usize) -> io::Result<PathBuf> {
     let stage = stages.join(nth.to_string());
     own(&stage)?;
     // As it is looked up: without links.
-    stage.canonicalize()
+    disk::real(&stage)
 }
 
 /// Makes a folder for us alone, or makes sure that it is one.
@@ -186,12 +193,16 @@ fn own_whatever_is_in_it(folder: &Path) -> io::Result<()> {
 /// Makes a folder, or sets back the mode of one that a command changed, and says which that was: the folder lies where
 /// nobody else can put a link in its place.
 fn closed(folder: &Path) -> io::Result<Option<u32>> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
-    }
-    let meta = fs::symlink_metadata(folder)?;
+    let meta = match fs::symlink_metadata(folder) {
+        // Mostly it is there, and a look is less than an attempt to make it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::symlink_metadata(folder)?,
+                made => return made.map(|()| None),
+            }
+        }
+        looked => looked?,
+    };
     let mut mode = meta.mode() & 0o7777;
     if meta.is_dir() && !is_of_us(&meta) && nix::unistd::geteuid().is_root() {
         // Root's commands may give it away; whoever had it could write there.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::tools::disk::is_missing;
+use crate::tools::disk::{is_missing, is_plain};
 
 /// Links on the way to a path; the kernel's own number, path_resolution(7).
 const MOST_LINKS: usize = 40;
@@ -60,6 +60,9 @@ pub(super) fn barrier(path: &Path) -> Option<PathBuf> {
 /// A link on the way to a path, in a folder for which `counts` holds: whoever may write there may put another thing in
 /// its place, and no mount covers a link.
 pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+    if is_plain(path) {
+        return None;
+    }
     let mut found = None;
     way(path, &mut |folder, link| {
         let stops = counts(folder);
@@ -75,6 +78,9 @@ pub(super) fn link_on_the_way(path: &Path, counts: &dyn Fn(&Path) -> bool) -> Op
 /// daemon, or anywhere but in the topmost folder if that is root. Whoever plants such a link would widen what all commands
 /// may do.
 pub(super) fn without_own_links(path: &Path) -> Option<PathBuf> {
+    if is_plain(path) {
+        return Some(path.components().collect());
+    }
     let is_root = nix::unistd::geteuid().is_root();
     match way(path, &mut |folder, link| folder == Path::new("/") || !is_root && !is_ours(link)) {
         Way::To(real) => Some(real),

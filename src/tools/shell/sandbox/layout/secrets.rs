@@ -1,10 +1,15 @@
 //! What a command does not see of a machine and of a home folder, and what package managers need there.
 
-use std::fs;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::barrier::{barrier, is_there};
-use crate::tools::disk::is_missing;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{Mode, SFlag, fstatat};
+
+use super::barrier::barrier;
+use crate::tools::disk::{is_missing, real};
 use crate::types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
@@ -48,63 +53,126 @@ pub(super) const CACHES: &[&str] = &[
     ".nuget/packages",
 ];
 
-/// Which of these are there below the home folder. Not through links: what they lead to is elsewhere.
-pub(super) fn below(home: &Path, names: &[&'static str]) -> Vec<PathBuf> {
-    let is_real = home.canonicalize().is_ok_and(|real| real == home);
-    let reached = |name: &&&str| {
-        let mut path = home.to_owned();
-        Path::new(name).components().all(|part| {
-            path.push(part);
-            is_there(&path)
-        })
-    };
-    names.iter().filter(|_| is_real).filter(reached).map(|name| home.join(name)).collect()
+/// A home folder that many looks are made in.
+pub(super) struct Home<'h> {
+    /// As it is set.
+    path: &'h Path,
+    /// What that leads to.
+    real: PathBuf,
+    folder: OwnedFd,
 }
 
-/// Where the credentials of a home folder really lie: what is a link, or reached through one, is hidden in the place
-/// that it leads to. But for what lies in a folder that was asked for: who works on the files that his home links
-/// to works on these.
-pub(super) fn credentials(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
-    let Ok(real_home) = home.canonicalize() else { return barrier(home).into_iter().collect() };
-    // Many lie in a few folders, of which each is looked at once.
-    let mut folders: Vec<(&Path, bool)> = Vec::new();
-    let mut found = Vec::new();
-    for name in CREDENTIALS.iter().map(Path::new) {
-        let folder = name.parent().filter(|folder| *folder != Path::new(""));
-        let is_reached = folder.is_none_or(|folder| {
-            let known = folders.iter().find(|(path, _)| *path == folder).map(|(_, there)| *there);
-            known.unwrap_or_else(|| {
-                let looked = fs::metadata(home.join(folder));
-                // What cannot be searched is told by the look at the file.
-                let there = looked.map_or_else(|error| !is_missing(&error), |meta| meta.is_dir());
-                folders.push((folder, there));
-                there
+/// A folder in it.
+#[derive(Clone)]
+enum Folder {
+    Missing,
+    /// What it leads to; nothing if it cannot be looked into.
+    There(Option<PathBuf>),
+}
+
+impl<'h> Home<'h> {
+    /// Opens it to look into it.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be reached.
+    pub(super) fn at(path: &'h Path) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = nix::fcntl::open(path, flags, Mode::empty())?;
+        Ok(Self { path, real: real(path)?, folder })
+    }
+
+    /// What that leads to.
+    pub(super) fn real(&self) -> &Path {
+        &self.real
+    }
+
+    fn look(&self, name: &Path) -> io::Result<SFlag> {
+        let stat = fstatat(&self.folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        Ok(SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()))
+    }
+
+    /// Which of these are there below it. Not through links: what they lead to is elsewhere.
+    pub(super) fn below(&self, names: &[&'static str]) -> Vec<PathBuf> {
+        let is_reached = |name: &&&str| {
+            let mut path = PathBuf::new();
+            Path::new(name).components().all(|part| {
+                path.push(part);
+                self.look(&path).is_ok_and(|kind| kind != SFlag::S_IFLNK)
             })
-        });
-        let path = home.join(name);
-        match fs::symlink_metadata(&path) {
-            _ if !is_reached => continue,
-            Err(error) if is_missing(&error) => continue,
-            Ok(meta) if !meta.is_symlink() || path.canonicalize().is_ok() => {}
-            Ok(_) | Err(_) => {
-                found.extend(barrier(&path));
+        };
+        let is_real = self.real == self.path;
+        names.iter().filter(|_| is_real).filter(is_reached).map(|name| self.path.join(name)).collect()
+    }
+
+    /// Where the credentials in it really lie: what is a link, or reached through one, is hidden in the place that it
+    /// leads to. But for what lies in a folder that was asked for: who works on the files that his home links to works on
+    /// these.
+    pub(super) fn credentials(&self, asked: &[PathBuf]) -> Vec<PathBuf> {
+        let mut folders = HashMap::new();
+        let mut found = Vec::new();
+        for name in CREDENTIALS.iter().map(Path::new) {
+            let (Folder::There(around), Some(file)) = (self.around(name, &mut folders), name.file_name())
+            else {
                 continue;
+            };
+            let kind = match self.look(name) {
+                Ok(kind) => kind,
+                Err(error) if is_missing(&error) => continue,
+                Err(_) => {
+                    found.extend(barrier(&self.path.join(name)));
+                    continue;
+                }
+            };
+            let real = match around {
+                Some(around) if kind != SFlag::S_IFLNK => around.join(file),
+                _ => match self.path.join(name).canonicalize() {
+                    Ok(real) => real,
+                    Err(_) => {
+                        found.extend(barrier(&self.path.join(name)));
+                        continue;
+                    }
+                },
+            };
+            // A link to a place that holds the home hides nothing: all would be gone with it.
+            let is_asked = || asked.iter().any(|folder| real.starts_with(folder));
+            if !self.real.starts_with(&real) && (real == self.real.join(name) || !is_asked()) {
+                found.push(real);
             }
         }
-        // A link to a place that holds the home hides nothing: all would be gone with it.
-        if let Ok(real) = path.canonicalize()
-            && !real_home.starts_with(&real)
-            && (real == real_home.join(name) || !asked.iter().any(|folder| real.starts_with(folder)))
-        {
-            found.push(real);
-        }
+        found
     }
-    found
+
+    /// The folder around something. Many lie in a few folders, of which each is looked at once, and none in one that
+    /// is not there.
+    fn around(&self, name: &'static Path, known: &mut HashMap<&'static Path, Folder>) -> Folder {
+        let Some(folder) = name.parent().filter(|folder| *folder != Path::new("")) else {
+            return Folder::There(Some(self.real.clone()));
+        };
+        if let Some(folder) = known.get(folder) {
+            return folder.clone();
+        }
+        let found = match self.around(folder, known) {
+            Folder::Missing => Folder::Missing,
+            Folder::There(above) => match (self.look(folder), above.zip(folder.file_name())) {
+                (Ok(SFlag::S_IFDIR), Some((above, last))) => Folder::There(Some(above.join(last))),
+                (Ok(SFlag::S_IFDIR | SFlag::S_IFLNK), _) => match self.path.join(folder).canonicalize() {
+                    Ok(real) if real.is_dir() => Folder::There(Some(real)),
+                    Err(error) if !is_missing(&error) => Folder::There(None),
+                    Ok(_) | Err(_) => Folder::Missing,
+                },
+                (Err(error), _) if !is_missing(&error) => Folder::There(None),
+                (Ok(_) | Err(_), _) => Folder::Missing,
+            },
+        };
+        known.insert(folder, found.clone());
+        found
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn what_is_kept_below_a_home_is_found_but_not_through_links() {
@@ -114,7 +182,7 @@ mod tests {
         fs::write(home.join("file"), "").unwrap();
         std::os::unix::fs::symlink(home.join("a"), home.join("link")).unwrap();
         let names = ["a/b", "file", "file/x", "link", "link/b", "none", "none/b"];
-        let found = |home: &Path| below(home, &names);
+        let found = |home: &Path| Home::at(home).unwrap().below(&names);
         assert_eq!(found(&home), [home.join("a/b"), home.join("file")]);
         assert!(found(&home.join("link")).is_empty(), "a home behind a link");
     }
@@ -141,14 +209,43 @@ mod tests {
         symlink(&home, root.join("link")).unwrap();
         let expected = ["dots/config/gh", "dots/netrc", "dots/ssh", ".aws"].map(|path| home.join(path));
         for home in [&home, &root.join("link")] {
-            let mut found = credentials(home, &[]);
+            let mut found = Home::at(home).unwrap().credentials(&[]);
             found.sort_by(|a, b| b.cmp(a));
             let mut expected = expected.to_vec();
             expected.sort_by(|a, b| b.cmp(a));
             assert_eq!(found, expected);
-            assert_eq!(credentials(home, &[root.join("home/dots")]), [root.join("home/.aws")]);
+            let but_asked = Home::at(home).unwrap().credentials(&[root.join("home/dots")]);
+            assert_eq!(but_asked, [root.join("home/.aws")]);
         }
-        let at_home = credentials(&home, std::slice::from_ref(&home));
+        let at_home = Home::at(&home).unwrap().credentials(std::slice::from_ref(&home));
         assert_eq!(at_home, [home.join(".aws")], "what lies there itself");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_into_is_hidden_whole() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(home.join(".config/gh")).unwrap();
+        fs::create_dir(home.join(".cargo")).unwrap();
+        fs::write(home.join(".cargo/credentials.toml"), "").unwrap();
+        // A file where a folder would be holds nothing.
+        fs::write(home.join(".local"), "").unwrap();
+        let found = || Home::at(&home).unwrap().credentials(&[]);
+        let sorted = |mut found: Vec<PathBuf>| {
+            found.sort();
+            found.dedup();
+            found
+        };
+        let credentials = home.join(".cargo/credentials.toml");
+        assert_eq!(sorted(found()), [credentials.clone(), home.join(".config/gh")]);
+        if nix::unistd::geteuid().is_root() {
+            eprintln!("SKIPPED: root may look into every folder");
+            return;
+        }
+        fs::set_permissions(home.join(".config"), fs::Permissions::from_mode(0o600)).unwrap();
+        let shut = found();
+        fs::set_permissions(home.join(".config"), fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(sorted(shut), [credentials, home.join(".config")]);
     }
 }
