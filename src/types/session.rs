@@ -450,7 +450,7 @@ pub struct PermissionRequest {
     pub tool: String,
     /// The exact arguments.
     pub input: Value,
-    /// One line for people.
+    /// One line for people. Of Bash the first line of the command, then what the model says of it.
     pub summary: String,
     /// What the rules judged.
     pub subject: super::tool::Subject,

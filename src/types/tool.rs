@@ -63,7 +63,7 @@ impl ToolChoice {
 pub struct Prepared {
     /// What the permission rules judge.
     pub subject: Subject,
-    /// One line for people.
+    /// One line for people. Of Bash the first line of the command, then what the model says of it.
     pub summary: String,
     /// The change as a unified diff, for calls that change a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -111,10 +111,11 @@ pub(in crate::tools) fn prepare(
     if choice.level >= Level::Landlock {
         context.layouts.look(context, call_id, choice.network);
     }
-    let summary = match input.description.as_deref().map(str::trim) {
-        Some(text) if !text.is_empty() => one_line(text),
-        _ => one_line(command.trim()),
-    };
+    // What is done comes first: what the model says of it is not what a person answers for.
+    let mut summary = one_line(command.trim());
+    if let Some(said) = input.description.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
+        summary = format!("{summary} — {}", one_line(said));
+    }
     Ok(Prepared {
         subject: input.subject(&starting_folder(context), &context.scene.workspace),
         summary: if input.run_in_background { format!("{summary} (in the background)") } else { summary },
