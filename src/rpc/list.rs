@@ -7,16 +7,14 @@ use super::office::Office;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ListParams, ListReply, SessionParams, SessionReply};
+use crate::session::SessionQuery;
 
 pub(super) async fn list(office: Arc<Office>, _: Caller, p: ListParams) -> Result<ListReply, Fault> {
     let before = convert::cursor(p.cursor.as_deref())?;
     let limit = convert::limit(p.limit, 100, 500);
     let states = p.states.unwrap_or_default();
-    let (sessions, next) = office
-        .registry
-        .views(before, limit, &states, p.cwd.as_deref(), p.search.as_deref())
-        .await
-        .map_err(convert::fault)?;
+    let wanted = SessionQuery { states: &states, cwd: p.cwd.as_deref(), search: p.search.as_deref() };
+    let (sessions, next) = office.registry.views(before, limit, wanted).await.map_err(convert::fault)?;
     Ok(ListReply { sessions, next_cursor: next.map(|position| position.to_string()) })
 }
 

@@ -48,5 +48,7 @@ pub use vigil::Vigil;
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};
 pub use crate::policy::PolicyError;
-pub use crate::store::{AuditCheck, AuditQuery, LedgerQuery, Page, StoreError, StoredItem, Sync, backups};
+pub use crate::store::{
+    AuditCheck, AuditQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem, Sync, backups,
+};
 pub use crate::tools::{Gift, Source as GiftSource, Taken};

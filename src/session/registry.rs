@@ -15,7 +15,7 @@ use super::handle::{Answer, Answered, Asked, Chosen, Keyed, Resident, Submitted}
 use super::house::{House, Setup};
 use crate::crash;
 use crate::engine::Edited;
-use crate::store::{Idempotency, LedgerQuery, StoredRequest, Sync};
+use crate::store::{Idempotency, LedgerQuery, SessionQuery, StoredRequest, Sync};
 use crate::types::audit::AuditNote;
 use crate::types::blob::Cut;
 use crate::types::event::{Envelope, Event, Origin};
@@ -24,7 +24,7 @@ use crate::types::ledger::{LedgerRow, ModelUsage};
 use crate::types::message::ToolCall;
 use crate::types::metrics::Metrics;
 use crate::types::model::ModelView;
-use crate::types::session::{PermissionRequest, SessionState, SessionView};
+use crate::types::session::{PermissionRequest, SessionView};
 use crate::types::time::Timestamp;
 use crate::types::tool::{Confinement, PlannedChange, ToolCard};
 
@@ -233,11 +233,9 @@ impl Registry {
         &self,
         before: Option<i64>,
         limit: u32,
-        states: &[SessionState],
-        cwd: Option<&str>,
-        search: Option<&str>,
+        wanted: SessionQuery<'_>,
     ) -> Result<(Vec<SessionView>, Option<i64>), SessionError> {
-        let mut rows = self.inner.house.store.views(before, limit + 1, states, cwd, search).await?;
+        let mut rows = self.inner.house.store.views(before, limit + 1, wanted).await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let next = if more { rows.last().map(|(position, _)| *position) } else { None };

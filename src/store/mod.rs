@@ -58,5 +58,5 @@ pub use rows::{
     Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
     Sync,
 };
-pub use sessions::{IdempotentReply, SettledRequest, StoredRequest};
+pub use sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};
 pub use trust::TrustChange;

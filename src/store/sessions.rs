@@ -50,6 +50,17 @@ pub struct IdempotentReply {
     pub reply: String,
 }
 
+/// Which sessions are listed; by default all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionQuery<'q> {
+    /// In one of these states; none stands for any.
+    pub states: &'q [SessionState],
+    /// Whose folder is this.
+    pub cwd: Option<&'q str>,
+    /// Whose title, folder or last line holds this text, in whatever case.
+    pub search: Option<&'q str>,
+}
+
 impl Store {
     /// The key of a session, if there is one.
     ///
@@ -88,10 +99,9 @@ impl Store {
         &self,
         before: Option<i64>,
         limit: u32,
-        states: &[SessionState],
-        cwd: Option<&str>,
-        search: Option<&str>,
+        wanted: SessionQuery<'_>,
     ) -> Result<Vec<(i64, SessionView)>, StoreError> {
+        let SessionQuery { states, cwd, search } = wanted;
         let read = async {
             let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
             query.push("id < ").push_bind(before.unwrap_or(i64::MAX));

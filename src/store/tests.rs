@@ -423,11 +423,11 @@ async fn sessions_are_listed_by_page_state_folder_and_word() {
     let change = Append { summary: Some(summary("100%_Sure")), ..append(busy, vec![row(2, None)]) };
     place.store.append(change).await.unwrap();
     let listed = async |before, states: &[SessionState], cwd, search| -> Vec<SessionId> {
-        let page = place.store.views(before, 2, states, cwd, search).await.expect("a page");
+        let page = place.store.views(before, 2, SessionQuery { states, cwd, search }).await.expect("a page");
         page.into_iter().map(|(_, view)| view.session_id).collect()
     };
     assert_eq!(listed(None, &[], None, None).await, [id(3), id(2)]);
-    let (position, _) = place.store.views(None, 2, &[], None, None).await.unwrap()[1].clone();
+    let (position, _) = place.store.views(None, 2, SessionQuery::default()).await.unwrap()[1].clone();
     assert_eq!(listed(Some(position), &[], None, None).await, [id(1)]);
     assert_eq!(listed(None, &[SessionState::Running], None, None).await, [id(1)]);
     assert_eq!(listed(None, &[], Some("/w/"), None).await, []);

@@ -352,8 +352,14 @@ async fn the_command_is_told_before_what_the_model_says_of_it() {
     let mut room = Room::new();
     for (input, told) in [
         (json!({"command": "rm -rf build"}), "rm -rf build"),
-        (json!({"command": " rm -rf build\ntrue", "description": " list files\n"}), "rm -rf build … — list files"),
-        (json!({"command": "make", "description": " ", "run_in_background": true}), "make (in the background)"),
+        (
+            json!({"command": " rm -rf build\ntrue", "description": " list files\n"}),
+            "rm -rf build … — list files",
+        ),
+        (
+            json!({"command": "make", "description": " ", "run_in_background": true}),
+            "make (in the background)",
+        ),
     ] {
         assert_eq!(room.prepare("Bash", input).await.unwrap().summary, told);
     }
