@@ -507,6 +507,36 @@ async fn who_works_in_shared_memory_or_among_temporary_files_can_work() {
 }
 
 #[tokio::test]
+async fn what_may_be_written_within_something_hidden_can_be_written_also_by_who_works_at_home() {
+    for level in BOTH {
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+            settings.sandbox.level = level;
+            settings.sandbox.writable =
+                ["work/deep", "list"].map(|name| settings.home.join(".ssh").join(name)).to_vec();
+            settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
+        });
+        let home = room.root.join("home");
+        room.scene.workspace.clone_from(&home);
+        room.scene.cwd.clone_from(&home);
+        fs::create_dir_all(home.join(".ssh/work/deep")).unwrap();
+        fs::write(home.join(".ssh/id"), "secret").unwrap();
+        fs::write(home.join(".ssh/list"), "").unwrap();
+        for _ in 0..2 {
+            completed(&room.run("Bash", bash("echo x > .ssh/work/deep/new && echo y >> .ssh/list")).await);
+            failed(&room.run("Bash", bash("cat .ssh/id")).await, "exit_code");
+            failed(&room.run("Bash", bash("echo x > .ssh/work/beside")).await, "exit_code");
+            failed(&room.run("Bash", bash("mv .ssh keys")).await, "exit_code");
+        }
+        assert_eq!(fs::read_to_string(home.join(".ssh/list")).unwrap(), "y\ny\n");
+        assert!(home.join(".ssh/work/deep/new").exists());
+        assert!(!home.join(".ssh/work/beside").exists());
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_held_is_not_run() {
     let mut room = Room::with(|settings| {
         settings.sandbox.level = LevelSetting::Rlimits;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::guards::Cover;
 use super::layout::Layout;
-use super::temp::Nothing;
+use super::temp::{Nothing, Spot};
 
 /// Where temporary files are inside, mostly.
 const TMP: &str = "/tmp";
@@ -165,17 +165,36 @@ pub(super) fn within(layout: &Layout, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec
     taken.map(cover).collect()
 }
 
+/// Where something is mounted within what is hidden, there is to be a place for it: `spots` gives a folder that holds
+/// these and nothing else.
+pub(super) fn with_spots(
+    inner: &mut [(PathBuf, Cover)],
+    mounts: &[(PathBuf, Mount)],
+    spots: impl Fn(&[Spot]) -> io::Result<PathBuf>,
+) -> io::Result<()> {
+    for (hidden, cover) in inner {
+        let below = mounts.iter().filter_map(|(path, _)| Some((path, path.strip_prefix(&hidden).ok()?)));
+        let below = below.filter(|(path, _)| *path != hidden);
+        let below: Vec<_> =
+            below.map(|(path, rest)| Spot { path: rest.to_owned(), is_file: !path.is_dir() }).collect();
+        if matches!(cover, Cover::Hide(_)) && !below.is_empty() {
+            *cover = Cover::Hide(spots(&below)?);
+        }
+    }
+    Ok(())
+}
+
 /// Has bubblewrap take what may be written, and what lies within it, from folders of ours: whoever may change what is
-/// above could put a link in its place, and bubblewrap follows links. `stages` gives such folders, `inner` what is
-/// mounted in them.
+/// above could put a link in its place, and bubblewrap follows links. `stages` gives such folders, and files for
+/// files; `inner` is what is mounted in them.
 pub(super) fn staged(
     mounts: &mut [(PathBuf, Mount)],
     inner: Vec<(PathBuf, Cover)>,
-    stages: &mut dyn FnMut() -> io::Result<PathBuf>,
+    stages: &mut dyn FnMut(bool) -> io::Result<PathBuf>,
 ) -> io::Result<Vec<(PathBuf, Cover)>> {
     let mut staged: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (path, mount) in mounts.iter_mut().filter(|(_, mount)| *mount == Mount::Write) {
-        let stage = stages()?;
+        let stage = stages(!path.is_dir())?;
         staged.push((path.clone(), stage.clone()));
         *mount = Mount::From(stage);
     }

@@ -89,9 +89,13 @@ impl Confined {
                 let is_root = nix::unistd::geteuid().is_root();
                 let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
                 let mut mounts = bubble::mounts(layout, &absent, &nothing);
-                let inner = bubble::within(layout, &mut mounts);
-                let mut stages = (0..).map(|nth| temp::stage(root, nth));
-                let mut next = || stages.next().unwrap_or_else(|| Err(io::ErrorKind::OutOfMemory.into()));
+                let mut inner = bubble::within(layout, &mut mounts);
+                bubble::with_spots(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
+                let mut stages = 0;
+                let mut next = |is_file| {
+                    stages += 1;
+                    temp::stage(root, stages, is_file)
+                };
                 let guards = Guards::of(bubble::staged(&mut mounts, inner, &mut next)?)?;
                 wrapper.extend(bubble::arguments(mounts, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);

@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
 
 use crate::tools::disk;
 use crate::types::ids::SessionId;
@@ -134,26 +137,30 @@ pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
     own(root)?;
     let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
     own(&nothing.folder)?;
-    let meta = match fs::symlink_metadata(&nothing.file) {
+    own_empty(&nothing.file)?;
+    Ok(nothing)
+}
+
+/// Makes an empty file for us alone, or makes sure that it is one.
+fn own_empty(file: &Path) -> io::Result<()> {
+    let meta = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut options = fs::OpenOptions::new();
-            match options.write(true).create_new(true).mode(0o600).open(&nothing.file) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    fs::symlink_metadata(&nothing.file)?
-                }
-                made => return made.map(|_| nothing),
+            match options.write(true).create_new(true).mode(0o600).open(file) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::symlink_metadata(file)?,
+                made => return made.map(|_| ()),
             }
         }
         looked => looked?,
     };
     if !(meta.is_file() && meta.nlink() == 1 && meta.len() == 0 && is_of_us(&meta)) {
-        return Err(not_ours(&nothing.file));
+        return Err(not_ours(file));
     }
     if meta.mode() & 0o777 != 0o600 {
         // It lies where no command puts a link in its place.
-        fs::set_permissions(&nothing.file, fs::Permissions::from_mode(0o600))?;
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;
     }
-    Ok(nothing)
+    Ok(())
 }
 
 /// What below `root` is not a session's: it is mounted for commands, or they are led there.
@@ -164,14 +171,49 @@ pub(super) fn ours(root: &Path) -> io::Result<[PathBuf; 3]> {
     Ok([folder, file, stages])
 }
 
-/// An empty folder to mount something on, in a table of mounts of one's own.
-pub(super) fn stage(root: &Path, nth: usize) -> io::Result<PathBuf> {
+/// Something empty to mount on, in a table of mounts of one's own: a folder, or a file for a file.
+pub(super) fn stage(root: &Path, nth: usize, is_file: bool) -> io::Result<PathBuf> {
+    if is_file {
+        staged(root, &format!("{nth}-file"), own_empty)
+    } else {
+        staged(root, &nth.to_string(), own)
+    }
+}
+
+fn staged(root: &Path, name: &str, own_it: fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
     let stages = root.join("stages");
     own(&stages)?;
-    let stage = stages.join(nth.to_string());
-    own(&stage)?;
+    let stage = stages.join(name);
+    own_it(&stage)?;
     // As it is looked up: without links.
     disk::real(&stage)
+}
+
+/// Something to mount on, in a folder.
+pub(super) struct Spot {
+    /// Below that folder.
+    pub(super) path: PathBuf,
+    pub(super) is_file: bool,
+}
+
+/// A folder in which there are these and nothing else.
+pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
+    let mut name = Sha256::new();
+    for Spot { path, is_file } in spots {
+        name.update(path.as_os_str().as_bytes());
+        name.update([0, u8::from(*is_file)]);
+    }
+    let folder = staged(root, &disk::hex(&name.finalize())[..20], own)?;
+    for Spot { path, is_file } in spots {
+        let place = folder.join(path);
+        if *is_file {
+            place.parent().map_or(Ok(()), fs::create_dir_all)?;
+            own_empty(&place)?;
+        } else {
+            fs::create_dir_all(place)?;
+        }
+    }
+    Ok(folder)
 }
 
 /// Makes a folder for us alone, or makes sure that it is one.
