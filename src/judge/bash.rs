@@ -7,31 +7,35 @@ use super::shell::{Found, Grant, Outcome, Reading};
 use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
 
-/// Judges a command, as if `extra` had been granted as well; `kept` is what [`kept()`] says of it. Suggestions are left out.
-pub(super) fn weigh(
-    policy: &Policy<'_>,
-    command: &str,
-    reading: &Reading<'_>,
-    kept: Option<&Rule>,
-    extra: Option<&Rule>,
-) -> Verdict {
-    let judged = weigh_all(policy, command, reading, kept, extra);
-    match reading.is_too_much() {
-        // What is denied may not have been found.
-        Some(reason) if judged.verdict == Allow => {
-            Verdict { verdict: Ask, rule: None, reason: reason.into(), ..judged }
+/// A command line, read once, that is weighed for each grant that could be suggested.
+pub(super) struct Line<'l> {
+    policy: &'l Policy<'l>,
+    command: &'l str,
+    reading: &'l Reading<'l>,
+    /// The rule for files that it comes under: no grant changes it, and to find it costs a look at every word.
+    kept: Option<&'l Rule>,
+}
+
+impl<'l> Line<'l> {
+    pub(super) fn new(policy: &'l Policy<'l>, command: &'l str, reading: &'l Reading<'l>) -> Self {
+        Self { policy, command, reading, kept: kept(policy, reading) }
+    }
+
+    /// Judges it, as if `extra` had been granted as well. Suggestions are left out.
+    pub(super) fn weigh(&self, extra: Option<&Rule>) -> Verdict {
+        let judged = weigh_all(self, extra);
+        match self.reading.is_too_much() {
+            // What is denied may not have been found.
+            Some(reason) if judged.verdict == Allow => {
+                Verdict { verdict: Ask, rule: None, reason: reason.into(), ..judged }
+            }
+            _ => judged,
         }
-        _ => judged,
     }
 }
 
-fn weigh_all(
-    policy: &Policy<'_>,
-    command: &str,
-    reading: &Reading<'_>,
-    kept: Option<&Rule>,
-    extra: Option<&Rule>,
-) -> Verdict {
+fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
+    let Line { policy, command, reading, kept } = *line;
     if command.contains('\0') {
         return verdict(Deny, None, "the command holds a NUL");
     }
@@ -126,7 +130,7 @@ fn weigh_all(
 }
 
 /// The first rule that keeps a file from being read or changed that the line names, or writes by a redirection.
-pub(super) fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
+fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
     let rules = policy.rules.deny.iter().chain(&policy.rules.ask);
     let rules: Vec<(&'p Rule, &'p PathPattern, bool)> = rules
         .filter_map(|rule| match (&rule.pattern, rule.tool.as_str()) {

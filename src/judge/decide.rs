@@ -47,11 +47,13 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
         (Subject::Bash { command, .. }, Some(folders)) => Some(Reading::new(command, folders)),
         _ => None,
     };
-    // No grant changes it, and to find it costs a look at every word.
-    let kept = reading.as_ref().and_then(|reading| bash::kept(policy, reading));
-    let weigh = |extra: Option<&Rule>| match (subject, &reading) {
-        (Subject::Bash { command, .. }, Some(reading)) => bash::weigh(policy, command, reading, kept, extra),
-        _ => weigh(policy, tool, subject, extra),
+    let line = match (subject, &reading) {
+        (Subject::Bash { command, .. }, Some(reading)) => Some(bash::Line::new(policy, command, reading)),
+        _ => None,
+    };
+    let weigh = |extra: Option<&Rule>| match &line {
+        Some(line) => line.weigh(extra),
+        None => weigh(policy, tool, subject, extra),
     };
     let verdict = weigh(None);
     match (verdict.verdict, policy.mode) {
