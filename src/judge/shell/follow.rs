@@ -64,7 +64,8 @@ pub(super) struct Where {
 
 impl Where {
     pub(super) fn at(all: Vec<String>, folders: &Folders) -> Self {
-        let special = all.iter().any(|folder| places::care(folder, false, folders) > Care::Ordinary);
+        let special = all.len() >= MOST_FOLDERS
+            || all.iter().any(|folder| places::care(folder, false, folders) > Care::Ordinary);
         Self { folders: all, special }
     }
 }
@@ -77,54 +78,108 @@ impl std::ops::Deref for Where {
     }
 }
 
-/// The folders in which each command may run, if the text begins in `start`. A `cd` that `&&` follows has
-/// happened; any other may have failed, or have happened in a shell of its own.
+/// Where a shell stands, as numbers of sets of folders.
+#[derive(Clone, Copy)]
+struct Stand {
+    run: usize,
+    /// In the run of commands that is being read: every `cd` in it has happened.
+    now: usize,
+    /// Behind it: each may have failed, or not have been reached.
+    later: usize,
+}
+
+/// Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
+struct Sets<'f> {
+    folders: &'f Folders,
+    all: Vec<Arc<Where>>,
+    known: HashMap<Arc<Where>, usize>,
+    steps: HashMap<(usize, String), usize>,
+    unions: HashMap<(usize, usize), usize>,
+}
+
+impl Sets<'_> {
+    fn keep(&mut self, mut set: Vec<String>) -> usize {
+        // Long paths are dear to compare. Beyond the measure all of them are the same.
+        self.folders.meter.spend(40 + set.iter().map(String::len).sum::<usize>());
+        set.sort();
+        set.dedup();
+        set.truncate(MOST_FOLDERS);
+        let set = Arc::new(Where::at(set, self.folders));
+        *self.known.entry(Arc::clone(&set)).or_insert_with(|| {
+            self.all.push(set);
+            self.all.len() - 1
+        })
+    }
+
+    fn step(&mut self, from: usize, target: &str) -> usize {
+        if let Some(found) = self.steps.get(&(from, target.to_owned())) {
+            return *found;
+        }
+        let to = |cwd: &String| places::resolve(target, false, cwd, self.folders);
+        let set = self.keep(self.all[from].iter().map(to).collect());
+        self.steps.insert((from, target.to_owned()), set);
+        set
+    }
+
+    fn union(&mut self, one: usize, other: usize) -> usize {
+        if one == other {
+            return one;
+        }
+        let key = (one.min(other), one.max(other));
+        if let Some(found) = self.unions.get(&key) {
+            return *found;
+        }
+        let set = self.keep(self.all[one].iter().chain(self.all[other].iter()).cloned().collect());
+        self.unions.insert(key, set);
+        set
+    }
+}
+
+/// The folders in which each command may run, if the text begins in `start`. A `cd` has happened for what follows it
+/// by `&&` and nothing else, if nothing before it can lead past it; for all other commands it may have failed, not have
+/// been reached, or have happened in a shell of its own.
 pub(super) fn follow(script: &Script, start: &Arc<Where>, folders: &Folders) -> Vec<Arc<Where>> {
     let has_cd = script.commands.iter().any(|command| changes_folder(&command.words));
     if !has_cd {
         return vec![Arc::clone(start); script.commands.len()];
     }
-    // Sets of folders, each once: a line of a thousand `cd` soon repeats itself.
-    let mut known: HashMap<Arc<Where>, usize> = HashMap::from([(Arc::clone(start), 0)]);
-    let mut sets = vec![Arc::clone(start)];
-    let mut steps: HashMap<(usize, &str, bool), usize> = HashMap::new();
-    let mut scopes: HashMap<usize, usize> = HashMap::from([(0, 0)]);
+    let mut sets = Sets {
+        folders,
+        all: vec![Arc::clone(start)],
+        known: HashMap::from([(Arc::clone(start), 0)]),
+        steps: HashMap::new(),
+        unions: HashMap::new(),
+    };
+    let mut scopes: HashMap<usize, Stand> = HashMap::from([(0, Stand { run: 0, now: 0, later: 0 })]);
     let mut all = Vec::with_capacity(script.commands.len());
     for command in &script.commands {
         let mut scope = command.scope;
         let mut climbed = Vec::new();
-        let here = loop {
+        let around = loop {
             if let Some(found) = scopes.get(&scope) {
                 break *found;
             }
             climbed.push(scope);
             scope = script.scopes.get(scope).copied().unwrap_or(0);
         };
-        // The shells around it, of which nothing was heard yet, stand where it does.
-        scopes.extend(climbed.into_iter().map(|scope| (scope, here)));
-        let mut next = here;
+        let now = if around.run == command.run { around.now } else { around.later };
+        let mut stand = match climbed.is_empty() {
+            true => Stand { run: command.run, now, later: around.later },
+            // The shells around it, of which nothing was heard yet, stand where it does.
+            false => Stand { run: command.run, now, later: now },
+        };
+        scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
+        all.push(Arc::clone(&sets.all[stand.now]));
         if changes_folder(&command.words)
             && let Some(target) = folder(behind_command(&command.words))
         {
-            let surely = command.then == Some(After::And);
-            next = *steps.entry((here, target, surely)).or_insert_with(|| {
-                let reached = sets[here].iter().map(|cwd| places::resolve(target, false, cwd, folders));
-                let stayed = sets[here].iter().filter(|_| !surely).cloned();
-                let mut set: Vec<String> = stayed.chain(reached).collect();
-                // Long paths are dear to compare. Beyond the measure all of them are the same.
-                folders.meter.spend(40 + set.iter().map(String::len).sum::<usize>());
-                set.sort();
-                set.dedup();
-                set.truncate(MOST_FOLDERS);
-                let set = Arc::new(Where::at(set, folders));
-                *known.entry(Arc::clone(&set)).or_insert_with(|| {
-                    sets.push(set);
-                    sets.len() - 1
-                })
-            });
+            let reached = sets.step(stand.now, target);
+            let stayed = sets.union(stand.now, reached);
+            let surely = command.then == Some(After::And) && !command.joined;
+            stand.later = sets.union(stand.later, stayed);
+            stand.now = if surely { reached } else { stayed };
         }
-        scopes.insert(command.scope, next);
-        all.push(Arc::clone(&sets[here]));
+        scopes.insert(command.scope, stand);
     }
     all
 }

@@ -400,9 +400,13 @@ pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
         found.push((&text[..at], tilde(&text[..at])));
     }
     if text.starts_with('-') && !text.starts_with("--") {
-        // `-ofile`, `-xo.agentd/x`
-        for (at, _) in text.char_indices().skip(2).take(4) {
+        // `-ofile`, `-xo.agentd/x`: behind as many letters as can be options.
+        let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
+        for (at, _) in text.char_indices().skip(2).take(letters.clamp(4, LONGEST_CLUSTER)) {
             found.push((&text[at..], tilde(&text[at..])));
+        }
+        if letters > LONGEST_CLUSTER {
+            found.push(("/", false));
         }
     }
     if texts {
@@ -415,6 +419,9 @@ pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
     }
     found
 }
+
+/// Letters of options in one word; nobody writes more, and behind more may be any path.
+const LONGEST_CLUSTER: usize = 40;
 
 /// Which of its words a command writes.
 pub(super) struct Written<'w> {

@@ -85,7 +85,7 @@ const TEXT: &[Program] = &[
         .kind(Kind::Reads)
         .also(special::test),
     // `-v` assigns to a variable whose subscript is evaluated.
-    p("printf", "-v").kind(Kind::Reads),
+    p("printf", "-v").kind(Kind::Reads).also(special::printf),
     p("sort|gsort", "-o --output --compress-program -T --temporary-directory --files0-from").value("-k -t -S --key --field-separator --buffer-size --parallel --batch-size").kind(Kind::Reads),
     // As of old, the second operand is written.
     p("ptx", "-G --traditional").kind(Kind::Reads),
@@ -252,12 +252,12 @@ const GIT: &[Program] = &[
     p("git replace", "-e --edit --convert-graft-file"),
     p("git bundle", "@"),
     p("git var", ""),
-    p("git lfs", "install uninstall env ext track update"),
+    p("git lfs", "install uninstall env ext track update merge-driver"),
     p("git add|git status", "-e --edit -i --interactive --pathspec-from-file@").kind(Kind::Reads),
     p("git update-index|git checkout|git restore|git switch|git reset|git clean|git rm|git mv", "-e --edit -i --interactive --pathspec-from-file@").fine("--exclude").value("-b -B -c -C -e -s --source --conflict"),
     // Other version control: `--config` can set any hook or alias.
     p("hg bisect|chg bisect", "-c --command"),
-    p("hg|chg|sl|jj", "--config --config-toml --config-file -R@ --repository@ --cwd@ --debugger --profile --pager --tool --ssh --remotecmd -e --encoding --editor --hidden-config -o --output extdiff serve --template-file"),
+    p("hg|chg|sl|jj", "util --config --config-toml --config-file -R@ --repository@ --cwd@ --debugger --profile --pager --tool --ssh --remotecmd -e --encoding --editor --hidden-config -o --output extdiff serve --template-file"),
     p("svn|svnadmin|svnlook", "--config-option --config-dir --editor-cmd --diff-cmd --diff3-cmd --merge-cmd --password --targets -F --file --with-revprop --accept @"),
     p("cvs|bzr|fossil|darcs", "-d -e -z --rsh --Development -C --config --chdir --ui --extcmd *").fine("status diff log --version"),
     p("tig|lazygit|gitui|gitk|gitg", "**").fine("--version --help"),
@@ -308,6 +308,7 @@ const RUST: &[Program] = &[
     p("cargo doc", "--open"),
     p("cargo publish", "--registry --index --token --manifest-path"),
     p("cargo fmt", "").also(special::cargo_fmt),
+    p("cargo test|cargo t|cargo bench", "").also(special::cargo_test),
     p("cargo new|cargo init|cargo vendor|cargo package", "@ --registry").value("--name --edition --vcs"),
     p("cargo flamegraph", "--root -c --cmd -o@ --output@ --post-process --open"),
     p("cargo miri|cargo nextest|cargo llvm-cov|cargo tarpaulin|cargo watch|cargo expand|cargo make|cargo audit|cargo deny|cargo insta|cargo bloat|cargo flamegraph|cargo criterion|cargo zigbuild|cargo xwin|cargo binstall", "--config --config-file --tool-config-file -x --exec -s --shell --makefile --extensions -o@ --output-path@ --output-dir@ --open --theme --post-process --cmd --avoid-cfg-tarpaulin --engine -c --root@ --db --manifest-path@ --archive-file").also(special::cargo_watch),

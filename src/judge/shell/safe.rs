@@ -163,6 +163,10 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
                 })
         }
         "wc" | "du" => rest.iter().any(|w| w.text.starts_with("--f")),
+        // Of a list of names it cannot find it tells each, and so of a table of its own.
+        "file" => rest.iter().any(|w| {
+            letter(w, &['f', 'm', 'M', 'C']) || w.text.starts_with("--f") || w.text.starts_with("--mag")
+        }),
         "sort" => rest.iter().any(|w| w.text.starts_with("--fil")),
         // Complaints about a list of dates, or of names, tell what is in it.
         "find" => rest
@@ -180,8 +184,12 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
     if rows(words).asks(&call).is_some() {
         return true;
     }
-    rest.iter().any(|word| {
+    let no_path = is_no_path(name, rest);
+    rest.iter().enumerate().any(|(at, word)| {
         let text = word.text.as_str();
+        if no_path(at) && word.is_literal() {
+            return false;
+        }
         if word.marks.has(Marks::HOME) || word.marks.has(Marks::TILDE) || word.marks.has(Marks::BRACE) {
             return true;
         }
@@ -205,6 +213,24 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
     })
 }
 
+/// Of the words behind a command's name those that are no paths, whatever they look like: what is only said again, the
+/// script of sed (of which is asked elsewhere what it does), the pattern of grep.
+fn is_no_path<'w>(name: &str, rest: &'w [Word]) -> impl Fn(usize) -> bool + use<'w> {
+    let is_option = |word: &Word| word.text.starts_with('-') && word.text.len() > 1;
+    // Given by an option, or perhaps so.
+    let is_given = rest.iter().filter(|word| is_option(word)).any(|word| {
+        let letters = &word.text[1..];
+        letters.starts_with('-') || letters.contains(['e', 'f'])
+    });
+    // Else it is the first word that is no option; where one before it may take a value, nobody says.
+    let takes_none =
+        |word: &Word| word.text[1..].bytes().all(|c| c.is_ascii_alphabetic() && !b"lABCmdD".contains(&c));
+    let first = rest.iter().position(|word| !is_option(word));
+    let first = first.filter(|at| !is_given && rest[..*at].iter().all(takes_none));
+    let (says, reads) = (matches!(name, "echo" | "printf"), matches!(name, "sed" | "grep"));
+    move |at| says || reads && (first == Some(at) || at > 0 && rest[at - 1].text == "-e")
+}
+
 /// Whether a command names all that it shows of the content of files. Else that may be what a rule keeps.
 fn spells_out_what_it_shows(name: &str, verb: &str, rest: &[Word]) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
@@ -215,7 +241,15 @@ fn spells_out_what_it_shows(name: &str, verb: &str, rest: &[Word]) -> bool {
             || text.strip_prefix('-').is_some_and(is_number)
     };
     match (name, verb) {
-        ("git", "status" | "rev-parse" | "ls-files" | "describe" | "merge-base") => true,
+        // With `-v` it shows what changed.
+        ("git", "status") => {
+            let is_verbose = |text: &str| {
+                text.starts_with("--v")
+                    || !text.starts_with("--") && text.starts_with('-') && text.contains('v')
+            };
+            !rest.iter().any(|word| is_verbose(&word.text))
+        }
+        ("git", "rev-parse" | "ls-files" | "describe" | "merge-base") => true,
         ("git", "log") => rest.iter().all(tells_names),
         ("git", _) => false,
         _ => !rest.iter().any(|word| word.marks.has(Marks::GLOB)),

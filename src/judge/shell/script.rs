@@ -52,6 +52,11 @@ pub(in crate::judge) struct Simple {
     pub(in crate::judge) scope: usize,
     /// Whether `&&` follows.
     pub(in crate::judge) then: Option<After>,
+    /// Which run of commands joined by nothing but `&&` it stands in: of these each runs only if those before it did
+    /// and succeeded. What stands in a subshell or a substitution within such a run stands in the same one.
+    pub(in crate::judge) run: usize,
+    /// `||`, `|` or `!` stands before it in its list: what follows it by `&&` may run without it.
+    pub(in crate::judge) joined: bool,
     /// It stands in a text within the text: backquotes, the body of a here-document.
     pub(in crate::judge) derived: bool,
     /// It stands inside a substitution.
@@ -110,6 +115,8 @@ pub(in crate::judge) struct Script {
     pub(in crate::judge) scopes: Vec<usize>,
     /// What is beyond the plain grammar, each once, with where it was first seen.
     pub(in crate::judge) beyond: Vec<(Beyond, usize)>,
+    /// How many runs have ended ([`Simple::run`]).
+    pub(super) runs: usize,
     /// How deep it is nested.
     pub(in crate::judge) depth: usize,
     /// Places in the text that say nothing of which commands run: here-documents with their bodies, `!` and `time` in

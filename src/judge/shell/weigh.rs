@@ -37,6 +37,23 @@ const MOST_PARTS: usize = 64;
 /// So often a line may name the daemon's own programs for each to be looked at.
 const MOST_OURS: usize = 64;
 
+/// Programs that run another, and write a file of their own: what they saw of it, or what they logged.
+const WRITING_RUNNERS: &[&str] = &[
+    "strace",
+    "ltrace",
+    "time",
+    "gtime",
+    "perf",
+    "valgrind",
+    "hyperfine",
+    "parallel",
+    "ssh",
+    "script",
+    "flock",
+    "uftrace",
+    "heaptrack",
+];
+
 /// An allow rule over commands: its pattern, and a mark for the caller.
 #[derive(Clone, Copy)]
 pub(in crate::judge) struct Grant<'r, R> {
@@ -278,10 +295,11 @@ impl<'a> Reading<'a> {
             return None;
         }
         let plain = name(&words[0].text);
-        if view.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git")
-            || matches!(plain, "cd" | "pushd" | "exec")
-        {
+        if matches!(plain, "cd" | "pushd" | "exec") {
             return None;
+        }
+        if view.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git") {
+            return self.runner_writes_protected(plain, words, cwds);
         }
         let rows = rows(words);
         let none = |_: &str| false;
@@ -295,6 +313,27 @@ impl<'a> Reading<'a> {
             }
             (self.care_within(word, cwds, hatch) == Care::Protected).then_some(word.text.as_str())
         })
+    }
+
+    /// The same of a command that runs another: of that other it is asked by itself.
+    fn runner_writes_protected<'w>(&self, plain: &str, words: &'w [Word], cwds: &Where) -> Option<&'w str> {
+        if !WRITING_RUNNERS.contains(&plain) {
+            return None;
+        }
+        // These are given whole lines, each in a word.
+        let inner = match plain {
+            "script" | "hyperfine" => words.len(),
+            _ => inside(words).at.into_iter().min().unwrap_or(words.len()),
+        };
+        let is_option = |at: usize| words[at].text.starts_with('-');
+        // Behind an option may stand its value; `script FILE`, `flock FILE COMMAND`.
+        let names_file =
+            |at: usize| is_option(at) || is_option(at - 1) || matches!(plain, "script" | "flock");
+        let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
+        let mut found = found.filter(|word| cwds.special || may_matter(&word.text));
+        found
+            .find(|word| self.care_within(word, cwds, false) == Care::Protected)
+            .map(|word| word.text.as_str())
     }
 
     /// The care for a word as a path.
@@ -439,6 +478,10 @@ impl<'a> Reading<'a> {
         shape(words)?;
         if let Some(reason) = self.free(words, cwds)? {
             return Ok((None, reason));
+        }
+        // More than are kept.
+        if cwds.len() >= MOST_FOLDERS {
+            return Err("it may run in any of too many folders".into());
         }
         if CHANGES_SHELL.contains(&first.text.as_str()) {
             return Err(format!("{} changes the shell or runs what it is given", first.text));

@@ -158,7 +158,9 @@ impl Lexer<'_> {
                     self.note(Beyond::Syntax);
                 }
                 self.set_aside(word.start, word.end);
-                self.list().needs = true;
+                let list = self.list();
+                list.needs = true;
+                list.joined = true;
             }
             "time" => {
                 let start = word.start;
@@ -264,7 +266,7 @@ impl Lexer<'_> {
         let fills = list.started || !list.command.redirs.is_empty();
         if fills {
             let mut command = std::mem::take(&mut list.command);
-            command.scope = list.scope;
+            (command.scope, command.run, command.joined) = (list.scope, list.run, list.joined);
             command.then = Some(if operator == Some(Operator::And) { After::And } else { After::Other });
             command.derived = derived;
             command.substituted = substituted;
@@ -273,7 +275,16 @@ impl Lexer<'_> {
         } else {
             list.command = Simple::default();
         }
+        let ends_run = (had || fills) && operator != Some(Operator::And);
+        if ends_run {
+            self.script.runs += 1;
+        }
+        let run = self.script.runs;
         let list = self.list();
+        if ends_run {
+            list.run = run;
+            list.joined = operator == Some(Operator::Joins);
+        }
         list.started = false;
         if had {
             list.compound = false;

@@ -86,6 +86,9 @@ struct List {
     compound: bool,
     /// An operator waits for its right side.
     needs: bool,
+    /// See [`Simple::run`] and [`Simple::joined`].
+    run: usize,
+    joined: bool,
     commands: usize,
     /// How many `${`, `((` and `$[` are open around the next byte.
     expansions: usize,
@@ -94,10 +97,12 @@ struct List {
 }
 
 impl List {
-    fn new(kind: Kind, scope: usize) -> Self {
+    fn new(kind: Kind, scope: usize, run: usize) -> Self {
         Self {
             kind,
             scope,
+            run,
+            joined: false,
             blocks: Vec::new(),
             head: Head::None,
             draft: None,
@@ -160,11 +165,13 @@ fn read(
     jobs: &mut Vec<Job>,
     again: &mut usize,
 ) {
+    script.runs += 1;
+    let run = script.runs;
     let mut lexer = Lexer {
         text,
         at: 0,
         frames: vec![if is_body { Frame::Body } else { Frame::List }],
-        lists: vec![List::new(Kind::Whole, 0)],
+        lists: vec![List::new(Kind::Whole, 0, run)],
         heres: vec![Vec::new()],
         plain_brackets: std::collections::HashSet::new(),
         base: depth,
@@ -309,7 +316,8 @@ impl Lexer<'_> {
                 self.script.scopes.len() - 1
             }
         };
-        self.lists.push(List::new(kind, scope));
+        let run = self.list().run;
+        self.lists.push(List::new(kind, scope, run));
         self.frames.push(Frame::List);
         if kind == Kind::Substitution {
             self.heres.push(Vec::new());

@@ -22,7 +22,7 @@ pub(super) use network::{curl, http_items, protocols, remote, rsync};
 pub(super) use projects::{
     cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,
 };
-pub(super) use rust::{cargo, cargo_fmt, rustc, toolchain};
+pub(super) use rust::{cargo, cargo_fmt, cargo_test, rustc, toolchain};
 pub(super) use scripts::{awk, sed};
 
 use super::hatch::{Call, operands, verb};
@@ -68,6 +68,23 @@ pub(super) fn test(call: &Call<'_>) -> Option<String> {
         return hit("test", "a subscript is evaluated");
     }
     any(call, "the name of a variable is evaluated", |text| matches!(text, "-v" | "-R"))
+}
+
+/// `printf %n NAME` assigns to a variable: `PATH`, say (printf(3), and bash does as it).
+pub(super) fn printf(call: &Call<'_>) -> Option<String> {
+    let at = match call.words.get(1) {
+        Some(word) if word.text == "--" => 2,
+        _ => 1,
+    };
+    let format = call.words.get(at).filter(|_| at >= call.granted)?;
+    let assigns = format.text.split('%').skip(1).any(|rest| {
+        let flags = |c: char| c.is_ascii_digit() || "-+ #'*.hlLjqtzI".contains(c);
+        rest.trim_start_matches(flags).starts_with('n')
+    });
+    if assigns || !format.is_literal() {
+        return hit(&format.text, "a format may assign a variable");
+    }
+    None
 }
 
 pub(super) fn uniq(call: &Call<'_>) -> Option<String> {

@@ -150,9 +150,17 @@ pub(in crate::judge::shell) fn cargo(call: &Call<'_>) -> Option<String> {
     None
 }
 
-/// `cargo fmt -- --config …`
+/// `cargo fmt -- --config …`; what rustfmt is told of it formats and writes.
 pub(in crate::judge::shell) fn cargo_fmt(call: &Call<'_>) -> Option<String> {
-    behind_dashes(call, |text, _| text.starts_with("--config") || text.starts_with('@'))
+    behind_dashes(call, |text, _| {
+        ["--config", "--print-config", "--emit", "@"].iter().any(|begin| text.starts_with(begin))
+            || !text.starts_with('-') && (call.outside)(text)
+    })
+}
+
+/// `cargo test -- --logfile FILE`, which the harness of Rust's tests writes.
+pub(in crate::judge::shell) fn cargo_test(call: &Call<'_>) -> Option<String> {
+    behind_dashes(call, |text, _| text.starts_with("--logf"))
 }
 
 /// All that rustup stands before take `+TOOLCHAIN` first, which may be a folder (rustup's manual, "Overrides").

@@ -49,16 +49,19 @@ pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
     if scripts.is_empty() {
         scripts.extend(first_operand);
     }
-    for (at, script) in scripts {
-        if at < call.granted {
-            continue;
-        }
-        if words.get(at).is_some_and(|word| !word.is_literal()) {
-            return hit(script, "the script of sed is not literal");
-        }
-        if !is_tame_sed(script) {
-            return hit(script, "this script of sed may run a program or write a file");
-        }
+    let is_free = |at: usize| at >= call.granted;
+    if let Some((_, script)) =
+        scripts.iter().find(|(at, _)| is_free(*at) && words.get(*at).is_some_and(|word| !word.is_literal()))
+    {
+        return hit(script, "the script of sed is not literal");
+    }
+    // sed reads them as the lines of one script. One that a grant spells may end within a command.
+    let granted = scripts.iter().filter(|(at, _)| !is_free(*at));
+    let goes_on = granted.clone().any(|(_, script)| script.ends_with('\\'));
+    let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
+    let whole = free.join("\n");
+    if !free.is_empty() && (goes_on || !is_tame_sed(&whole)) {
+        return hit(&whole, "this script of sed may run a program or write a file");
     }
     None
 }
@@ -67,13 +70,19 @@ pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
 fn is_tame_sed(script: &str) -> bool {
     let s = script.as_bytes();
     let mut at = 0;
-    // Skips text up to an unescaped sign; a bracket expression hides the sign in a pattern.
+    // What follows would belong to it.
+    if script.ends_with('\\') {
+        return false;
+    }
+    let is_sign = |sign: u8| sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']');
+    // Skips text up to an unescaped sign; a bracket expression hides the sign in a pattern. A line's end ends neither
+    // half.
     let delimited = |mut at: usize, sign: u8, pattern: bool| -> Option<usize> {
         let mut class = false;
         while let Some(&c) = s.get(at) {
             match c {
                 b'\\' => at += 1,
-                b'\n' if pattern => return None,
+                b'\n' => return None,
                 b'[' if pattern && !class => {
                     class = true;
                     // A `]` right behind the opening is one of the characters.
@@ -112,7 +121,7 @@ fn is_tame_sed(script: &str) -> bool {
                     None => return false,
                 },
                 Some(b'\\') => {
-                    let Some(&sign) = s.get(at + 1) else { return false };
+                    let Some(&sign) = s.get(at + 1).filter(|sign| is_sign(**sign)) else { return false };
                     match delimited(at + 2, sign, true) {
                         Some(end) => at = end,
                         None => return false,
@@ -152,7 +161,12 @@ fn is_tame_sed(script: &str) -> bool {
                 }
             }
             b'b' | b't' | b'T' | b':' => {
-                while s.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, b' ' | b'_')) {
+                while s.get(at) == Some(&b' ') {
+                    at += 1;
+                }
+                // A blank ends it (GNU sed 4.3 and later); what follows is another command.
+                while s.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
+                {
                     at += 1;
                 }
             }
@@ -168,10 +182,7 @@ fn is_tame_sed(script: &str) -> bool {
                 }
             }
             b's' | b'y' => {
-                let Some(&sign) = s.get(at) else { return false };
-                if sign == b'\\' || sign == b'\n' || !sign.is_ascii() {
-                    return false;
-                }
+                let Some(&sign) = s.get(at).filter(|sign| is_sign(**sign)) else { return false };
                 let Some(middle) = delimited(at + 1, sign, command == b's') else { return false };
                 let Some(end) = delimited(middle, sign, false) else { return false };
                 at = end;
