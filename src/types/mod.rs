@@ -18,6 +18,7 @@ pub mod permission;
 pub mod question;
 pub mod reason;
 pub mod sampling;
+pub mod secret_names;
 pub mod session;
 pub mod thinking;
 pub mod time;

@@ -9,6 +9,7 @@ use super::hatch::Rows;
 use super::meter::Meter;
 use super::table::Kind;
 use super::word::{Marks, Word};
+use crate::types::secret_names;
 
 /// Steps that one judgement may take beyond what is linear in the line.
 const STEPS: usize = 700_000;
@@ -277,77 +278,19 @@ fn begins(bytes: &[u8], name: &[u8]) -> bool {
     bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
 
-/// Whether the name is that of a file that likely holds secrets, wherever it lies.
+/// Whether the name is that of a file that likely holds secrets, wherever it lies: as the tools of files take it, and
+/// any folder on the way counts.
 pub(super) fn is_secret(path: &str) -> bool {
+    const NAMES: &[&str] =
+        &["secret", "secrets", "credentials", "service-account", "service_account", "client_secret"];
+    const CODE: &[&str] = &[".rs", ".py", ".go", ".ts", ".js", ".md"];
     let path = fold(path);
     path.split('/').any(|part| {
-        let env = match part.strip_prefix(".env") {
-            Some("") => true,
-            Some(rest) => rest.strip_prefix('.').is_some_and(|kind| {
-                !matches!(kind, "example" | "sample" | "template" | "dist" | "defaults" | "schema")
-            }),
-            None => part.ends_with(".env") && part != "example.env",
-        };
-        let ending = [
-            ".pem",
-            ".key",
-            ".p12",
-            ".pfx",
-            ".jks",
-            ".keystore",
-            ".kdbx",
-            ".ppk",
-            ".p8",
-            ".tfstate",
-            ".tfvars",
-            ".gpg",
-            ".age",
-        ]
-        .iter()
-        .any(|ending| part.ends_with(ending));
         let name = part.split('.').next().unwrap_or_default();
-        env || ending
-            || matches!(
-                part,
-                ".ssh"
-                    | ".aws"
-                    | ".gnupg"
-                    | ".kube"
-                    | ".docker"
-                    | ".secrets"
-                    | ".netrc"
-                    | "_netrc"
-                    | ".pgpass"
-                    | ".npmrc"
-                    | ".pypirc"
-                    | ".git-credentials"
-                    | ".htpasswd"
-                    | ".dockercfg"
-                    | "id_rsa"
-                    | "id_dsa"
-                    | "id_ecdsa"
-                    | "id_ed25519"
-                    | "credentials"
-                    | "master.key"
-                    | ".bash_history"
-                    | ".zsh_history"
-                    | ".vault-token"
-            )
-            || matches!(
-                name,
-                "secret"
-                    | "secrets"
-                    | "credentials"
-                    | "service-account"
-                    | "service_account"
-                    | "client_secret"
-            ) && !part.ends_with(".rs")
-                && !part.ends_with(".py")
-                && !part.ends_with(".go")
-                && !part.ends_with(".ts")
-                && !part.ends_with(".js")
-                && !part.ends_with(".md")
-            || part.starts_with("service-account") && part.ends_with(".json")
+        secret_names::is_folder(part)
+            || secret_names::is_file(part)
+            || part == ".docker"
+            || NAMES.contains(&name) && !CODE.iter().any(|ending| part.ends_with(ending))
     })
 }
 

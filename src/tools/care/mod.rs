@@ -5,12 +5,12 @@
 
 mod git;
 mod obeyed;
-mod secret;
 
 use std::path::{Path, PathBuf};
 
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::names;
+use crate::types::secret_names;
 use crate::types::tool::PathCare;
 
 pub(super) use git::is_directory;
@@ -82,7 +82,7 @@ pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathCare {
     let below_home = places.below_home(&parts);
     let daemon = is_daemon_place(&parts, below_home, places);
     match access {
-        Access::Read if daemon || places.lead_to(&parts) || secret::is_secret(&parts, below_home) => {
+        Access::Read if daemon || places.lead_to(&parts) || secret_names::is_secret(&parts, below_home) => {
             PathCare::Secret
         }
         Access::Read => PathCare::Ordinary,
@@ -90,7 +90,7 @@ pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathCare {
         Access::Edit => match agentd_folder(&parts) {
             Some(care) => care,
             None if obeyed::is_auto_executed(&parts, below_home) => PathCare::AutoExecuted,
-            None if secret::is_secret(&parts, below_home) => PathCare::Secret,
+            None if secret_names::is_secret(&parts, below_home) => PathCare::Secret,
             None => PathCare::Ordinary,
         },
     }
@@ -120,7 +120,7 @@ impl<'p> SecretNames<'p> {
         let below_home = self.places.below_home(&parts);
         is_daemon_place(&parts, below_home, self.places)
             || self.places.lead_to(&parts)
-            || secret::is_secret(&parts, below_home)
+            || secret_names::is_secret(&parts, below_home)
     }
 }
 

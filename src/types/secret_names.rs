@@ -1,6 +1,6 @@
-//! Files that likely hold credentials, by their names.
+//! Files that likely hold credentials, by their names: the same for the tools of files and for command lines.
 
-use crate::types::credentials;
+use super::credentials;
 
 /// Folders of credentials.
 const SECRET_FOLDERS: &[&str] =
@@ -93,11 +93,32 @@ const SECRET_ENDINGS: &[&str] = &[
 /// Samples of `.env` files hold no secrets by their purpose.
 const HARMLESS_ENV: &[&str] = &["example", "sample", "template", "dist", "defaults", "schema"];
 
-pub(super) fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
+/// Whether a path, cut at its slashes and folded, is that of a file that likely holds secrets; `below_home` is what of it
+/// lies below the home folder.
+#[must_use]
+pub fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
     let Some((name, folders)) = parts.split_last() else { return false };
-    if folders.iter().chain([name]).any(|folder| SECRET_FOLDERS.contains(folder)) {
+    if folders.iter().chain([name]).any(|folder| is_folder(folder)) {
         return !name.ends_with(".pub");
     }
+    is_file(name)
+        || matches!(
+            parts,
+            [.., ".docker", "config.json"] | [.., ".cargo", "credentials" | "credentials.toml"]
+        )
+        || matches!(parts, ["etc", "shadow" | "gshadow" | "shadow-" | "gshadow-"])
+        || below_home.is_some_and(credentials::are_kept_at)
+}
+
+/// Whether a folder of this name likely holds credentials.
+#[must_use]
+pub fn is_folder(name: &str) -> bool {
+    SECRET_FOLDERS.contains(&name)
+}
+
+/// Whether a file of this name likely holds them, wherever it lies.
+#[must_use]
+pub fn is_file(name: &str) -> bool {
     let is_env = match name.strip_prefix(".env") {
         Some("") => true,
         Some(rest) => rest.strip_prefix('.').is_some_and(|kind| !HARMLESS_ENV.contains(&kind)),
@@ -137,11 +158,5 @@ pub(super) fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
         || is_named_secret
         || is_key_by_ending
         || is_service_account
-        || SECRET_FILES.contains(name)
-        || matches!(
-            parts,
-            [.., ".docker", "config.json"] | [.., ".cargo", "credentials" | "credentials.toml"]
-        )
-        || matches!(parts, ["etc", "shadow" | "gshadow" | "shadow-" | "gshadow-"])
-        || below_home.is_some_and(credentials::are_kept_at)
+        || SECRET_FILES.contains(&name)
 }
