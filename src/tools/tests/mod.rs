@@ -3,6 +3,7 @@
 mod bash;
 mod cases;
 mod edits;
+mod escapes;
 mod files;
 mod paths;
 mod sandbox;

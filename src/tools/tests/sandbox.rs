@@ -6,7 +6,7 @@ use super::*;
 use crate::tools::shell::{Available, LevelSetting, NetworkSetting};
 
 /// A room whose commands are held so; `None`, with a word about it, where that does not work here.
-async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
+pub(super) async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
     let here = Available::here().await;
     let works = match level {
         LevelSetting::Landlock => here.landlock(),
@@ -36,7 +36,7 @@ async fn held(level: LevelSetting, network: NetworkSetting) -> Option<Room> {
 }
 
 /// A repository with a hook and a configuration.
-fn git(room: &mut Room) {
+pub(super) fn git(room: &mut Room) {
     room.put(".git/HEAD", "ref: refs/heads/main\n");
     room.put(".git/config", "[core]\n\trepositoryformatversion = 0\n");
     room.put(".git/hooks/pre-commit.sample", "#!/bin/sh\n");
@@ -45,11 +45,11 @@ fn git(room: &mut Room) {
     }
 }
 
-fn bash(command: &str) -> Value {
+pub(super) fn bash(command: &str) -> Value {
     json!({"command": command})
 }
 
-const BOTH: [LevelSetting; 2] = [LevelSetting::Landlock, LevelSetting::Bubblewrap];
+pub(super) const BOTH: [LevelSetting; 2] = [LevelSetting::Landlock, LevelSetting::Bubblewrap];
 
 #[tokio::test]
 async fn what_is_outside_cannot_be_written_nor_secrets_read() {

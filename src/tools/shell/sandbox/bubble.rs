@@ -107,6 +107,13 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
         list.push((tmp.to_owned(), Mount::From(layout.temp.clone())));
     } else {
         list.push((layout.temp.clone(), Mount::Write));
+        // Of the real one nothing is seen but what is to be: others keep sockets there (tmux runs what it is told).
+        if layout.home != tmp && !layout.writable.iter().any(|path| tmp.starts_with(path)) {
+            list.push((tmp.to_owned(), Mount::Nothing(nothing.folder.clone())));
+            if layout.home.starts_with(tmp) && !layout.writable.contains(&layout.home) {
+                list.push((layout.home.clone(), Mount::Read));
+            }
+        }
     }
     let writable = layout.writable.iter().chain(&layout.pinned);
     list.extend(writable.map(|path| (path.clone(), Mount::Write)));
@@ -132,7 +139,8 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
     for (path, mount) in list {
         let nearest = kept.iter().rfind(|(above, _)| path.starts_with(above) && path != *above);
         let is_covered = nearest.is_some_and(|(_, above)| matches!(above, Mount::Nothing(_)));
-        if !is_covered || matches!(mount, Mount::Write | Mount::From(_)) {
+        let is_seen = matches!(mount, Mount::Write | Mount::From(_)) || path == layout.home;
+        if !is_covered || is_seen {
             kept.push((path, mount));
         }
     }
@@ -287,7 +295,15 @@ mod tests {
             assert!(has(workspace, Mount::Write), "{list:?}");
             assert_eq!(has("/tmp", Mount::From("/tmp/t/s".into())), is_own, "{list:?}");
             assert_eq!(has("/tmp/t/s", Mount::Write), !is_own, "{list:?}");
-            assert_eq!(has("/tmp/other/socket", Mount::Nothing("/n".into())), !is_own, "{list:?}");
+            // Not seen, since all of it is another, or nothing but what somebody works in.
+            let is_emptied = has("/tmp", Mount::Nothing("/e".into()));
+            assert_eq!(is_emptied, !is_own && home != "/tmp", "{list:?}");
+            assert_eq!(
+                has("/tmp/other/socket", Mount::Nothing("/n".into())),
+                !is_own && !is_emptied,
+                "{list:?}"
+            );
+            assert_eq!(has(home, Mount::Read), is_emptied && home != workspace && home.starts_with("/tmp"));
             assert_eq!(temp_of(&layout), Path::new(if is_own { "/tmp" } else { "/tmp/t/s" }));
         }
     }

@@ -151,6 +151,8 @@ fn rules(allowed: Allowed, arch: TargetArch) -> Result<BpfProgram, seccompiler::
         terminal.push(rule(vec![is(1, Op::Eq, *request)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
+    // Who may only read a file would hold up everybody else who opens it, and looks that must not wait would fail.
+    rules.insert(libc::SYS_fcntl, vec![rule(vec![is(1, Op::Eq, libc::F_SETLEASE as u64)?])?]);
     if !others {
         for call in OF_A_PROCESS {
             rules.insert(*call, vec![rule(vec![is(0, Op::Ne, 0)?])?]);

@@ -4,6 +4,7 @@
 //! A command is held by what there was when it began, however long it runs. A layout that is a little older
 //! than the command moves that moment and nothing else.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,10 +18,25 @@ use crate::types::ids::CallId;
 const LIFE: Duration = Duration::from_millis(250);
 /// So many are kept at most, the newest.
 const MOST: usize = 16;
+/// So many hidden places are remembered; commands that put links in a home folder could name any.
+const MOST_HIDDEN: usize = 300;
 
 /// The newest layouts of calls that have not started.
 #[derive(Debug, Default)]
-pub(in crate::tools) struct Found(Mutex<Vec<Kept>>);
+pub(in crate::tools) struct Found {
+    layouts: Mutex<Vec<Kept>>,
+    /// What was hidden, as long as this daemon lives.
+    hidden: Mutex<BTreeSet<(Why, PathBuf)>>,
+}
+
+/// Why something is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Why {
+    /// The configuration says so.
+    Given,
+    /// It is where credentials lie.
+    Credentials,
+}
 
 #[derive(Debug)]
 struct Kept {
@@ -70,15 +86,31 @@ impl Found {
         self.find(&Of::new(context, call, network), Instant::now())
     }
 
+    /// Remembers what is hidden now, and says what was hidden before, is no longer, and is still there: a command may
+    /// have removed the link that led to it.
+    pub(super) fn hidden_before(&self, why: Why, now: &[PathBuf]) -> Vec<PathBuf> {
+        let mut known = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in now {
+            if known.len() < MOST_HIDDEN {
+                known.insert((why, path.clone()));
+            }
+        }
+        let before = known.iter().filter(|(of, path)| *of == why && !now.contains(path));
+        let before: Vec<PathBuf> = before.map(|(_, path)| path.clone()).collect();
+        drop(known);
+        let is_there = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+        before.into_iter().filter(is_there).collect()
+    }
+
     fn find(&self, of: &Of, now: Instant) -> Option<Arc<Layout>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|kept| kept.of == *of)?;
         let kept = all.remove(at);
         (now.saturating_duration_since(kept.at) < LIFE).then_some(kept.layout)
     }
 
     fn keep(&self, of: Of, at: Instant, layout: Arc<Layout>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.of.call != of.call && at.saturating_duration_since(kept.at) < LIFE);
         all.truncate(MOST - 1);
         all.insert(0, Kept { of, at, layout });
@@ -115,8 +147,8 @@ mod tests {
         for _ in 0..2 * MOST {
             keep(&Of { call: mint.call(), ..of.clone() });
         }
-        assert_eq!(found.0.lock().expect("all").len(), MOST);
+        assert_eq!(found.layouts.lock().expect("all").len(), MOST);
         found.keep(of, then + LIFE, layout);
-        assert_eq!(found.0.lock().expect("all").len(), 1, "the others are too old");
+        assert_eq!(found.layouts.lock().expect("all").len(), 1, "the others are too old");
     }
 }

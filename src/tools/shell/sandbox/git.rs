@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::tools::disk::is_missing;
 use crate::tools::repository;
 
 /// The folder that a `.git` file names.
@@ -20,11 +21,28 @@ pub(super) fn is_bare(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
 }
 
-/// The folder of the work tree that a folder in `worktrees` belongs to, if that is there.
-pub(super) fn tree_of(own: &Path) -> Option<PathBuf> {
-    let git = belongs_to(own)?;
-    // One that is gone is to be pruned.
-    git.is_file().then(|| git.parent()?.canonicalize().ok())?
+/// Where a work tree lies.
+pub(super) enum Tree {
+    At(PathBuf),
+    /// One that is gone is to be pruned.
+    Gone,
+    /// It cannot be looked at now.
+    Unknown,
+}
+
+/// The folder of the work tree that a folder in `worktrees` belongs to.
+pub(super) fn tree_of(own: &Path) -> Tree {
+    let unless_missing = |error: &std::io::Error| if is_missing(error) { Tree::Gone } else { Tree::Unknown };
+    let Some(git) = belongs_to(own) else {
+        let named = std::fs::metadata(own.join("gitdir"));
+        return named.map_or_else(|error| unless_missing(&error), |_| Tree::Unknown);
+    };
+    let around = || git.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
+    match std::fs::metadata(&git).and_then(|meta| Ok((meta, around()?))) {
+        Ok((meta, tree)) if meta.is_file() => Tree::At(tree),
+        Ok(_) => Tree::Gone,
+        Err(error) => unless_missing(&error),
+    }
 }
 
 /// Whether a repository's configuration says where its work tree lies, or that it has none. Git does not look at

@@ -16,6 +16,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -25,7 +26,7 @@ use nix::libc;
 
 use super::layout::Layout;
 use super::place::{Placed, notes_beside, there};
-use super::rules;
+use super::{rules, temp};
 use crate::proc;
 
 /// What is done in the child: all of it is made before.
@@ -157,7 +158,8 @@ impl Guards {
             layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
         let absent = there(&absent);
         let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, Cover::Guard));
-        let list = pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover)).collect();
+        let list = pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover));
+        let list = list.chain(without_sockets(layout)?).collect();
         let own = Some(Apart {
             rules: Arc::clone(rules),
             rights: rules::on_devices(abi),
@@ -223,6 +225,30 @@ impl Guards {
         }
         Ok(())
     }
+}
+
+/// Covers of what is hidden, as far as there may be sockets: Landlock keeps nobody from those by their path, and behind
+/// some there is a service that does what it is told (`docker`, `tmux`, `gpg-agent`). Not of what lies where commands may
+/// write, nor around what they may.
+fn without_sockets(layout: &Layout) -> io::Result<Vec<(PathBuf, Cover)>> {
+    let Some(root) = layout.temp.parent() else { return Ok(Vec::new()) };
+    let nothing = temp::nothing(root)?;
+    let seen = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
+    let seen: Vec<&PathBuf> = seen.chain([&layout.temp, &layout.home]).collect();
+    let holds_none = |path: &PathBuf| !seen.iter().any(|other| other.starts_with(path));
+    let is_beyond = |path: &PathBuf| !layout.writable.iter().any(|folder| path.starts_with(folder));
+    // What lies in a covered folder is not there.
+    let is_top = |path: &PathBuf| !layout.hidden.iter().any(|other| path.starts_with(other) && other != path);
+    let covered = layout.hidden.iter().filter(|path| is_top(path) && holds_none(path) && is_beyond(path));
+    let covers = covered.filter_map(|path| {
+        let kind = fs::symlink_metadata(path).ok()?.file_type();
+        let source = match kind.is_dir() {
+            true => &nothing.folder,
+            false => Some(&nothing.file).filter(|_| kind.is_socket())?,
+        };
+        Some((path.clone(), Cover::Hide(source.clone())))
+    });
+    Ok(covers.collect())
 }
 
 /// A file system of the command's own.

@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use barrier::{barrier, closed_around, link_on_the_way, without_own_links};
-use secrets::{CACHES, Home, OF_THE_MACHINE};
+use secrets::{CACHES, Home, OF_THE_MACHINE, Reach, of_everybody};
 
 use super::blocked::Ground;
+use super::found::Why;
 use super::place::{is_stand_in, notes_beside};
 use super::temp;
-use crate::tools::care;
 use crate::tools::context::Context;
 use crate::tools::disk::{is_missing, real};
 
@@ -49,10 +49,23 @@ impl Layout {
         let settings = &context.settings.sandbox;
         let (scene, home) = (&context.scene, &context.places.home);
         let mut layout = Self {
-            temp: temp::folder_of(&settings.temp, context.scene.session_id)?,
+            temp: {
+                let folder = temp::folder_of(&settings.temp, context.scene.session_id)?;
+                // The way there may lead through links, the last step not.
+                folder.file_name().map_or_else(
+                    || Ok(folder.clone()),
+                    |name| Ok::<_, std::io::Error>(real(&settings.temp)?.join(name)),
+                )?
+            },
             home: home.clone(),
             ..Self::default()
         };
+        // A command may open it again, and nothing in it would be guarded.
+        for folder in std::iter::once(&scene.workspace).chain(&scene.additional) {
+            if barrier::is_locked(folder) {
+                layout.unreadable = Some(folder.clone());
+            }
+        }
         // A folder beside it may be gone since, or something else may stand in its place.
         let jail = context.jails.of(scene);
         let additional = scene.additional.iter().filter(|folder| folder.is_dir() && !jail.is_moved(folder));
@@ -61,31 +74,39 @@ impl Layout {
         layout.writable.extend(settings.writable.iter().filter_map(|path| without_own_links(path)));
         let asked = layout.writable.clone();
         let at_home = Home::at(home).ok();
-        if let Some(at_home) = at_home.as_ref().filter(|_| network) {
-            layout.writable.extend(at_home.below(CACHES));
-        }
+        let caches =
+            at_home.as_ref().filter(|_| network).map_or_else(Vec::new, |at_home| at_home.below(CACHES));
+        layout.writable.extend(caches.iter().cloned());
+        let reach = Reach { asked: &asked, caches: &caches };
         let credentials = at_home
             .as_ref()
-            .map_or_else(|| barrier(home).into_iter().collect(), |at_home| at_home.credentials(&asked));
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+            .map_or_else(|| barrier(home).into_iter().collect(), |at_home| at_home.credentials(&reach));
         let secrets = credentials
             .into_iter()
-            .chain(care::moved(home, &variable))
+            .chain(secrets::moved(home, &reach))
+            .chain(of_everybody())
             .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
-        // Whoever lists a secret as writable means it.
-        let secrets = secrets.filter(|path| !asked.contains(path));
         // Where a folder on the way cannot be searched, a command may open it again: all of it is hidden.
         let covered = |path: PathBuf| match fs::symlink_metadata(&path) {
             Ok(meta) => (!meta.is_symlink()).then_some(path),
             Err(error) if is_missing(&error) => None,
             Err(_) => barrier(&path),
         };
-        // What is hidden is what a link leads to, but for what holds all the rest.
+        // What is hidden is what a link leads to, but for what holds all the rest. It stays hidden when a command has
+        // removed the link.
+        let is_home = |real: &Path| at_home.as_ref().is_some_and(|home| home.real().starts_with(real));
         let given = settings.hidden.iter().map(|path| match real(path) {
-            Ok(real) if !at_home.as_ref().is_some_and(|home| home.real().starts_with(&real)) => real,
+            Ok(real) if !is_home(&real) && !reach.leaves(path, &real) => real,
             _ => path.clone(),
         });
-        layout.hidden = given.chain(secrets).filter_map(covered).collect();
+        layout.hidden = given.filter_map(covered).collect();
+        layout.hidden.extend(context.layouts.hidden_before(Why::Given, &layout.hidden));
+        let mut secrets: Vec<PathBuf> = secrets.filter_map(covered).collect();
+        let before = context.layouts.hidden_before(Why::Credentials, &secrets);
+        secrets
+            .extend(before.into_iter().filter(|path| !asked.iter().any(|folder| path.starts_with(folder))));
+        // Whoever lists a secret as writable means it.
+        layout.hidden.extend(secrets.into_iter().filter(|path| !asked.contains(path)));
         layout.hidden.sort();
         layout.hidden.dedup();
         layout.guard(&scene.workspace);
@@ -97,6 +118,10 @@ impl Layout {
             layout.guarded.push(notes);
             // Nor what is mounted for commands, or from where.
             layout.guarded.extend(temp::ours(&settings.temp)?);
+        }
+        if layout.may_change(&layout.temp) && !layout.writable.contains(&layout.temp) {
+            // Nor is something else put in its place.
+            layout.pinned.push(layout.temp.clone());
         }
         layout.pin_what_is_above();
         if let Some(link) =
@@ -110,7 +135,7 @@ impl Layout {
         }
         match layout.unreadable.take() {
             Some(path) => Err(std::io::Error::other(format!(
-                "{} cannot be read, so what it leads to cannot be protected; make it readable",
+                "{} cannot be read, so what it holds or leads to cannot be protected; make it readable",
                 path.display()
             ))),
             None => Ok(layout),
@@ -195,10 +220,19 @@ impl Layout {
             Err(error) => match if is_missing(&error) { closed_around(&path) } else { barrier(&path) } {
                 // A command may open it again.
                 Some(shut) if self.is_part(&shut) || !self.may_change(&shut) => self.guarded.push(shut),
+                // It was opened or closed meanwhile, or would have to be guarded with all that may be written.
+                shut if !is_missing(&error) && (shut.is_some() || is_open(&path)) => {
+                    self.unreadable = Some(path);
+                }
                 _ => self.absent.push(path),
             },
         }
     }
+}
+
+/// Whether a look at it does not fail.
+fn is_open(path: &Path) -> bool {
+    fs::symlink_metadata(path).map_or_else(|error| is_missing(&error), |_| true)
 }
 
 #[cfg(test)]

@@ -100,19 +100,9 @@ impl<'p> Place<'p> {
                 if self.is_there() {
                     return Err(io::ErrorKind::AlreadyExists.into());
                 }
-                // One is made at a time, under the lock on what is needed.
-                let draft = OsString::from(format!(".agentd-{}", std::process::id()));
-                let _ = unlinkat(&self.folder, draft.as_os_str(), UnlinkatFlags::NoRemoveDir);
-                // That this name is taken does not say that the other is.
-                let mut file =
-                    self.open(&draft, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL).map_err(|error| {
-                        match error.kind() {
-                            io::ErrorKind::AlreadyExists => {
-                                io::Error::other("its draft was made by somebody else")
-                            }
-                            _ => error,
-                        }
-                    })?;
+                // Of a name that nobody guesses: whoever makes it before would hold up every command.
+                let draft = OsString::from(format!(".agentd-{}", uuid::Uuid::now_v7().simple()));
+                let mut file = self.open(&draft, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
                 let written = file.write_all(text.as_bytes()).and_then(|()| file.set_permissions(readable));
                 let flags = RenameFlags::RENAME_NOREPLACE;
                 let placed = written.and_then(|()| {
@@ -149,7 +139,7 @@ impl<'p> Place<'p> {
 pub(super) struct Placed(Vec<PathBuf>);
 
 /// Where stand-ins are noted, below the folder for temporary files.
-const NOTES: &str = "stand-ins";
+pub(super) const NOTES: &str = "stand-ins";
 
 /// The folder of notes of sessions whose folders for temporary files lie beside `temp`.
 pub(super) fn notes_beside(temp: &Path) -> Option<PathBuf> {

@@ -24,7 +24,6 @@ use nix::sys::stat::Mode;
 use super::kept::Look;
 use super::layout::Layout;
 use super::level::Choice;
-use crate::tools::disk;
 
 /// The newest we know; what a kernel lacks of it is left out.
 const NEWEST: ABI = ABI::V9;
@@ -76,9 +75,7 @@ pub(super) fn of(layout: &Layout, means: Means) -> io::Result<(OwnedFd, Option<V
         rules.looks.push(Look::at(&device));
         rules.grant(&device, using(), &hidden)?;
     }
-    // The folder for temporary files is ours alone, and may be reached through links.
-    let temp = disk::real(&layout.temp)?;
-    for folder in layout.writable.iter().chain([&temp]) {
+    for folder in layout.writable.iter().chain([&layout.temp]) {
         rules.looks.push(Look::at(folder));
         rules.grant(folder, reading() | writing(), &hidden)?;
     }

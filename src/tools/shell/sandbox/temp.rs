@@ -1,6 +1,7 @@
 //! Folders for temporary files: one a session, below one that is ours alone.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::place::NOTES;
 use crate::tools::disk;
 use crate::types::ids::SessionId;
 
@@ -20,6 +22,8 @@ pub(super) struct Nothing {
 
 /// Length of a folder's name.
 const NAME: usize = 12;
+/// What there is beside folders of sessions.
+const USED: &[&str] = &["empty", "nothing", "stages", NOTES];
 /// Before the name of one that is being removed.
 const GOING: &str = "going-";
 
@@ -34,7 +38,7 @@ fn name_of(session: SessionId) -> String {
 /// # Errors
 /// It cannot be made, or the folder above it is not ours alone.
 pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
-    own(root)?;
+    own_root(root)?;
     let folder = root.join(name_of(session));
     own_whatever_is_in_it(&folder)?;
     Ok(folder)
@@ -63,7 +67,7 @@ pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    own(root)?;
+    own_root(root)?;
     let is_of_session = |name: &str| name.len() == NAME && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| is_of_session(name) || name.starts_with(GOING)).collect())
@@ -134,7 +138,7 @@ fn open_all(folder: &Path) {
 
 /// An empty folder and an empty file below `root`.
 pub(super) fn nothing(root: &Path) -> io::Result<Nothing> {
-    own(root)?;
+    own_root(root)?;
     let nothing = Nothing { folder: root.join("empty"), file: root.join("nothing") };
     own(&nothing.folder)?;
     own_empty(&nothing.file)?;
@@ -218,9 +222,19 @@ pub(super) fn spots(root: &Path, spots: &[Spot]) -> io::Result<PathBuf> {
 
 /// Makes a folder for us alone, or makes sure that it is one.
 pub(super) fn own(folder: &Path) -> io::Result<()> {
+    own_with(folder, &|_| true)
+}
+
+/// The same of the folder above all of them: what sessions have there is looked at when it is used, and nobody uses what
+/// has another name.
+fn own_root(root: &Path) -> io::Result<()> {
+    own_with(root, &|name| USED.iter().any(|used| name == *used))
+}
+
+fn own_with(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
     let Some(mode) = closed(folder)?.filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
     // What others could have put there meanwhile is looked for, and the next look is not to forget it.
-    let is_fine = holds_ours_alone(folder);
+    let is_fine = holds_ours_alone(folder, counts);
     if !matches!(is_fine, Ok(true)) {
         fs::set_permissions(folder, fs::Permissions::from_mode(mode))?;
     }
@@ -259,10 +273,14 @@ fn closed(folder: &Path) -> io::Result<Option<u32>> {
     Ok(Some(mode))
 }
 
-/// Whether all in a folder that was open to others is ours, and nothing leads elsewhere.
-fn holds_ours_alone(folder: &Path) -> io::Result<bool> {
+/// Whether all that counts in a folder that was open to others is ours, and nothing leads elsewhere.
+fn holds_ours_alone(folder: &Path, counts: &dyn Fn(&OsStr) -> bool) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
-        let meta = entry?.metadata()?;
+        let entry = entry?;
+        if !counts(&entry.file_name()) {
+            continue;
+        }
+        let meta = entry.metadata()?;
         if !is_of_us(&meta) || !(meta.is_dir() || meta.is_file() && meta.nlink() == 1) {
             return Ok(false);
         }

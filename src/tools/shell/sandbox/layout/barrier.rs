@@ -2,8 +2,11 @@
 //! in it, if it is ours.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, eaccess};
 
 use crate::tools::disk::{is_missing, is_plain};
 
@@ -100,9 +103,30 @@ fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// Whether a folder is there and cannot be listed.
+/// Whether a folder is there and cannot be listed, or nothing in it be looked at.
 pub(super) fn is_shut(folder: &Path) -> bool {
-    fs::read_dir(folder).is_err_and(|error| !is_missing(&error))
+    lacks(folder, AccessFlags::R_OK | AccessFlags::X_OK)
+}
+
+/// Whether a folder is there and nothing in it can be looked at.
+pub(super) fn is_locked(folder: &Path) -> bool {
+    lacks(folder, AccessFlags::X_OK)
+}
+
+fn lacks(folder: &Path, access: AccessFlags) -> bool {
+    eaccess(folder, access).is_err_and(|errno| !is_missing(&errno.into()))
+}
+
+/// The kind of what is there, links followed; nothing if nothing is there.
+///
+/// # Errors
+/// It cannot be looked at now.
+pub(super) fn kind(path: &Path) -> io::Result<Option<fs::FileType>> {
+    match fs::metadata(path) {
+        Ok(meta) => Ok(Some(meta.file_type())),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether something is there, and is no link.

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Layout;
-use super::barrier::{is_shut, is_there};
+use super::barrier::{is_shut, is_there, kind};
+use crate::tools::disk::is_missing;
 use crate::tools::repository;
 use crate::tools::shell::sandbox::git;
 use crate::tools::shell::sandbox::place::is_stand_in;
@@ -20,7 +21,8 @@ impl Layout {
     pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
         self.guard_one(workspace.join(".agentd"));
         let git = workspace.join(".git");
-        if !is_stand_in(&git) && git.is_dir() && !git.is_symlink() && !is_stand_in(&git) {
+        let is_folder = || fs::symlink_metadata(&git).is_ok_and(|meta| meta.is_dir());
+        if !is_stand_in(&git) && is_folder() && !is_stand_in(&git) {
             self.guard_git(&git);
             self.pinned.push(git);
         } else if let Some(real) = self.linked_within(&git).filter(|real| real.is_dir()) {
@@ -28,12 +30,13 @@ impl Layout {
             self.pinned.push(real);
         } else {
             if let Some(real) = git::work_tree(&git) {
+                // First: what links in it lead to is guarded where it may be written.
+                self.writable.push(real.common.clone());
+                self.writable.push(real.own.clone());
                 self.guard_git(&real.common);
                 // What says where the rest of its repository lies, and a configuration of its own.
                 self.guard_one(real.own.join("commondir"));
                 self.guard_one(real.own.join("config.worktree"));
-                self.writable.push(real.common);
-                self.writable.push(real.own);
             } else if let Some(real) = git::named_in(&git).filter(|real| self.is_part(real)) {
                 self.guard_git(&real);
                 self.pinned.push(real);
@@ -71,18 +74,36 @@ impl Layout {
     /// there.
     fn guard_trees(&mut self, git: &Path) {
         let trees = git.join("worktrees");
-        // Who may not list it may be let again by a command.
+        // Of what it leads to, git uses the same.
+        if fs::symlink_metadata(&trees).is_ok_and(|meta| meta.is_symlink()) {
+            return self.guard_one(trees);
+        }
+        let entries = match fs::read_dir(&trees) {
+            Ok(entries) => Some(entries),
+            Err(error) if is_missing(&error) => None,
+            // Who may not list it may be let again by a command.
+            Err(_) => return self.guard_one(trees),
+        };
         let mut is_excessive = is_shut(&trees);
-        let found: Vec<PathBuf> = fs::read_dir(&trees)
+        let lies_elsewhere = |own: &PathBuf| {
+            is_shut(own)
+                || match git::tree_of(own) {
+                    git::Tree::At(tree) => !self.may_change(&tree),
+                    git::Tree::Gone => false,
+                    git::Tree::Unknown => true,
+                }
+        };
+        let found: Vec<PathBuf> = entries
             .into_iter()
             .flatten()
             .flatten()
-            .map(|entry| entry.path())
             .take(MOST_ENTRIES + 1)
             .enumerate()
             .inspect(|(n, _)| is_excessive |= *n == MOST_ENTRIES)
-            .map(|(_, own)| own)
-            .filter(|own| git::tree_of(own).is_some_and(|tree| !self.may_change(&tree)))
+            // Nobody but a command puts links there, and nothing is mounted through one.
+            .filter(|(_, entry)| !entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+            .map(|(_, entry)| entry.path())
+            .filter(lies_elsewhere)
             .take(MOST_FOLDERS + 1)
             .collect();
         if is_excessive || found.len() > MOST_FOLDERS {
@@ -107,21 +128,24 @@ impl Layout {
         let mut folders = vec![modules.to_owned()];
         let mut seen = 0;
         while let Some(folder) = folders.pop() {
-            let is_folder = fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir());
-            if !is_folder {
-                continue;
-            }
+            let is_unknown = match fs::symlink_metadata(&folder) {
+                Ok(meta) if !meta.is_dir() => continue,
+                Err(error) if is_missing(&error) => continue,
+                looked => looked.is_err(),
+            };
             seen += 1;
             let is_long = folder.as_os_str().len() > LONGEST;
-            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || is_long || is_shut(&folder) {
-                // More than anybody has: nothing of them is changed.
+            // A command can take away the former, and not the latter.
+            let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
+            let is_unknown = is_unknown || is_shut(&folder) || named.iter().any(Result::is_err);
+            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || is_long || is_unknown {
+                // More than anybody has, or what a command may open again: nothing of them is changed.
                 self.pinned.truncate(pinned);
                 self.guarded.truncate(guarded);
                 self.absent.truncate(absent);
                 return self.guard_one(modules.to_owned());
             }
-            // A command can take away the former, and not the latter.
-            if ["HEAD", "config"].iter().any(|name| folder.join(name).is_file()) {
+            if named.into_iter().flatten().flatten().any(|kind| kind.is_file()) {
                 self.guard_repository(&folder);
                 let of_tree = folder.join("config.worktree");
                 if is_there(&of_tree) {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 
-use super::barrier::barrier;
+use super::barrier::{barrier, link_on_the_way};
+use crate::tools::care;
 use crate::tools::disk::{is_missing, real};
 use crate::types::credentials::CREDENTIALS;
 
@@ -37,6 +38,14 @@ pub(super) const OF_THE_MACHINE: &[&str] = &[
     "/var/snap/lxd",
 ];
 
+/// The same where everybody has folders: in that for temporary files. `tmux` and `screen` run what they are told.
+pub(super) fn of_everybody() -> impl Iterator<Item = PathBuf> {
+    let uid = nix::unistd::geteuid();
+    let tmux = std::env::var_os("TMUX_TMPDIR").map(|folder| Path::new(&folder).join(format!("tmux-{uid}")));
+    let places = ["/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/screens"].map(PathBuf::from);
+    places.into_iter().chain([PathBuf::from(format!("/tmp/tmux-{uid}"))]).chain(tmux)
+}
+
 /// What package managers keep below the home folder, writable for commands that reach the network:
 /// without it nothing can be installed. What is put there is used by other projects, too.
 pub(super) const CACHES: &[&str] = &[
@@ -52,6 +61,47 @@ pub(super) const CACHES: &[&str] = &[
     ".m2/repository",
     ".nuget/packages",
 ];
+
+/// Folders of the system: a link that a command could have made takes none of them away.
+const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", "/run", "/opt", "/nix",
+    "/boot",
+];
+
+/// What commands may write.
+pub(super) struct Reach<'r> {
+    /// What somebody asked for: the workspace and its like.
+    pub(super) asked: &'r [PathBuf],
+    /// What package managers need.
+    pub(super) caches: &'r [PathBuf],
+}
+
+impl Reach<'_> {
+    /// Whether a place may be hidden because a path leads there. Where a command could have made a link on the way, it
+    /// would choose what nobody sees any more.
+    pub(super) fn leaves(&self, path: &Path, real: &Path) -> bool {
+        let lies_in =
+            |folders: &[PathBuf], link: &Path| folders.iter().any(|folder| link.starts_with(folder));
+        if link_on_the_way(path, &|folder| lies_in(self.caches, folder)).is_some() {
+            return true;
+        }
+        let is_of_system = || {
+            real.parent().is_none_or(|above| above == Path::new("/"))
+                || SYSTEM.iter().any(|place| real.starts_with(place))
+                || self.asked.iter().any(|folder| folder.starts_with(real))
+        };
+        link_on_the_way(path, &|folder| lies_in(self.asked, folder)).is_some() && is_of_system()
+    }
+}
+
+/// Where credentials lie that variables put elsewhere.
+pub(super) fn moved(home: &Path, reach: &Reach<'_>) -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let found = care::moved(&variable).into_iter().filter_map(|path| Some((real(&path).ok()?, path)));
+    // What holds the home folder hides nothing: all would be gone with it.
+    let found = found.filter(|(real, path)| !home.starts_with(real) && !reach.leaves(path, real));
+    found.map(|(real, _)| real).collect()
+}
 
 /// A home folder that many looks are made in.
 pub(super) struct Home<'h> {
@@ -107,7 +157,7 @@ impl<'h> Home<'h> {
     /// Where the credentials in it really lie: what is a link, or reached through one, is hidden in the place that it
     /// leads to. But for what lies in a folder that was asked for: who works on the files that his home links to works on
     /// these.
-    pub(super) fn credentials(&self, asked: &[PathBuf]) -> Vec<PathBuf> {
+    pub(super) fn credentials(&self, reach: &Reach<'_>) -> Vec<PathBuf> {
         let mut folders = HashMap::new();
         let mut found = Vec::new();
         for name in CREDENTIALS.iter().map(Path::new) {
@@ -134,8 +184,11 @@ impl<'h> Home<'h> {
                 },
             };
             // A link to a place that holds the home hides nothing: all would be gone with it.
-            let is_asked = || asked.iter().any(|folder| real.starts_with(folder));
-            if !self.real.starts_with(&real) && (real == self.real.join(name) || !is_asked()) {
+            let is_asked = || reach.asked.iter().any(|folder| real.starts_with(folder));
+            let path = self.path.join(name);
+            if real == self.real.join(name)
+                || !self.real.starts_with(&real) && !is_asked() && !reach.leaves(&path, &real)
+            {
                 found.push(real);
             }
         }
@@ -209,15 +262,17 @@ mod tests {
         symlink(&home, root.join("link")).unwrap();
         let expected = ["dots/config/gh", "dots/netrc", "dots/ssh", ".aws"].map(|path| home.join(path));
         for home in [&home, &root.join("link")] {
-            let mut found = Home::at(home).unwrap().credentials(&[]);
+            let mut found = Home::at(home).unwrap().credentials(&Reach { asked: &[], caches: &[] });
             found.sort_by(|a, b| b.cmp(a));
             let mut expected = expected.to_vec();
             expected.sort_by(|a, b| b.cmp(a));
             assert_eq!(found, expected);
-            let but_asked = Home::at(home).unwrap().credentials(&[root.join("home/dots")]);
+            let but_asked =
+                Home::at(home).unwrap().credentials(&Reach { asked: &[root.join("home/dots")], caches: &[] });
             assert_eq!(but_asked, [root.join("home/.aws")]);
         }
-        let at_home = Home::at(&home).unwrap().credentials(std::slice::from_ref(&home));
+        let at_home =
+            Home::at(&home).unwrap().credentials(&Reach { asked: std::slice::from_ref(&home), caches: &[] });
         assert_eq!(at_home, [home.join(".aws")], "what lies there itself");
     }
 
@@ -231,7 +286,7 @@ mod tests {
         fs::write(home.join(".cargo/credentials.toml"), "").unwrap();
         // A file where a folder would be holds nothing.
         fs::write(home.join(".local"), "").unwrap();
-        let found = || Home::at(&home).unwrap().credentials(&[]);
+        let found = || Home::at(&home).unwrap().credentials(&Reach { asked: &[], caches: &[] });
         let sorted = |mut found: Vec<PathBuf>| {
             found.sort();
             found.dedup();

@@ -1,0 +1,191 @@
+//! Ways out of the sandbox that somebody found, and ways to hold it up for everybody.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+
+use super::sandbox::{BOTH, bash, git, held};
+use super::{Room, completed, failed};
+use crate::tools::shell::{LevelSetting, NetworkSetting};
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// A work tree that lies where a command does not write.
+fn tree_beside(room: &Room) {
+    let own = room.path(".git/worktrees/w1");
+    fs::create_dir_all(&own).unwrap();
+    fs::create_dir(room.root.join("w1")).unwrap();
+    let git = room.root.join("w1/.git");
+    fs::write(&git, format!("gitdir: {}\n", own.display())).unwrap();
+    fs::write(own.join("gitdir"), format!("{}\n", git.display())).unwrap();
+    fs::write(own.join("commondir"), "../..\n").unwrap();
+}
+
+#[tokio::test]
+async fn a_hidden_socket_is_reached_at_no_level() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        // What `held` hides.
+        let socket = room.root.join("data/socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let beside = room.root.join("beside");
+        let _other = UnixListener::bind(&beside).unwrap();
+        let connect = |to: &std::path::Path| {
+            bash(&format!(
+                "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{}\")'",
+                to.display()
+            ))
+        };
+        completed(&room.run("Bash", connect(&beside)).await);
+        failed(&room.run("Bash", connect(&socket)).await, "exit_code");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_or_a_closed_folder_hides_nothing_from_who_guards() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        tree_beside(&room);
+        let own = room.path(".git/worktrees/w1");
+        fs::create_dir_all(room.path(".git/modules/sub/hooks")).unwrap();
+        fs::write(room.path(".git/modules/sub/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(room.path(".git/modules/sub/config"), "").unwrap();
+        let lease =
+            "python3 -c 'import fcntl; f = open(\".git/worktrees/w1/gitdir\"); fcntl.fcntl(f, 1024, 1)'";
+        failed(&room.run("Bash", bash(lease)).await, "exit_code");
+        let closed = [".git/worktrees", ".git/worktrees/w1", ".git/modules", ".git/modules/sub"];
+        for (folder, mode) in
+            closed.iter().flat_map(|folder| [0o400, 0o000, 0o300].map(|mode| (folder, mode)))
+        {
+            let mode_of =
+                |mode| fs::set_permissions(room.path(folder), fs::Permissions::from_mode(mode)).unwrap();
+            mode_of(mode);
+            let again = format!(
+                "chmod 700 {folder}; echo x > .git/worktrees/w1/commondir; echo x > .git/worktrees/w1/config.worktree; \
+                 echo x > .git/modules/sub/config; echo x > .git/modules/sub/hooks/post-commit; true"
+            );
+            let outcome = room.run("Bash", bash(&again)).await;
+            let mode_of =
+                |mode| fs::set_permissions(room.path(folder), fs::Permissions::from_mode(mode)).unwrap();
+            mode_of(0o700);
+            assert_eq!(
+                fs::read_to_string(own.join("commondir")).unwrap(),
+                "../..\n",
+                "{folder} {mode:o} {outcome:?}"
+            );
+            // A stand-in may be there, which says nothing.
+            let said = fs::read_to_string(own.join("config.worktree")).unwrap_or_default();
+            assert_eq!(said, "", "{level:?} {folder} {mode:o} {outcome:?}");
+            let module = room.path(".git/modules/sub");
+            assert_eq!(fs::read_to_string(module.join("config")).unwrap(), "", "{level:?} {folder} {mode:o}");
+            assert!(!module.join("hooks/post-commit").exists(), "{level:?} {folder} {mode:o}");
+        }
+        if !is_root() {
+            fs::set_permissions(room.path(""), fs::Permissions::from_mode(0o400)).unwrap();
+            let outcome = room.run("Bash", bash("true")).await;
+            fs::set_permissions(room.path(""), fs::Permissions::from_mode(0o700)).unwrap();
+            failed(&outcome, "sandbox_failed");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_links_of_a_repository_lead_to_is_guarded_also_from_its_work_tree() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        tree_beside(&room);
+        for (name, real) in [("hooks", "lib/hooks"), ("config", "lib/config")] {
+            fs::create_dir_all(room.path(".git/lib")).unwrap();
+            fs::rename(room.path(".git").join(name), room.path(".git").join(real)).unwrap();
+            symlink(real, room.path(".git").join(name)).unwrap();
+        }
+        let common = room.path(".git");
+        let tree = room.root.join("w1");
+        room.scene.workspace.clone_from(&tree);
+        room.scene.cwd.clone_from(&tree);
+        let common = common.display();
+        for write in
+            [format!("echo x > {common}/lib/config"), format!("echo x > {common}/lib/hooks/post-commit")]
+        {
+            failed(&room.run("Bash", bash(&write)).await, "exit_code");
+        }
+        completed(&room.run("Bash", bash(&format!("echo x > {common}/objects/x && touch made"))).await);
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_in_a_repository_holds_up_nobody() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        let plant = "mkdir -p wt .git/worktrees && echo /etc/passwd > wt/gitdir && ln -s ../../wt .git/worktrees/evil";
+        completed(&room.run("Bash", bash(plant)).await);
+        completed(&room.run("Bash", bash("touch one")).await);
+        completed(&room.run("Bash", bash("rm -r .git/worktrees && ln -s ../wt .git/worktrees")).await);
+        completed(&room.run("Bash", bash("touch two")).await);
+        completed(&room.run("Bash", bash("mkdir -p .git/.agentd-$PPID/x .git/.agentd-1/x")).await);
+        room.rest();
+        completed(&room.run("Bash", bash("touch three")).await);
+        // A link that says what is hidden, in a folder that commands may write.
+        let cache = room.root.join("home/.cache/huggingface");
+        fs::create_dir_all(&cache).unwrap();
+        completed(&room.run("Bash", bash(&format!("ln -s /usr {}/token", cache.display()))).await);
+        completed(&room.run("Bash", bash("ls /usr/bin/env")).await);
+    }
+}
+
+#[tokio::test]
+async fn what_a_link_hid_stays_hidden_without_it() {
+    let level = LevelSetting::Bubblewrap;
+    if held(level, NetworkSetting::On).await.is_none() {
+        return;
+    }
+    let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+        settings.sandbox.level = level;
+        settings.sandbox.hidden = vec![settings.home.join(".keys/key")];
+        settings.sandbox.temp = settings.home.parent().unwrap().join("temp");
+    });
+    let home = room.root.join("home");
+    room.scene.workspace.clone_from(&home);
+    room.scene.cwd.clone_from(&home);
+    for folder in ["vault", "keys"] {
+        fs::create_dir(room.root.join(folder)).unwrap();
+    }
+    fs::write(room.root.join("vault/id"), "secret").unwrap();
+    fs::write(room.root.join("keys/key"), "secret").unwrap();
+    symlink("../vault", home.join(".ssh")).unwrap();
+    symlink("../keys", home.join(".keys")).unwrap();
+    let read = bash("cat ../vault/id; cat ../keys/key");
+    for _ in 0..2 {
+        let outcome = room.run("Bash", read.clone()).await;
+        assert!(!outcome.output.contains("secret"), "{outcome:?}");
+        room.run("Bash", bash("rm -f .ssh .keys")).await;
+    }
+    // Nor can a link say that what everybody needs is hidden.
+    completed(&room.run("Bash", bash("ln -s /usr .oci; ln -s ../home .aws")).await);
+    completed(&room.run("Bash", bash("ls /usr/bin/env . > /dev/null")).await);
+}
+
+#[tokio::test]
+async fn the_folder_for_temporary_files_stays_in_its_place_where_all_around_it_may_be_written() {
+    for level in BOTH {
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+            let open = settings.home.parent().unwrap().join("open");
+            fs::create_dir(&open).unwrap();
+            settings.sandbox.level = level;
+            settings.sandbox.temp = open.join("temp");
+            settings.sandbox.writable = vec![open];
+        });
+        git(&mut room);
+        let open = room.root.join("open").display().to_string();
+        completed(&room.run("Bash", bash("touch $TMPDIR/x")).await);
+        let swap = format!("ls -d {open}/temp/[0-9a-f]*[0-9] | head -1");
+        let mv = format!("d=$({swap}); mv $d $d-x");
+        failed(&room.run("Bash", bash(&mv)).await, "exit_code");
+        completed(&room.run("Bash", bash("touch $TMPDIR/y")).await);
+    }
+}
