@@ -24,22 +24,30 @@ fn tree_beside(room: &Room) {
 }
 
 #[tokio::test]
-async fn a_hidden_socket_is_reached_at_no_level() {
+async fn a_hidden_socket_is_reached_at_no_level_but_the_daemon_s_own() {
     for level in BOTH {
-        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
-        // What `held` hides.
-        let socket = room.root.join("data/socket");
-        let _listener = UnixListener::bind(&socket).unwrap();
-        let beside = room.root.join("beside");
-        let _other = UnixListener::bind(&beside).unwrap();
-        let connect = |to: &std::path::Path| {
-            bash(&format!(
-                "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{}\")'",
-                to.display()
-            ))
-        };
-        completed(&room.run("Bash", connect(&beside)).await);
-        failed(&room.run("Bash", connect(&socket)).await, "exit_code");
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+            let root = settings.home.parent().unwrap().to_owned();
+            fs::create_dir_all(root.join("run/user/agentd")).unwrap();
+            fs::create_dir(root.join("run/user/other")).unwrap();
+            settings.sandbox.level = level;
+            settings.sandbox.hidden = vec![root.join("run"), root.join("run/user/agentd")];
+            settings.sandbox.temp = root.join("temp");
+            settings.socket = Some(root.join("run/user/agentd/own"));
+        });
+        let sockets = ["beside", "run/socket", "run/user/other/socket", "run/user/agentd/own"];
+        let sockets = sockets.map(|name| room.root.join(name));
+        let _listening = sockets.each_ref().map(|socket| UnixListener::bind(socket).unwrap());
+        for (socket, is_reached) in sockets.iter().zip([true, false, false, level == LevelSetting::Landlock])
+        {
+            let connect =
+                format!("import socket; socket.socket(socket.AF_UNIX).connect('{}')", socket.display());
+            let outcome = room.run("Bash", bash(&format!("python3 -c \"{connect}\""))).await;
+            assert_eq!(outcome.code.is_none(), is_reached, "{level:?} {} {outcome:?}", socket.display());
+        }
     }
 }
 

@@ -239,7 +239,7 @@ mod tests {
             ]),
             temp: "/tmp/t/s".into(),
             home: "/home/u".into(),
-            unreadable: None,
+            ..Layout::default()
         };
         let nothing = Nothing { folder: "/e".into(), file: "/n".into() };
         let list = mounts(&layout, &layout.absent, &nothing);

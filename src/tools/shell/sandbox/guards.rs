@@ -229,7 +229,7 @@ impl Guards {
 
 /// Covers of what is hidden, as far as there may be sockets: Landlock keeps nobody from those by their path, and behind
 /// some there is a service that does what it is told (`docker`, `tmux`, `gpg-agent`). Not of what lies where commands may
-/// write, nor around what they may.
+/// write, nor around what they may, nor of the daemon's own, which knows whom it talks to.
 fn without_sockets(layout: &Layout) -> io::Result<Vec<(PathBuf, Cover)>> {
     let Some(root) = layout.temp.parent() else { return Ok(Vec::new()) };
     let nothing = temp::nothing(root)?;
@@ -240,16 +240,26 @@ fn without_sockets(layout: &Layout) -> io::Result<Vec<(PathBuf, Cover)>> {
     // What lies in a covered folder is not there.
     let is_top = |path: &PathBuf| !layout.hidden.iter().any(|other| path.starts_with(other) && other != path);
     let covered = layout.hidden.iter().filter(|path| is_top(path) && holds_none(path) && is_beyond(path));
-    let covers = covered.filter_map(|path| {
-        let kind = fs::symlink_metadata(path).ok()?.file_type();
-        let source = match kind.is_dir() {
-            true => &nothing.folder,
-            false => Some(&nothing.file).filter(|_| kind.is_socket())?,
-        };
-        Some((path.clone(), Cover::Hide(source.clone())))
-    });
-    Ok(covers.collect())
+    let mut left: Vec<PathBuf> = covered.cloned().collect();
+    let mut covers = Vec::new();
+    while let Some(path) = left.pop() {
+        let Ok(kind) = fs::symlink_metadata(&path).map(|meta| meta.file_type()) else { continue };
+        match &layout.socket {
+            Some(socket) if *socket == path || socket.parent() == Some(&path) => {}
+            Some(socket) if socket.starts_with(&path) => {
+                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+                left.extend(entries.take(MOST_BESIDE).map(|entry| entry.path()));
+            }
+            _ if kind.is_dir() => covers.push((path, Cover::Hide(nothing.folder.clone()))),
+            _ if kind.is_socket() => covers.push((path, Cover::Hide(nothing.file.clone()))),
+            _ => {}
+        }
+    }
+    Ok(covers)
 }
+
+/// Entries beside the daemon's own socket that are covered one by one.
+const MOST_BESIDE: usize = 100;
 
 /// A file system of the command's own.
 struct Own {

@@ -36,6 +36,8 @@ pub(in crate::tools::shell) struct Layout {
     pub(super) temp: PathBuf,
     /// `HOME`, which is to be seen wherever it is.
     pub(super) home: PathBuf,
+    /// The daemon's own socket.
+    pub(super) socket: Option<PathBuf>,
     /// A `.git` file that would say what to guard.
     pub(super) unreadable: Option<PathBuf>,
 }
@@ -58,6 +60,11 @@ impl Layout {
                 )?
             },
             home: home.clone(),
+            socket: context
+                .settings
+                .socket
+                .as_deref()
+                .map(|socket| real(socket).unwrap_or_else(|_| socket.to_owned())),
             ..Self::default()
         };
         // A command may open it again, and nothing in it would be guarded.
