@@ -173,6 +173,20 @@ pub(super) fn within(layout: &Layout, mounts: &mut Vec<(PathBuf, Mount)>) -> Vec
     taken.map(cover).collect()
 }
 
+/// Takes out what is covered by nothing, and nothing is mounted within it: bubblewrap reads the whole table of mounts
+/// for each that it makes, so what others can do as well is not left to it. `root` is where stand-ins come from.
+pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(PathBuf, Cover)> {
+    let paths: Vec<PathBuf> = mounts.iter().map(|(path, _)| path.clone()).collect();
+    let holds = |path: &Path| paths.iter().any(|other| other.starts_with(path) && other != path);
+    let is_alone = |path: &Path| !holds(path) && !root.starts_with(path);
+    let taken = mounts.extract_if(.., |(path, mount)| matches!(mount, Mount::Nothing(_)) && is_alone(path));
+    let cover = |(path, mount)| match mount {
+        Mount::Nothing(source) => Some((path, Cover::Hide(source))),
+        _ => None,
+    };
+    taken.filter_map(cover).collect()
+}
+
 /// Where something is mounted within what is hidden, there is to be a place for it: `spots` gives a folder that holds
 /// these and nothing else.
 pub(super) fn with_spots(

@@ -26,6 +26,7 @@ use super::rules::Means;
 use super::temp;
 use super::{kept, rules};
 use crate::proc;
+use crate::tools::disk;
 use crate::tools::shell::cell::Cell;
 use crate::tools::shell::limits::Rlimit;
 use crate::types::ids::SessionId;
@@ -96,7 +97,9 @@ impl Confined {
                     stages += 1;
                     temp::stage(root, stages, is_file)
                 };
-                let guards = Guards::of(bubble::staged(&mut mounts, inner, &mut next)?)?;
+                let hidden = bubble::hidden(&mut mounts, &disk::real(root)?);
+                let staged = bubble::staged(&mut mounts, inner, &mut next)?;
+                let guards = Guards::of(staged.into_iter().chain(hidden).collect())?;
                 wrapper.extend(bubble::arguments(mounts, choice.network, cwd, is_root));
                 wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
                 wrapper.extend(bubble::FIRST.iter().map(OsString::from));
