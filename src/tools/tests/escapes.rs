@@ -12,6 +12,47 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
+/// What git obeys of submodules and work trees, wherever they lie in each other.
+#[tokio::test]
+async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        tree_beside(&room);
+        let repository = |name: &str| {
+            let folder = room.path(name);
+            fs::create_dir_all(folder.join("hooks")).unwrap();
+            fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            fs::write(folder.join("config"), "[extensions]\n\tworktreeConfig = true\n").unwrap();
+        };
+        for name in [".git/worktrees/w1/modules/sub", ".git/worktrees/in/modules/sub", ".git/modules/sub"] {
+            repository(name);
+        }
+        // One in the workspace; one that is on no disk now; one of a submodule.
+        fs::create_dir(room.path("in")).unwrap();
+        fs::write(room.path("in/.git"), format!("gitdir: {}\n", room.path(".git/worktrees/in").display()))
+            .unwrap();
+        fs::write(room.path(".git/worktrees/in/gitdir"), format!("{}\n", room.path("in/.git").display()))
+            .unwrap();
+        for own in [".git/worktrees/away", ".git/modules/sub/worktrees/t"] {
+            fs::create_dir_all(room.path(own)).unwrap();
+            fs::write(room.path(own).join("gitdir"), "/nonexistent/disk/.git\n").unwrap();
+            fs::write(room.path(own).join("locked"), "").unwrap();
+        }
+        for name in [
+            ".git/worktrees/w1/modules/sub/config",
+            ".git/worktrees/w1/modules/sub/hooks/post-checkout",
+            ".git/worktrees/in/modules/sub/config",
+            ".git/worktrees/away/commondir",
+            ".git/modules/sub/worktrees/t/commondir",
+            ".git/modules/sub/config.worktree",
+        ] {
+            let outcome = room.run("Bash", bash(&format!("echo x >> {name}"))).await;
+            assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {name} {outcome:?}");
+        }
+        completed(&room.run("Bash", bash("echo x > .git/worktrees/in/ORIG_HEAD")).await);
+    }
+}
+
 /// A work tree that lies where a command does not write.
 fn tree_beside(room: &Room) {
     let own = room.path(".git/worktrees/w1");
@@ -35,13 +76,18 @@ async fn a_hidden_socket_is_reached_at_no_level_but_the_daemon_s_own() {
             fs::create_dir(root.join("run/user/other")).unwrap();
             settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("run"), root.join("run/user/agentd")];
+            // Something else in a hidden folder that is not.
+            fs::create_dir(root.join("run/user/build")).unwrap();
+            settings.sandbox.writable = vec![root.join("run/user/build")];
             settings.sandbox.temp = root.join("temp");
             settings.socket = Some(root.join("run/user/agentd/own"));
         });
-        let sockets = ["beside", "run/socket", "run/user/other/socket", "run/user/agentd/own"];
+        let sockets =
+            ["beside", "run/socket", "run/user/other/socket", "run/user/agentd/own", "run/user/agentd/agent"];
         let sockets = sockets.map(|name| room.root.join(name));
         let _listening = sockets.each_ref().map(|socket| UnixListener::bind(socket).unwrap());
-        for (socket, is_reached) in sockets.iter().zip([true, false, false, level == LevelSetting::Landlock])
+        for (socket, is_reached) in
+            sockets.iter().zip([true, false, false, level == LevelSetting::Landlock, false])
         {
             let connect =
                 format!("import socket; socket.socket(socket.AF_UNIX).connect('{}')", socket.display());

@@ -110,7 +110,9 @@ pub(super) fn mounts(layout: &Layout, absent: &[PathBuf], nothing: &Nothing) -> 
         // Of the real one nothing is seen but what is to be: others keep sockets there (tmux runs what it is told).
         if layout.home != tmp && !layout.writable.iter().any(|path| tmp.starts_with(path)) {
             list.push((tmp.to_owned(), Mount::Nothing(nothing.folder.clone())));
-            if layout.home.starts_with(tmp) && !layout.writable.contains(&layout.home) {
+            if layout.home.starts_with(tmp)
+                && !layout.writable.iter().any(|path| layout.home.starts_with(path))
+            {
                 list.push((layout.home.clone(), Mount::Read));
             }
         }
@@ -181,7 +183,7 @@ pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(Pa
     let is_alone = |path: &Path| !holds(path) && !root.starts_with(path);
     let taken = mounts.extract_if(.., |(path, mount)| matches!(mount, Mount::Nothing(_)) && is_alone(path));
     let cover = |(path, mount)| match mount {
-        Mount::Nothing(source) => Some((path, Cover::Hide(source))),
+        Mount::Nothing(source) => Some((path, Cover::Away(source))),
         _ => None,
     };
     taken.filter_map(cover).collect()

@@ -30,8 +30,22 @@ pub(super) enum Tree {
     Unknown,
 }
 
+/// Whether git reads `config.worktree` of a repository (git-worktree(1)).
+pub(super) fn reads_of_tree(git: &Path) -> bool {
+    let config = git.join("config");
+    match repository::text_of(&config) {
+        Some(text) => repository::settings(&text).any(|setting| setting.name == "worktreeconfig"),
+        // What cannot be read may say so.
+        None => std::fs::symlink_metadata(config).is_ok(),
+    }
+}
+
 /// The folder of the work tree that a folder in `worktrees` belongs to.
 pub(super) fn tree_of(own: &Path) -> Tree {
+    // One on a disk that is not there now (git-worktree(1), `lock`).
+    if std::fs::symlink_metadata(own.join("locked")).is_ok() {
+        return Tree::Unknown;
+    }
     let unless_missing = |error: &std::io::Error| if is_missing(error) { Tree::Gone } else { Tree::Unknown };
     let Some(git) = belongs_to(own) else {
         let named = std::fs::metadata(own.join("gitdir"));

@@ -96,6 +96,8 @@ pub(super) enum Cover {
     Guard,
     /// Something else that is empty, only to be read.
     Hide(PathBuf),
+    /// The same of what lies beyond the reach of commands: others may have taken it away meanwhile.
+    Away(PathBuf),
     /// What lies at another path, looked up without links.
     Of(PathBuf),
 }
@@ -106,6 +108,7 @@ struct Mount {
     /// What is mounted there, if it is something else, and how it is looked up.
     source: Option<(CString, u64)>,
     is_writable: bool,
+    may_be_gone: bool,
 }
 
 /// open_how, openat2(2).
@@ -179,11 +182,12 @@ impl Guards {
         let mounts = list.iter().map(|(path, cover)| {
             let source = match cover {
                 // It lies in a folder of ours alone.
-                Cover::Hide(source) => Some((raw(source)?, 0)),
+                Cover::Hide(source) | Cover::Away(source) => Some((raw(source)?, 0)),
                 Cover::Of(source) => Some((raw(source)?, NO_LINKS)),
                 Cover::Pin | Cover::Guard => None,
             };
-            Ok(Mount { path: raw(path)?, source, is_writable: matches!(cover, Cover::Pin | Cover::Of(_)) })
+            let is_writable = matches!(cover, Cover::Pin | Cover::Of(_));
+            Ok(Mount { path: raw(path)?, source, is_writable, may_be_gone: matches!(cover, Cover::Away(_)) })
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
         let user = if mounts.is_empty() { None } else { namespace()? };
@@ -233,33 +237,40 @@ impl Guards {
 fn without_sockets(layout: &Layout) -> io::Result<Vec<(PathBuf, Cover)>> {
     let Some(root) = layout.temp.parent() else { return Ok(Vec::new()) };
     let nothing = temp::nothing(root)?;
-    let seen = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
-    let seen: Vec<&PathBuf> = seen.chain([&layout.temp, &layout.home]).collect();
-    let holds_none = |path: &PathBuf| !seen.iter().any(|other| other.starts_with(path));
+    let kept = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
+    let kept: Vec<&PathBuf> = kept.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
     let is_beyond = |path: &PathBuf| !layout.writable.iter().any(|folder| path.starts_with(folder));
     // What lies in a covered folder is not there.
     let is_top = |path: &PathBuf| !layout.hidden.iter().any(|other| path.starts_with(other) && other != path);
-    let covered = layout.hidden.iter().filter(|path| is_top(path) && holds_none(path) && is_beyond(path));
-    let mut left: Vec<PathBuf> = covered.cloned().collect();
+    let mut left: Vec<PathBuf> =
+        layout.hidden.iter().filter(|path| is_top(path) && is_beyond(path)).cloned().collect();
     let mut covers = Vec::new();
     while let Some(path) = left.pop() {
         let Ok(kind) = fs::symlink_metadata(&path).map(|meta| meta.file_type()) else { continue };
-        match &layout.socket {
-            Some(socket) if *socket == path || socket.parent() == Some(&path) => {}
-            Some(socket) if socket.starts_with(&path) => {
-                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-                left.extend(entries.take(MOST_BESIDE).map(|entry| entry.path()));
+        if kept.contains(&&path) {
+            continue;
+        }
+        if kept.iter().any(|other| other.starts_with(&path)) {
+            // All beside it, one by one.
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            left.extend(entries.take(MOST_BESIDE + 1).map(|entry| entry.path()));
+            if left.len() > MOST_BESIDE {
+                return Err(io::Error::other(format!(
+                    "{} holds too much beside what is not hidden: sockets in it cannot be covered",
+                    path.display()
+                )));
             }
-            _ if kind.is_dir() => covers.push((path, Cover::Hide(nothing.folder.clone()))),
-            _ if kind.is_socket() => covers.push((path, Cover::Hide(nothing.file.clone()))),
-            _ => {}
+        } else if kind.is_dir() {
+            covers.push((path, Cover::Away(nothing.folder.clone())));
+        } else if kind.is_socket() {
+            covers.push((path, Cover::Away(nothing.file.clone())));
         }
     }
     Ok(covers)
 }
 
-/// Entries beside the daemon's own socket that are covered one by one.
-const MOST_BESIDE: usize = 100;
+/// Entries beside the daemon's own socket, and beside what may be written in a hidden folder.
+const MOST_BESIDE: usize = 2_000;
 
 /// A file system of the command's own.
 struct Own {
@@ -319,7 +330,10 @@ impl Mount {
         // SAFETY: all arguments are numbers, or pointers to values that live until the call returns; descriptors are
         // closed by the call that uses them last, or with the program that the child becomes.
         unsafe {
-            let at = open(&self.path, NO_LINKS)?;
+            let at = match open(&self.path, NO_LINKS) {
+                Err(error) if self.may_be_gone && error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
+                opened => opened?,
+            };
             let from = match &self.source {
                 Some((source, resolve)) => open(source, *resolve)?,
                 None => at,

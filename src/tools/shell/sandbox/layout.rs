@@ -38,6 +38,8 @@ pub(in crate::tools::shell) struct Layout {
     pub(super) home: PathBuf,
     /// The daemon's own socket.
     pub(super) socket: Option<PathBuf>,
+    /// How many folders of submodules and work trees were looked at.
+    pub(super) looked: usize,
     /// A `.git` file that would say what to guard.
     pub(super) unreadable: Option<PathBuf>,
 }
@@ -91,7 +93,7 @@ impl Layout {
         let secrets = credentials
             .into_iter()
             .chain(secrets::moved(home, &reach))
-            .chain(of_everybody())
+            .chain(of_everybody().filter(|path| !asked.iter().any(|folder| path.starts_with(folder))))
             .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
         // Where a folder on the way cannot be searched, a command may open it again: all of it is hidden.
         let covered = |path: PathBuf| match fs::symlink_metadata(&path) {

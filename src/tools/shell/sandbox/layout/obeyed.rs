@@ -12,6 +12,8 @@ use crate::tools::shell::sandbox::place::is_stand_in;
 
 /// Folders of submodules, and work trees, that are looked at.
 const MOST_FOLDERS: usize = 300;
+/// The same over all of a workspace, also those of submodules of work trees of submodules.
+const MOST_LOOKS: usize = 1_000;
 /// Entries of folders that are looked at to find them.
 const MOST_ENTRIES: usize = 4_000;
 /// Bytes of the path of a submodule's folder; the kernel takes 4,095, and it is mounted elsewhere as well.
@@ -85,15 +87,7 @@ impl Layout {
             Err(_) => return self.guard_one(trees),
         };
         let mut is_excessive = is_shut(&trees);
-        let lies_elsewhere = |own: &PathBuf| {
-            is_shut(own)
-                || match git::tree_of(own) {
-                    git::Tree::At(tree) => !self.may_change(&tree),
-                    git::Tree::Gone => false,
-                    git::Tree::Unknown => true,
-                }
-        };
-        let found: Vec<PathBuf> = entries
+        let all: Vec<PathBuf> = entries
             .into_iter()
             .flatten()
             .flatten()
@@ -103,10 +97,18 @@ impl Layout {
             // Nobody but a command puts links there, and nothing is mounted through one.
             .filter(|(_, entry)| !entry.file_type().is_ok_and(|kind| kind.is_symlink()))
             .map(|(_, entry)| entry.path())
-            .filter(lies_elsewhere)
-            .take(MOST_FOLDERS + 1)
             .collect();
-        if is_excessive || found.len() > MOST_FOLDERS {
+        self.looked += all.len();
+        let lies_elsewhere = |own: &&PathBuf| {
+            is_shut(own)
+                || match git::tree_of(own) {
+                    git::Tree::At(tree) => !self.may_change(&tree),
+                    git::Tree::Gone => false,
+                    git::Tree::Unknown => true,
+                }
+        };
+        let found: Vec<PathBuf> = all.iter().filter(lies_elsewhere).take(MOST_FOLDERS + 1).cloned().collect();
+        if is_excessive || found.len() > MOST_FOLDERS || self.looked > MOST_LOOKS {
             // More than anybody has: none of them is changed.
             return self.guard_one(trees);
         }
@@ -115,6 +117,8 @@ impl Layout {
                 self.guard_one(own.join(name));
             }
         }
+        // The submodules of each lie in it, wherever its files lie.
+        all.iter().for_each(|own| self.guard_modules(&own.join("modules")));
         if !found.is_empty() {
             self.pinned.extend(found);
             self.pinned.push(trees);
@@ -133,12 +137,14 @@ impl Layout {
                 Err(error) if is_missing(&error) => continue,
                 looked => looked.is_err(),
             };
-            seen += 1;
+            (seen, self.looked) = (seen + 1, self.looked + 1);
+            let is_excessive =
+                seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || self.looked > MOST_LOOKS;
             let is_long = folder.as_os_str().len() > LONGEST;
             // A command can take away the former, and not the latter.
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
             let is_unknown = is_unknown || is_shut(&folder) || named.iter().any(Result::is_err);
-            if seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || is_long || is_unknown {
+            if is_excessive || is_long || is_unknown {
                 // More than anybody has, or what a command may open again: nothing of them is changed.
                 self.pinned.truncate(pinned);
                 self.guarded.truncate(guarded);
@@ -148,9 +154,10 @@ impl Layout {
             if named.into_iter().flatten().flatten().any(|kind| kind.is_file()) {
                 self.guard_repository(&folder);
                 let of_tree = folder.join("config.worktree");
-                if is_there(&of_tree) {
+                if is_there(&of_tree) || git::reads_of_tree(&folder) {
                     self.guard_one(of_tree);
                 }
+                self.guard_trees(&folder);
                 // Its own submodules.
                 folders.push(folder.join("modules"));
             } else {
@@ -231,6 +238,6 @@ mod tests {
         make(MOST_FOLDERS);
         let mut layout = Layout::default();
         layout.guard_modules(&modules);
-        assert_eq!(layout, Layout { guarded: vec![modules], ..Layout::default() });
+        assert_eq!(layout, Layout { guarded: vec![modules], looked: layout.looked, ..Layout::default() });
     }
 }
