@@ -213,22 +213,17 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
     })
 }
 
-/// Of the words behind a command's name those that are no paths, whatever they look like: what is only said again, the
-/// script of sed (of which is asked elsewhere what it does), the pattern of grep.
-fn is_no_path<'w>(name: &str, rest: &'w [Word]) -> impl Fn(usize) -> bool + use<'w> {
-    let is_option = |word: &Word| word.text.starts_with('-') && word.text.len() > 1;
-    // Given by an option, or perhaps so.
-    let is_given = rest.iter().filter(|word| is_option(word)).any(|word| {
-        let letters = &word.text[1..];
-        letters.starts_with('-') || letters.contains(['e', 'f'])
-    });
-    // Else it is the first word that is no option; where one before it may take a value, nobody says.
-    let takes_none =
-        |word: &Word| word.text[1..].bytes().all(|c| c.is_ascii_alphabetic() && !b"lABCmdD".contains(&c));
-    let first = rest.iter().position(|word| !is_option(word));
-    let first = first.filter(|at| !is_given && rest[..*at].iter().all(takes_none));
-    let (says, reads) = (matches!(name, "echo" | "printf"), matches!(name, "sed" | "grep"));
-    move |at| says || reads && (first == Some(at) || at > 0 && rest[at - 1].text == "-e")
+/// Of the words behind a command's name those that are no paths, whatever they look like: what is only said again; the
+/// script of sed (of which is asked elsewhere what it does) and the pattern of grep, where they are the first word that
+/// is no option, and no option can have given another or taken a word for its value.
+fn is_no_path(name: &str, rest: &[Word]) -> impl Fn(usize) -> bool + use<> {
+    let is_option = |word: &&Word| word.text.starts_with('-') && word.text.len() > 1;
+    let is_plain =
+        |word: &Word| word.text[1..].bytes().all(|c| c.is_ascii_alphabetic() && !b"efldmABCDX".contains(&c));
+    let reads = matches!(name, "sed" | "grep") && rest.iter().filter(is_option).all(is_plain);
+    let first = rest.iter().position(|word| !is_option(&word)).filter(|_| reads);
+    let says = matches!(name, "echo" | "printf");
+    move |at| says || first == Some(at)
 }
 
 /// Whether a command names all that it shows of the content of files. Else that may be what a rule keeps.

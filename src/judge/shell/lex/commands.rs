@@ -236,7 +236,11 @@ impl Lexer<'_> {
             list.blocks.pop();
             self.blocks -= 1;
         }
+        // What stood before it in its list may lead past it.
+        self.script.runs += 1;
+        let run = self.script.runs;
         let list = self.list();
+        (list.run, list.joined) = (run, true);
         list.needs = false;
         list.compound = true;
         list.commands += 1;

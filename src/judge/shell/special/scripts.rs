@@ -169,6 +169,10 @@ fn is_tame_sed(script: &str) -> bool {
                 {
                     at += 1;
                 }
+                // What else ends it differs between versions.
+                if s.get(at) == Some(&b'#') {
+                    return false;
+                }
             }
             b'a' | b'i' | b'c' => {
                 // Text to the end of the line; a backslash continues it.
