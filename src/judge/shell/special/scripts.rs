@@ -56,8 +56,7 @@ pub(in crate::judge::shell) fn sed(call: &Call<'_>) -> Option<String> {
         return hit(script, "the script of sed is not literal");
     }
     // sed reads them as the lines of one script. One that a grant spells may end within a command.
-    let granted = scripts.iter().filter(|(at, _)| !is_free(*at));
-    let goes_on = granted.clone().any(|(_, script)| script.ends_with('\\'));
+    let goes_on = scripts.iter().any(|(at, script)| !is_free(*at) && script.ends_with('\\'));
     let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
     let whole = free.join("\n");
     if !free.is_empty() && (goes_on || !is_tame_sed(&whole)) {

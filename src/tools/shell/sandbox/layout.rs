@@ -53,14 +53,7 @@ impl Layout {
         let settings = &context.settings.sandbox;
         let (scene, home) = (&context.scene, &context.places.home);
         let mut layout = Self {
-            temp: {
-                let folder = temp::folder_of(&settings.temp, context.scene.session_id)?;
-                // The way there may lead through links, the last step not.
-                folder.file_name().map_or_else(
-                    || Ok(folder.clone()),
-                    |name| Ok::<_, std::io::Error>(real(&settings.temp)?.join(name)),
-                )?
-            },
+            temp: temp::folder_of(&settings.temp, context.scene.session_id)?,
             home: home.clone(),
             socket: context
                 .settings

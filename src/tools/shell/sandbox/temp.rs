@@ -39,7 +39,8 @@ fn name_of(session: SessionId) -> String {
 /// It cannot be made, or the folder above it is not ours alone.
 pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
     own_root(root)?;
-    let folder = root.join(name_of(session));
+    // The way there may lead through links, the last step not.
+    let folder = disk::real(root)?.join(name_of(session));
     own_whatever_is_in_it(&folder)?;
     Ok(folder)
 }

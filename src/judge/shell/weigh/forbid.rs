@@ -1,0 +1,173 @@
+//! What a command line may not do whatever is granted (R12): write protected places, and answer the daemon's own questions.
+
+use super::Reading;
+use crate::judge::shell::collect::View;
+use crate::judge::shell::follow::Where;
+use crate::judge::shell::hatch::{Call, rows};
+use crate::judge::shell::pattern::name;
+use crate::judge::shell::places::{self, Care, Written, may_matter};
+use crate::judge::shell::script::RedirKind;
+use crate::judge::shell::sight::approves;
+use crate::judge::shell::word::{Marks, Word};
+use crate::judge::shell::wrappers::inside;
+
+/// So often a line may name the daemon's own programs for each to be looked at.
+const MOST_OURS: usize = 64;
+
+/// Programs that run another, and write a file of their own: what they saw of it, or what they logged.
+const WRITING_RUNNERS: &[&str] = &[
+    "strace",
+    "ltrace",
+    "time",
+    "gtime",
+    "perf",
+    "valgrind",
+    "hyperfine",
+    "parallel",
+    "ssh",
+    "script",
+    "flock",
+    "uftrace",
+    "heaptrack",
+];
+
+impl Reading<'_> {
+    /// Why the line is denied whatever is granted (R12).
+    pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
+        self.forbidden.get_or_init(|| self.find_forbidden()).as_deref()
+    }
+
+    fn find_forbidden(&self) -> Option<String> {
+        for (at, script) in self.all.scripts().iter().enumerate() {
+            for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
+                for redir in &command.redirs {
+                    if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
+                        && (cwds.special || may_matter(&redir.target.text))
+                        && self.care(&redir.target, cwds) == Care::Protected
+                    {
+                        return Some(format!(
+                            "{} is protected: nothing allows writing there",
+                            redir.target.text
+                        ));
+                    }
+                }
+            }
+        }
+        if self.all.over {
+            return self.roughly_forbidden();
+        }
+        let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
+        let ours = |words: &&[Word]| matches!(name(&words[0].text), "agentctl" | "agentd");
+        if guessed.filter(ours).take(MOST_OURS).any(approves) {
+            return Some("a command may not answer the daemon's own questions".to_owned());
+        }
+        self.all.views.iter().find_map(|view| {
+            let words = self.all.words(*view);
+            approves(words).then(|| "a command may not answer the daemon's own questions".to_owned()).or_else(
+                || {
+                    self.writes_protected(*view, words)
+                        .map(|text| format!("{text} is protected: nothing allows writing there"))
+                },
+            )
+        })
+    }
+
+    /// The same for a line with too much in it to look at each command: every word counts.
+    fn roughly_forbidden(&self) -> Option<String> {
+        for (at, script) in self.all.scripts().iter().enumerate() {
+            for (nth, command) in script.commands.iter().enumerate() {
+                let (words, cwds) = (&command.words, &self.cwds[at][nth]);
+                let ours = |word: &&Word| matches!(name(&word.text), "agentctl" | "agentd");
+                if words.iter().any(|word| ours(&word)) {
+                    return Some("too much stands around a command for the daemon itself".to_owned());
+                }
+                let special = cwds.special;
+                let found = words.iter().find(|word| {
+                    (special || may_matter(&word.text))
+                        && self.care_within(word, cwds, true) == Care::Protected
+                });
+                if let Some(word) = found {
+                    return Some(format!(
+                        "{} is protected, and too much stands around it to judge",
+                        word.text
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    fn writes_protected<'w>(&self, view: View, words: &'w [Word]) -> Option<&'w str> {
+        let cwds = &self.cwds[view.script()][view.command()];
+        let special = cwds.special;
+        if !special && self.matters[view.script()][view.command()] <= view.from() {
+            return None;
+        }
+        // Each of many commands within commands looks at all that follow.
+        if !self.folders.meter.spend(16 + 4 * words.len()) {
+            return None;
+        }
+        let plain = name(&words[0].text);
+        if matches!(plain, "cd" | "pushd" | "exec") {
+            return None;
+        }
+        if view.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git") {
+            return self.runner_writes_protected(plain, words, cwds);
+        }
+        let rows = rows(words);
+        let none = |_: &str| false;
+        let meter = &self.folders.meter;
+        let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
+        let written = Written::by(rows, words);
+        words.iter().enumerate().skip(1).find_map(|(at, word)| {
+            let written = || hatch || written.is(at) || rows.has_hatches() && places::is_output(&word.text);
+            if !(special || may_matter(&word.text)) || !written() {
+                return None;
+            }
+            (self.care_within(word, cwds, hatch) == Care::Protected).then_some(word.text.as_str())
+        })
+    }
+
+    /// The same of a command that runs another: of that other it is asked by itself.
+    fn runner_writes_protected<'w>(&self, plain: &str, words: &'w [Word], cwds: &Where) -> Option<&'w str> {
+        if !WRITING_RUNNERS.contains(&plain) {
+            return None;
+        }
+        // These are given whole lines, each in a word.
+        let inner = match plain {
+            "script" | "hyperfine" => words.len(),
+            _ => inside(words).at.into_iter().min().unwrap_or(words.len()),
+        };
+        let is_option = |at: usize| words[at].text.starts_with('-');
+        // Behind an option may stand its value; `script FILE`, `flock FILE COMMAND`.
+        let names_file =
+            |at: usize| is_option(at) || is_option(at - 1) || matches!(plain, "script" | "flock");
+        let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
+        let mut found = found.filter(|word| cwds.special || may_matter(&word.text));
+        found
+            .find(|word| self.care_within(word, cwds, false) == Care::Protected)
+            .map(|word| word.text.as_str())
+    }
+
+    /// The care for a word as a path.
+    fn care(&self, word: &Word, cwds: &[String]) -> Care {
+        self.care_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
+    }
+
+    /// The care for a word and for the paths within it.
+    fn care_within(&self, word: &Word, cwds: &[String], texts: bool) -> Care {
+        places::candidates(word, texts)
+            .into_iter()
+            .map(|(text, home)| self.care_of(text, home, word, cwds))
+            .max()
+            .unwrap_or(Care::Ordinary)
+    }
+
+    fn care_of(&self, text: &str, home: bool, word: &Word, cwds: &[String]) -> Care {
+        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        cwds.iter()
+            .map(|cwd| places::care(&places::resolve(text, home, cwd, self.folders), wild, self.folders))
+            .max()
+            .unwrap_or(Care::Ordinary)
+    }
+}
