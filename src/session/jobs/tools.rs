@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Home, Jobs, PIECES, Surroundings};
 use crate::crash;
@@ -17,7 +17,7 @@ use crate::session::law::{self, Law};
 use crate::tools::{Refusal, Scene};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
-use crate::types::permission::{Verdict, VerdictKind};
+use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
 
 impl Jobs {
@@ -29,50 +29,44 @@ impl Jobs {
     }
 
     /// What a look comes to is reported from now on.
-    pub fn report(&mut self, mut looking: Looking) {
-        self.start(async move { (&mut looking.0).await.ok() });
+    pub fn report(&mut self, looking: Looking) {
+        self.start(async move { Some(looking.end().await) });
     }
 
     /// Begins a look that is reported by nobody yet; dropped, it is given up.
     pub fn look(&self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) -> Looking {
         let (house, setup) = (Arc::clone(&self.house), self.house.setup());
-        let blobs = Arc::clone(&self.blobs);
-        Looking(tokio::spawn(async move {
-            let (desk, runtime, mode) = (setup.tools.desk().await, Handle::current(), around.mode);
-            let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
-            let unwanted = CancellationToken::new();
-            // Whoever drops this job wants no more of it.
-            let _wanted = unwanted.clone().drop_guard();
-            let looked = tokio::task::spawn_blocking(move || {
-                let law = Law::look(&house, &around, &runtime);
-                let scene = law.scene(&setup.settings, blobs, &around);
-                let look = |call: &Arc<ToolCall>| {
-                    let prepared = desk.prepare(call, &scene)?;
-                    let judged = law::judged(&law, &setup.settings, &around, &call.tool, prepared);
-                    if judged.1.verdict != VerdictKind::Allow {
-                        setup.tools.not_now(call.call_id);
-                    }
-                    Ok(judged)
-                };
-                let look = |call: &Arc<ToolCall>| {
-                    let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
-                    let result = match looked {
-                        Ok(looked) => looked.map_err(|refusal: Refusal| ToolOutcome::from(refusal)),
-                        Err(_) => Err(panicked()),
-                    };
-                    Judged { call_id: call.call_id, result }
-                };
-                let judged: Vec<_> =
-                    calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
-                if unwanted.is_cancelled() {
-                    setup.tools.none_now();
+        let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), around.mode);
+        let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+        let unwanted = CancellationToken::new();
+        let wanted = unwanted.clone().drop_guard();
+        let looked = tokio::task::spawn_blocking(move || {
+            let desk = runtime.block_on(setup.tools.desk());
+            let law = Law::look(&house, &around, &runtime);
+            let scene = law.scene(&setup.settings, blobs, &around);
+            let look = |call: &Arc<ToolCall>| {
+                let prepared = desk.prepare(call, &scene)?;
+                let judged = law::judged(&law, &setup.settings, &around, &call.tool, prepared);
+                if judged.1.verdict != VerdictKind::Allow {
+                    setup.tools.not_now(call.call_id);
                 }
-                judged
-            });
-            let failed = || given.iter().map(|id| Judged { call_id: *id, result: Err(panicked()) }).collect();
-            let calls = looked.await.unwrap_or_else(|_| failed());
-            Input::Prepared { turn_id, mode, calls }
-        }))
+                Ok(judged)
+            };
+            let look = |call: &Arc<ToolCall>| {
+                let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
+                let result = match looked {
+                    Ok(looked) => looked.map_err(|refusal: Refusal| ToolOutcome::from(refusal)),
+                    Err(_) => Err(panicked()),
+                };
+                Judged { call_id: call.call_id, result }
+            };
+            let judged: Vec<_> = calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
+            if unwanted.is_cancelled() {
+                setup.tools.none_now();
+            }
+            judged
+        });
+        Looking { looked, turn_id, mode, given, _wanted: wanted }
     }
 
     /// Looks at the file that an interrupted call was to change.
@@ -132,12 +126,21 @@ impl Jobs {
     }
 }
 
-/// A look at calls that is under way.
-pub(in crate::session) struct Looking(JoinHandle<Input>);
+/// A look at calls that is under way. Whoever drops it wants no more of it.
+pub(in crate::session) struct Looking {
+    looked: JoinHandle<Vec<Judged>>,
+    turn_id: TurnId,
+    mode: Mode,
+    given: Vec<CallId>,
+    _wanted: DropGuard,
+}
 
-impl Drop for Looking {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Looking {
+    async fn end(mut self) -> Input {
+        let failed = |id: &CallId| Judged { call_id: *id, result: Err(panicked()) };
+        let looked = (&mut self.looked).await;
+        let calls = looked.unwrap_or_else(|_| self.given.iter().map(failed).collect());
+        Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::sandbox::{Available, Confined, Layout, Level};
+use super::sandbox::{Available, Confined, Draft, Layout, Level};
 use crate::tools::context::Context;
 
 /// Starts a shell that does nothing, held as a call of this context would be, and waits for its end. What
@@ -15,13 +15,15 @@ use crate::tools::context::Context;
 /// The level cannot be had here, or the shell failed.
 pub(in crate::tools) async fn spawn(context: &Context, here: &Available) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
-    let layout = match choice.level {
-        Level::Off | Level::Rlimits => None,
-        Level::Landlock | Level::Bubblewrap => Some(Layout::of(context, choice.network)?),
-    };
-    let layout = layout.as_ref().map(|layout| (layout, context.settings.sandbox.temp.as_path()));
     let cwd = &context.scene.cwd;
-    let confined = Confined::new(choice, layout, here, cwd)?;
+    let confined = match choice.level {
+        Level::Off | Level::Rlimits => Confined::free(),
+        Level::Landlock | Level::Bubblewrap => {
+            let layout = Layout::of(context, choice.network)?;
+            let draft = Draft::of(choice, layout, &context.settings.sandbox.temp, here)?;
+            Confined::by(draft, here, cwd)?
+        }
+    };
     let mut command = confined.command("/bin/bash");
     command.args(["-c", "true"]).env_clear().current_dir(cwd).stdin(Stdio::null());
     // As the daemon starts it: a fork that copies the memory of who measures would be no reference.

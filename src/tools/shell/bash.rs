@@ -18,7 +18,7 @@ use super::environment::scrub;
 use super::output::Output;
 use super::over::{End, Folder, Ran, Report, is_plain_folder};
 use super::process::{self, Launch, Shell};
-use super::sandbox::{Available, Choice, Confined, Ground, Layout, Level, Lingering};
+use super::sandbox::{Available, Choice, Confined, Draft, Ground, Layout, Level, Lingering};
 use super::spool::Spool;
 use super::tree::Tree;
 use crate::crash;
@@ -109,7 +109,7 @@ pub(in crate::tools) fn prepare(
     context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
     let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
     if choice.level >= Level::Landlock {
-        context.layouts.look(context, call_id, choice.network);
+        context.layouts.look(context, call_id, choice, here);
     }
     // What is done comes first: what the model says of it is not what a person answers for.
     let mut summary = one_line(command.trim());
@@ -309,39 +309,28 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
     if choice.level < Level::Landlock {
         context.lingering.end(context.scene.session_id);
     }
-    let found = context.layouts.take(context, call_id, choice.network);
-    let cwd = || starting_folder(context);
-    // What is left to look at is the folder and little else, and the start waits for that on this thread anyway.
-    let (cwd, confined, ground) = match (choice.level, found) {
+    let drafted = context.layouts.take(context, call_id, choice);
+    let (cwd, draft) = match (choice.level, drafted) {
         (Level::Off | Level::Rlimits, _) => {
-            let cwd = cwd();
-            let confined = Confined::new(choice, None, here, &cwd);
-            (cwd, confined, Ground::default())
+            let cwd = starting_folder(context);
+            return Ok(Place { cwd, choice, confined: Confined::free(), ground: Ground::default() });
         }
-        (Level::Landlock, Some(layout)) if let Some(confined) = Confined::at_hand(choice, &layout, here) => {
-            let cwd = cwd();
-            let ground = layout.ground(&cwd);
-            (cwd, confined, ground)
-        }
-        (Level::Bubblewrap, Some(layout)) => {
-            let cwd = cwd();
-            let ground = layout.ground(&cwd);
-            let confined = Confined::new(choice, Some((&layout, sandbox.temp.as_path())), here, &cwd);
-            (cwd, confined, ground)
-        }
-        (Level::Landlock | Level::Bubblewrap, _) => {
+        // What is left to look at is the folder and little else, and the start waits for that on this thread anyway.
+        (Level::Landlock | Level::Bubblewrap, Some(draft)) => (starting_folder(context), draft),
+        (Level::Landlock | Level::Bubblewrap, None) => {
             let context = context.clone();
-            toolbox::blocking(move || {
+            let draft = move || {
                 let layout = Layout::of(&context, choice.network).map_err(not_made)?;
-                let cwd = starting_folder(&context);
                 let temp = context.settings.sandbox.temp.as_path();
-                let ground = layout.ground(&cwd);
-                Ok((cwd.clone(), Confined::new(choice, Some((&layout, temp)), here, &cwd), ground))
-            })
-            .await?
+                let draft = Draft::of(choice, layout, temp, here).map_err(not_made)?;
+                Ok((starting_folder(&context), draft))
+            };
+            toolbox::blocking(draft).await?
         }
     };
-    Ok(Place { cwd, choice, confined: confined.map_err(not_made)?, ground })
+    let ground = draft.layout().ground(&cwd);
+    let confined = Confined::by(draft, here, &cwd).map_err(not_made)?;
+    Ok(Place { cwd, choice, confined, ground })
 }
 
 fn not_made(error: std::io::Error) -> Refusal {

@@ -38,13 +38,8 @@ pub(super) enum Mount {
     Nothing(PathBuf),
 }
 
-/// Arguments up to the command, with these mounts.
-pub(super) fn arguments(
-    mounts: Vec<(PathBuf, Mount)>,
-    network: bool,
-    cwd: &Path,
-    is_root: bool,
-) -> Vec<OsString> {
+/// Arguments with these mounts, up to those of each start.
+pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: bool) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
     let mut push = |words: &[&dyn AsRef<std::ffi::OsStr>]| {
         args.extend(words.iter().map(|word| word.as_ref().to_owned()));
@@ -82,7 +77,6 @@ pub(super) fn arguments(
     for kept in KEPT.iter().filter(|_| is_root) {
         push(&[&"--cap-add", kept]);
     }
-    push(&[&"--chdir", &cwd]);
     args
 }
 

@@ -15,18 +15,14 @@ use seccompiler::BpfProgram;
 use tokio::process::Command;
 
 use super::bubble;
+use super::draft::{Draft, Made};
 use super::filter::{self, Allowed};
 use super::guards::Guards;
-use super::layout::Layout;
 use super::level::{Choice, Level};
 use super::linger::Lingering;
-use super::place::{Placed, notes_beside, there};
+use super::place::Placed;
 use super::probe::Available;
-use super::rules::Means;
-use super::temp;
-use super::{kept, rules};
 use crate::proc;
-use crate::tools::disk;
 use crate::tools::shell::cell::Cell;
 use crate::tools::shell::limits::Rlimit;
 use crate::types::ids::SessionId;
@@ -63,90 +59,38 @@ struct Held {
 }
 
 impl Confined {
-    /// Makes what holds a command. `layout` comes with the folder for stand-ins and is needed from level
-    /// 2 on. Waits for the disk.
-    pub(in crate::tools::shell) fn new(
-        choice: Choice,
-        layout: Option<(&Layout, &Path)>,
-        here: &Available,
-        cwd: &Path,
-    ) -> io::Result<Self> {
-        let abi = here.abi;
-        let mut confined = Self::free();
-        let needed = || io::Error::other("nothing says what may be written");
-        match choice.level {
-            Level::Off | Level::Rlimits => {}
-            Level::Landlock => {
-                let (layout, _) = layout.ok_or_else(needed)?;
-                return Self::by_rules(choice, layout, kept::rules(layout, Means::of(choice))?, abi);
-            }
-            Level::Bubblewrap => {
-                let (layout, root) = layout.ok_or_else(needed)?;
-                confined.variables = variables(bubble::temp_of(layout), choice);
-                let nothing = temp::nothing(root)?;
-                confined.placed = Placed::new(&layout.absent, notes_beside(&layout.temp).as_deref())?;
-                let absent = there(&layout.absent);
-                let fd = readable(&filter::bytes(&filter_of(choice, abi)?))?;
-                let is_root = nix::unistd::geteuid().is_root();
-                let mut wrapper: Vec<OsString> = vec![here.bwrap.clone().into()];
-                let mut mounts = bubble::mounts(layout, &absent, &nothing);
-                let mut inner = bubble::within(layout, &mut mounts);
-                bubble::with_spots(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
-                let mut stages = 0;
-                let mut next = |is_file| {
-                    stages += 1;
-                    temp::stage(root, stages, is_file)
-                };
-                let hidden = bubble::hidden(&mut mounts, &disk::real(root)?);
-                let staged = bubble::staged(&mut mounts, inner, &mut next)?;
-                let guards = Guards::of(staged.into_iter().chain(hidden).collect())?;
-                wrapper.extend(bubble::arguments(mounts, choice.network, cwd, is_root));
-                wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
-                wrapper.extend(bubble::FIRST.iter().map(OsString::from));
-                confined.wrapper = wrapper;
-                confined.held = Arc::new(Held {
-                    rules: rules::of_scope(abi)?.map(Arc::new),
-                    filter_fd: Some(fd),
-                    guards,
-                    ..Held::default()
-                });
-            }
-        }
-        Ok(confined)
+    /// What holds nothing.
+    pub(in crate::tools::shell) fn free() -> Self {
+        let held = Held { new_privileges: true, ..Held::default() };
+        Self { wrapper: Vec::new(), variables: Vec::new(), held: Arc::new(held), placed: Placed::default() }
     }
 
-    /// What holds a command at level 2, if its rules were made for an earlier call. Looks at a few dozen folders that
-    /// were looked at a moment ago.
-    pub(in crate::tools::shell) fn at_hand(
-        choice: Choice,
-        layout: &Layout,
-        here: &Available,
-    ) -> Option<io::Result<Self>> {
-        let rules = kept::known(layout, Means::of(choice))?;
-        Some(Self::by_rules(choice, layout, rules, here.abi))
-    }
-
-    fn by_rules(choice: Choice, layout: &Layout, rules: Arc<OwnedFd>, abi: u32) -> io::Result<Self> {
-        let filter = Some(filter_of(choice, abi)?);
-        let (guards, placed) =
-            if choice.guards { Guards::new(layout, &rules, abi)? } else { Default::default() };
-        let held = Arc::new(Held { rules: Some(rules), filter, guards, ..Held::default() });
-        Ok(Self { variables: variables(&layout.temp, choice), held, placed, ..Self::free() })
+    /// Makes what holds a command that starts in `cwd`, by a draft. Looks at what stands in for what is not there.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub(in crate::tools::shell) fn by(mut draft: Draft, here: &Available, cwd: &Path) -> io::Result<Self> {
+        let placed = draft.stand(here)?;
+        let Draft { choice, layout, made: Made { guards, rules, mut wrapper, .. }, .. } = draft;
+        let filter = filter_of(choice, here.abi)?;
+        let mut held = Held { guards, rules, ..Held::default() };
+        let temp = if choice.level == Level::Bubblewrap {
+            let fd = readable(&filter::bytes(&filter))?;
+            wrapper.extend(["--chdir".into(), cwd.into()]);
+            wrapper.extend(["--seccomp".into(), fd.as_raw_fd().to_string().into(), "--".into()]);
+            wrapper.extend(bubble::FIRST.iter().map(OsString::from));
+            held.filter_fd = Some(fd);
+            bubble::temp_of(&layout)
+        } else {
+            held.filter = Some(filter);
+            layout.temp.as_path()
+        };
+        Ok(Self { wrapper, variables: variables(temp, choice), held: Arc::new(held), placed })
     }
 
     /// Once the command has ended: what stands in for it may stay for the session's next.
     pub(in crate::tools::shell) fn leave(self, lingering: &Lingering, session: SessionId) {
         lingering.keep(session, self.placed);
-    }
-
-    /// What holds nothing.
-    fn free() -> Self {
-        Self {
-            wrapper: Vec::new(),
-            variables: Vec::new(),
-            held: Arc::new(Held { new_privileges: true, ..Held::default() }),
-            placed: Placed::default(),
-        }
     }
 
     /// Variables that the command is to have, whatever else they would be.

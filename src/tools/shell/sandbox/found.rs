@@ -1,15 +1,18 @@
-//! Layouts that were found when their calls were judged, for calls that start at once: to find one takes a
-//! hundred looks at the disk, and while an answer is being written there is time for it.
+//! Layouts that were found when their calls were judged, with drafts of what holds them, for calls that start at once: to
+//! find one takes a hundred looks at the disk, and while an answer is being written there is time for it.
 //!
 //! A command is held by what there was when it began, however long it runs. A layout that is a little older
 //! than the command moves that moment and nothing else.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::draft::Draft;
 use super::layout::Layout;
+use super::level::Choice;
+use super::probe::Available;
 use super::temp;
 use crate::tools::context::Context;
 use crate::types::ids::CallId;
@@ -43,7 +46,7 @@ struct Kept {
     of: Of,
     /// Before it was looked for.
     at: Instant,
-    layout: Arc<Layout>,
+    draft: Draft,
 }
 
 /// What a layout was found for.
@@ -52,38 +55,46 @@ struct Of {
     call: CallId,
     workspace: PathBuf,
     additional: Vec<PathBuf>,
-    network: bool,
+    choice: Choice,
 }
 
 impl Of {
-    fn new(context: &Context, call: CallId, network: bool) -> Self {
+    fn new(context: &Context, call: CallId, choice: Choice) -> Self {
         let (workspace, additional) = (context.scene.workspace.clone(), context.scene.additional.clone());
-        Self { call, workspace, additional, network }
+        Self { call, workspace, additional, choice }
     }
 }
 
 impl Found {
-    /// Looks for the layout of a call that is being judged. What cannot be found is told when it starts. Nothing is
-    /// made: the first command of a session finds no folder for temporary files, and no layout here. Waits for the
-    /// disk.
-    pub(in crate::tools::shell) fn look(&self, context: &Context, call: CallId, network: bool) {
-        let at = Instant::now();
-        if !temp::has_folder(&context.settings.sandbox.temp, context.scene.session_id) {
+    /// Looks for the layout of a call that is being judged, at level 2 or 3, and drafts what holds it. What cannot be found
+    /// is told when it starts. Nothing is made where anybody works, and nothing at all for the first command of a session,
+    /// which has no folder for temporary files yet. Waits for the disk.
+    pub(in crate::tools::shell) fn look(
+        &self,
+        context: &Context,
+        call: CallId,
+        choice: Choice,
+        here: &Available,
+    ) {
+        let (at, temp) = (Instant::now(), &context.settings.sandbox.temp);
+        if !temp::has_folder(temp, context.scene.session_id) {
             return;
         }
-        if let Ok(layout) = Layout::of(context, network) {
-            self.keep(Of::new(context, call, network), at, Arc::new(layout));
+        let draft =
+            Layout::of(context, choice.network).and_then(|layout| Draft::of(choice, layout, temp, here));
+        if let Ok(draft) = draft {
+            self.keep(Of::new(context, call, choice), at, draft);
         }
     }
 
-    /// The layout of a call, once, if it was found a moment ago.
+    /// What a call is held by, once, if it was found a moment ago.
     pub(in crate::tools::shell) fn take(
         &self,
         context: &Context,
         call: CallId,
-        network: bool,
-    ) -> Option<Arc<Layout>> {
-        self.find(&Of::new(context, call, network), Instant::now())
+        choice: Choice,
+    ) -> Option<Draft> {
+        self.find(&Of::new(context, call, choice), Instant::now())
     }
 
     /// Remembers what is hidden now, and says what was hidden before, is no longer, and is still there: a command may
@@ -102,23 +113,24 @@ impl Found {
         before.into_iter().filter(is_there).collect()
     }
 
-    fn find(&self, of: &Of, now: Instant) -> Option<Arc<Layout>> {
+    fn find(&self, of: &Of, now: Instant) -> Option<Draft> {
         let mut all = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|kept| kept.of == *of)?;
         let kept = all.remove(at);
-        (now.saturating_duration_since(kept.at) < LIFE).then_some(kept.layout)
+        (now.saturating_duration_since(kept.at) < LIFE).then_some(kept.draft)
     }
 
-    fn keep(&self, of: Of, at: Instant, layout: Arc<Layout>) {
+    fn keep(&self, of: Of, at: Instant, draft: Draft) {
         let mut all = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.of.call != of.call && at.saturating_duration_since(kept.at) < LIFE);
         all.truncate(MOST - 1);
-        all.insert(0, Kept { of, at, layout });
+        all.insert(0, Kept { of, at, draft });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::level::Level;
     use super::*;
     use crate::types::ids::{Mint, Seed};
 
@@ -126,9 +138,10 @@ mod tests {
     fn a_layout_holds_its_own_call_once_and_for_a_moment() {
         let found = Found::default();
         let mut mint = Mint::new(0, Seed(1));
-        let of = Of { call: mint.call(), workspace: "/w".into(), additional: Vec::new(), network: false };
-        let (then, layout) = (Instant::now(), Arc::new(Layout::default()));
-        let keep = |of: &Of| found.keep(of.clone(), then, Arc::clone(&layout));
+        let choice = Choice { level: Level::Landlock, network: false, guards: true };
+        let of = Of { call: mint.call(), workspace: "/w".into(), additional: Vec::new(), choice };
+        let then = Instant::now();
+        let keep = |of: &Of| found.keep(of.clone(), then, Draft::empty(of.choice));
         let is_found = |of: &Of, after: Duration| found.find(of, then + after).is_some();
         keep(&of);
         assert!(is_found(&of, LIFE / 2));
@@ -139,7 +152,8 @@ mod tests {
             Of { call: mint.call(), ..of.clone() },
             Of { workspace: "/other".into(), ..of.clone() },
             Of { additional: vec!["/a".into()], ..of.clone() },
-            Of { network: true, ..of.clone() },
+            Of { choice: Choice { network: true, ..choice }, ..of.clone() },
+            Of { choice: Choice { level: Level::Bubblewrap, ..choice }, ..of.clone() },
         ] {
             keep(&of);
             assert!(!is_found(&other, Duration::ZERO), "{other:?}");
@@ -148,7 +162,7 @@ mod tests {
             keep(&Of { call: mint.call(), ..of.clone() });
         }
         assert_eq!(found.layouts.lock().expect("all").len(), MOST);
-        found.keep(of, then + LIFE, layout);
+        found.keep(of, then + LIFE, Draft::empty(choice));
         assert_eq!(found.layouts.lock().expect("all").len(), 1, "the others are too old");
     }
 }

@@ -16,7 +16,6 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -24,9 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::libc;
 
-use super::layout::Layout;
-use super::place::{Placed, notes_beside, there};
-use super::{rules, temp};
+use super::rules;
 use crate::proc;
 
 /// What is done in the child: all of it is made before.
@@ -142,33 +139,19 @@ const READ_ONLY: u64 = 1;
 const RECURSIVE: libc::c_int = 0x8000;
 
 impl Guards {
-    /// For a layout, with stand-ins for what does not exist.
+    /// For these paths, with terminals of the command's own, and shared memory if `memory`. `rules` is the ruleset that
+    /// is to give rights on them.
     ///
     /// # Errors
-    /// Stand-ins could not be made.
-    pub(super) fn new(layout: &Layout, rules: &Arc<OwnedFd>, abi: u32) -> io::Result<(Self, Placed)> {
-        // A folder without a repository may get one: who makes it here is asked as for any command. At level
-        // 3, where nobody is asked, it may not. And what stands in for `.agentd` would be in the way of `git
-        // stash -u` and `git clone URL .`; what is made there is not obeyed before a person trusts it (S22).
-        let is_within_git = |path: &&PathBuf| !path.ends_with(".git") && !path.ends_with(".agentd");
-        let absent: Vec<PathBuf> = layout.absent.iter().filter(is_within_git).cloned().collect();
-        let placed = Placed::new(&absent, notes_beside(&layout.temp).as_deref())?;
-        // A folder within another could be moved away, and another put in its place.
-        let holds = |folder: &&PathBuf| {
-            layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder)
-        };
-        let pinned =
-            layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
-        let absent = there(&absent);
-        let guarded = layout.guarded.iter().chain(&absent).map(|path| (path, Cover::Guard));
-        let list = pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover));
-        let list = list.chain(without_sockets(layout)?).collect();
-        let own = Some(Apart {
-            rules: Arc::clone(rules),
-            rights: rules::on_devices(abi),
-            memory: !layout.lies_in_shared_memory(),
-        });
-        Ok((Self { user: namespace()?, own, ..Self::of(list)? }, placed))
+    /// This user may not mount anything here.
+    pub(super) fn apart(
+        list: Vec<(PathBuf, Cover)>,
+        rules: &Arc<OwnedFd>,
+        abi: u32,
+        memory: bool,
+    ) -> io::Result<Self> {
+        let own = Some(Apart { rules: Arc::clone(rules), rights: rules::on_devices(abi), memory });
+        Ok(Self { user: namespace()?, own, ..Self::of(list)? })
     }
 
     /// For these paths.
@@ -230,47 +213,6 @@ impl Guards {
         Ok(())
     }
 }
-
-/// Covers of what is hidden, as far as there may be sockets: Landlock keeps nobody from those by their path, and behind
-/// some there is a service that does what it is told (`docker`, `tmux`, `gpg-agent`). Not of what lies where commands may
-/// write, nor around what they may, nor of the daemon's own, which knows whom it talks to.
-fn without_sockets(layout: &Layout) -> io::Result<Vec<(PathBuf, Cover)>> {
-    let Some(root) = layout.temp.parent() else { return Ok(Vec::new()) };
-    let nothing = temp::nothing(root)?;
-    let kept = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
-    let kept: Vec<&PathBuf> = kept.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
-    let is_beyond = |path: &PathBuf| !layout.writable.iter().any(|folder| path.starts_with(folder));
-    // What lies in a covered folder is not there.
-    let is_top = |path: &PathBuf| !layout.hidden.iter().any(|other| path.starts_with(other) && other != path);
-    let mut left: Vec<PathBuf> =
-        layout.hidden.iter().filter(|path| is_top(path) && is_beyond(path)).cloned().collect();
-    let mut covers = Vec::new();
-    while let Some(path) = left.pop() {
-        let Ok(kind) = fs::symlink_metadata(&path).map(|meta| meta.file_type()) else { continue };
-        if kept.contains(&&path) {
-            continue;
-        }
-        if kept.iter().any(|other| other.starts_with(&path)) {
-            // All beside it, one by one.
-            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            left.extend(entries.take(MOST_BESIDE + 1).map(|entry| entry.path()));
-            if left.len() > MOST_BESIDE {
-                return Err(io::Error::other(format!(
-                    "{} holds too much beside what is not hidden: sockets in it cannot be covered",
-                    path.display()
-                )));
-            }
-        } else if kind.is_dir() {
-            covers.push((path, Cover::Away(nothing.folder.clone())));
-        } else if kind.is_socket() {
-            covers.push((path, Cover::Away(nothing.file.clone())));
-        }
-    }
-    Ok(covers)
-}
-
-/// Entries beside the daemon's own socket, and beside what may be written in a hidden folder.
-const MOST_BESIDE: usize = 2_000;
 
 /// A file system of the command's own.
 struct Own {
@@ -388,6 +330,8 @@ fn done(result: libc::c_long) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::confine::Confined;
+    use super::super::draft::Draft;
+    use super::super::layout::Layout;
     use super::super::level::{Choice, Level};
     use super::super::probe::Available;
     use super::*;
@@ -421,7 +365,8 @@ mod tests {
                     continue;
                 }
                 let choice = Choice { level, network: false, guards: true };
-                let made = Confined::new(choice, Some((&layout, &path("root"))), here, &root).unwrap();
+                let draft = Draft::of(choice, layout.clone(), &path("root"), here).unwrap();
+                let made = Confined::by(draft, here, &root).unwrap();
                 let (kept, is_there) = (path("kept"), path(name).exists());
                 if is_there {
                     fs::rename(path(name), &kept).unwrap();

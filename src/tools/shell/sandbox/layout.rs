@@ -98,7 +98,7 @@ impl Layout {
         // removed the link.
         let is_home = |real: &Path| at_home.as_ref().is_some_and(|home| home.real().starts_with(real));
         let given = settings.hidden.iter().map(|path| match real(path) {
-            Ok(real) if !is_home(&real) && !reach.leaves(path, &real) => real,
+            Ok(real) if real != *path && !is_home(&real) && !reach.leaves(path, &real) => real,
             _ => path.clone(),
         });
         layout.hidden = given.filter_map(covered).collect();

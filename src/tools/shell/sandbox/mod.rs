@@ -5,8 +5,9 @@
 //! - `probe`: what works on this machine, found out by trying it.
 //! - `layout`: what a call may write, what it may not, what it does not see.
 //! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
-//! - `guards`: what of a workspace may only be read at level 2, by mounts.
-//! - `found`: layouts that were found when calls were judged; `kept`: rules of Landlock that are used again.
+//! - `guards`: what of a workspace may only be read, by mounts; `sockets`: what of the hidden is covered at level 2.
+//! - `draft`: what can be made of all this before a command may start; `found`: drafts of calls that were judged; `kept`:
+//!   rules of Landlock that are used again.
 //! - `confine`: all of it made before a fork, and enforced after it.
 //! - `place`: stand-ins for protected places that do not exist; `linger`: those of a moment ago; `temp`: the folders of sessions.
 //! - `blocked`: whether a failure looks like the sandbox's doing.
@@ -14,6 +15,7 @@
 mod blocked;
 mod bubble;
 mod confine;
+mod draft;
 mod filter;
 mod found;
 mod git;
@@ -25,10 +27,12 @@ mod linger;
 mod place;
 mod probe;
 mod rules;
+mod sockets;
 mod temp;
 
 pub(super) use blocked::{Ground, suspect, words as blocked_words};
 pub(super) use confine::{Confined, raise};
+pub(super) use draft::Draft;
 pub(in crate::tools) use found::Found;
 pub(super) use layout::Layout;
 pub(super) use level::{Choice, Level};

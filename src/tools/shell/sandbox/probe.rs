@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::confine::Confined;
+use super::draft::Draft;
 use super::layout::Layout;
 use super::level::{Choice, Level};
 use crate::proc;
@@ -147,7 +148,8 @@ async fn try_level(level: Level, guards: bool, here: &Available) -> Result<(), S
         ..Layout::default()
     };
     let choice = Choice { level, network: false, guards };
-    let confined = Confined::new(choice, Some((&layout, &root)), here, Path::new("/"))
+    let confined = Draft::of(choice, layout, &root, here)
+        .and_then(|draft| Confined::by(draft, here, Path::new("/")))
         .map_err(|error| error.to_string())?;
     let mut script =
         format!("read -r line <\"$1\" && [ \"$line\" = seen ] && exit {SEES}; : >\"$2/made\" || exit 8; ");

@@ -1,9 +1,9 @@
 //! What a command does not see of a machine and of a home folder, and what package managers need there.
 
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
@@ -113,7 +113,6 @@ pub(super) struct Home<'h> {
 }
 
 /// A folder in it.
-#[derive(Clone)]
 enum Folder {
     Missing,
     /// What it leads to; nothing if it cannot be looked into.
@@ -158,13 +157,17 @@ impl<'h> Home<'h> {
     /// leads to. But for what lies in a folder that was asked for: who works on the files that his home links to works on
     /// these.
     pub(super) fn credentials(&self, reach: &Reach<'_>) -> Vec<PathBuf> {
-        let mut folders = HashMap::new();
+        let mut folders: Vec<Folder> = Vec::with_capacity(TABLE.folders.len());
         let mut found = Vec::new();
-        for name in CREDENTIALS.iter().map(Path::new) {
-            let (Folder::There(around), Some(file)) = (self.around(name, &mut folders), name.file_name())
-            else {
-                continue;
-            };
+        for (folder, above) in &TABLE.folders {
+            let found = above.map_or_else(
+                || Folder::There(Some(self.real.clone())),
+                |above| self.within(folder, &folders[above]),
+            );
+            folders.push(found);
+        }
+        for (name, folder) in &TABLE.names {
+            let Folder::There(around) = &folders[*folder] else { continue };
             let kind = match self.look(name) {
                 Ok(kind) => kind,
                 Err(error) if is_missing(&error) => continue,
@@ -173,9 +176,10 @@ impl<'h> Home<'h> {
                     continue;
                 }
             };
-            let real = match around {
-                Some(around) if kind != SFlag::S_IFLNK => around.join(file),
-                _ => match self.path.join(name).canonicalize() {
+            let plain = around.as_ref().filter(|_| kind != SFlag::S_IFLNK).zip(name.file_name());
+            let real = match plain {
+                Some((around, file)) => around.join(file),
+                None => match self.path.join(name).canonicalize() {
                     Ok(real) => real,
                     Err(_) => {
                         found.extend(barrier(&self.path.join(name)));
@@ -195,30 +199,48 @@ impl<'h> Home<'h> {
         found
     }
 
-    /// The folder around something. Many lie in a few folders, of which each is looked at once, and none in one that
-    /// is not there.
-    fn around(&self, name: &'static Path, known: &mut HashMap<&'static Path, Folder>) -> Folder {
-        let Some(folder) = name.parent().filter(|folder| *folder != Path::new("")) else {
-            return Folder::There(Some(self.real.clone()));
-        };
-        if let Some(folder) = known.get(folder) {
-            return folder.clone();
-        }
-        let found = match self.around(folder, known) {
-            Folder::Missing => Folder::Missing,
-            Folder::There(above) => match (self.look(folder), above.zip(folder.file_name())) {
-                (Ok(SFlag::S_IFDIR), Some((above, last))) => Folder::There(Some(above.join(last))),
-                (Ok(SFlag::S_IFDIR | SFlag::S_IFLNK), _) => match self.path.join(folder).canonicalize() {
-                    Ok(real) if real.is_dir() => Folder::There(Some(real)),
-                    Err(error) if !is_missing(&error) => Folder::There(None),
-                    Ok(_) | Err(_) => Folder::Missing,
-                },
-                (Err(error), _) if !is_missing(&error) => Folder::There(None),
-                (Ok(_) | Err(_), _) => Folder::Missing,
+    /// What a folder leads to, within another.
+    fn within(&self, folder: &Path, above: &Folder) -> Folder {
+        let Folder::There(above) = above else { return Folder::Missing };
+        match (self.look(folder), above.as_ref().zip(folder.file_name())) {
+            (Ok(SFlag::S_IFDIR), Some((above, last))) => Folder::There(Some(above.join(last))),
+            (Ok(SFlag::S_IFDIR | SFlag::S_IFLNK), _) => match self.path.join(folder).canonicalize() {
+                Ok(real) if real.is_dir() => Folder::There(Some(real)),
+                Err(error) if !is_missing(&error) => Folder::There(None),
+                Ok(_) | Err(_) => Folder::Missing,
             },
-        };
-        known.insert(folder, found.clone());
-        found
+            (Err(error), _) if !is_missing(&error) => Folder::There(None),
+            (Ok(_) | Err(_), _) => Folder::Missing,
+        }
+    }
+}
+
+/// The table of credentials by the folders that they lie in: many lie in a few, of which each is looked at once, and
+/// nothing is looked for in one that is not there.
+struct Table {
+    /// The home folder first; each with the one that it lies in, which stands before it.
+    folders: Vec<(&'static Path, Option<usize>)>,
+    /// Each with its folder.
+    names: Vec<(&'static Path, usize)>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut table = Table { folders: vec![(Path::new(""), None)], names: Vec::new() };
+    for name in CREDENTIALS.iter().map(Path::new) {
+        let folder = name.parent().map_or(0, |folder| table.add(folder));
+        table.names.push((name, folder));
+    }
+    table
+});
+
+impl Table {
+    fn add(&mut self, folder: &'static Path) -> usize {
+        if let Some(known) = self.folders.iter().position(|(known, _)| *known == folder) {
+            return known;
+        }
+        let above = folder.parent().map(|above| self.add(above));
+        self.folders.push((folder, above));
+        self.folders.len() - 1
     }
 }
 
