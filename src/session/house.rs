@@ -217,6 +217,8 @@ impl House {
 
     /// Another set-up, for all that begins from now on.
     pub(super) fn replace(&self, setup: Setup) {
-        *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
+        let mut current = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+        let tools = setup.tools.after(&current.tools);
+        *current = Arc::new(Setup { tools, ..setup });
     }
 }

@@ -129,6 +129,13 @@ impl Toolbox {
         }
     }
 
+    /// In the place of one with other settings: what that one saw of what is hidden is not forgotten.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        self.layouts = Arc::new(Found::after(&before.layouts));
+        self
+    }
+
     /// Whether a folder is the daemon's own, or lies in one of those.
     #[must_use]
     pub fn is_protected(&self, folder: &Path) -> bool {

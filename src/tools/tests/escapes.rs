@@ -27,7 +27,10 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
         for name in [".git/worktrees/w1/modules/sub", ".git/worktrees/in/modules/sub", ".git/modules/sub"] {
             repository(name);
         }
-        // One in the workspace; one that is on no disk now; one of a submodule.
+        // One that looks as if it were within another.
+        repository(".git/modules/libs/foo");
+        fs::write(room.path(".git/modules/libs/HEAD"), "ref: refs/heads/main\n").unwrap();
+        // One in the workspace; one that is on no disk now; one of a submodule; one that is gone, and one from here.
         fs::create_dir(room.path("in")).unwrap();
         fs::write(room.path("in/.git"), format!("gitdir: {}\n", room.path(".git/worktrees/in").display()))
             .unwrap();
@@ -38,7 +41,18 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
             fs::write(room.path(own).join("gitdir"), "/nonexistent/disk/.git\n").unwrap();
             fs::write(room.path(own).join("locked"), "").unwrap();
         }
+        for (own, tree) in [("gone", "/nonexistent/gone/.git".into()), ("pruned", room.path("no/such/.git"))]
+        {
+            let own = room.path(".git/worktrees").join(own);
+            fs::create_dir_all(&own).unwrap();
+            fs::write(own.join("gitdir"), format!("{}\n", tree.display())).unwrap();
+        }
         for name in [
+            ".git/worktrees/away/locked",
+            ".git/worktrees/gone/commondir",
+            ".git/worktrees/gone/gitdir",
+            ".git/modules/libs/foo/config",
+            ".git/modules/libs/foo/hooks/post-checkout",
             ".git/worktrees/w1/modules/sub/config",
             ".git/worktrees/w1/modules/sub/hooks/post-checkout",
             ".git/worktrees/in/modules/sub/config",
@@ -50,6 +64,49 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
             assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {name} {outcome:?}");
         }
         completed(&room.run("Bash", bash("echo x > .git/worktrees/in/ORIG_HEAD")).await);
+        completed(&room.run("Bash", bash("rm -r .git/worktrees/pruned")).await);
+        // More files than are gone through, before the folder that counts.
+        let modules = room.path(".git/modules");
+        (0..4_100).for_each(|n| fs::write(modules.join(format!("{n}")), "").unwrap());
+        for name in ["sub/config", "libs/foo/config"] {
+            let outcome = room.run("Bash", bash(&format!("echo x >> .git/modules/{name}"))).await;
+            assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {name} {outcome:?}");
+        }
+    }
+}
+
+/// A command may take away for a moment what a place is known by.
+#[tokio::test]
+async fn what_a_repository_is_known_by_stays() {
+    for level in BOTH {
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        fs::remove_dir_all(room.path(".git")).unwrap();
+        for folder in ["objects", "refs", "hooks"] {
+            fs::create_dir(room.path(folder)).unwrap();
+        }
+        fs::write(room.path("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(room.path("config"), "[core]\n\tbare = true\n").unwrap();
+        room.run("Bash", bash("mv HEAD H; mv objects o; mv refs r; mv config c; mv hooks h")).await;
+        assert!(!room.path("HEAD").exists(), "{level:?}");
+        for name in ["config", "hooks/pre-receive"] {
+            let outcome = room.run("Bash", bash(&format!("echo x >> {name}"))).await;
+            assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {name} {outcome:?}");
+        }
+        completed(&room.run("Bash", bash("mv H HEAD; touch objects/x refs/y")).await);
+
+        // Its own work tree is known to sessions elsewhere by its `gitdir`.
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        let own = room.root.join("main/.git/worktrees/w");
+        fs::create_dir_all(&own).unwrap();
+        fs::remove_dir_all(room.path(".git")).unwrap();
+        fs::write(room.root.join("main/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(own.join("commondir"), "../..\n").unwrap();
+        fs::write(own.join("gitdir"), format!("{}\n", room.path(".git").display())).unwrap();
+        fs::write(room.path(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        let gitdir = own.join("gitdir");
+        let outcome = room.run("Bash", bash(&format!("echo x > {}", gitdir.display()))).await;
+        assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {outcome:?}");
+        completed(&room.run("Bash", bash(&format!("echo x > {}", own.join("ORIG_HEAD").display()))).await);
     }
 }
 
@@ -241,5 +298,84 @@ async fn the_folder_for_temporary_files_stays_in_its_place_where_all_around_it_m
         let mv = format!("d=$({swap}); mv $d $d-x");
         failed(&room.run("Bash", bash(&mv)).await, "exit_code");
         completed(&room.run("Bash", bash("touch $TMPDIR/y")).await);
+    }
+}
+
+/// What is hidden in a folder does not close it: new things are made beside it.
+#[tokio::test]
+async fn beside_something_hidden_a_command_can_work() {
+    for level in BOTH {
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+            let root = settings.home.parent().unwrap().to_owned();
+            settings.sandbox.level = level;
+            settings.sandbox.temp = root.join("temp");
+            settings.sandbox.hidden = vec![root.join("ws/in/secret"), root.join("ws/keys")];
+        });
+        fs::create_dir_all(room.path("in")).unwrap();
+        fs::create_dir(room.path("keys")).unwrap();
+        fs::write(room.path("in/secret"), "KEY\n").unwrap();
+        fs::write(room.path("keys/key"), "KEY\n").unwrap();
+        completed(
+            &room.run("Bash", bash("touch new in/new && mkdir -p in/folder && mv in/new in/newer")).await,
+        );
+        for command in [
+            "grep -r KEY .",
+            "mv in other",
+            "mv in/secret in/other",
+            "rm in/secret",
+            "echo x > in/secret",
+            "mv keys other",
+            "touch keys/new",
+            "ln in/secret in/hard",
+        ] {
+            let outcome = room.run("Bash", bash(command)).await;
+            assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {command} {outcome:?}");
+        }
+        assert_eq!(fs::read_to_string(room.path("in/secret")).unwrap(), "KEY\n");
+        // Taken away meanwhile, it holds nobody up.
+        fs::remove_dir_all(room.path("keys")).unwrap();
+        completed(&room.run("Bash", bash("true")).await);
+    }
+}
+
+/// What links lead to is hidden as it was at first, also after the configuration was read again; what a link leads to that
+/// was made later, as long as it is there.
+#[tokio::test]
+async fn what_was_hidden_stays_so_and_what_a_link_hid_does_not() {
+    for level in BOTH {
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let set = |settings: &mut crate::tools::Settings| {
+            let root = settings.home.parent().unwrap().to_owned();
+            settings.home = root.join("user");
+            settings.sandbox.level = level;
+            settings.sandbox.temp = root.join("temp");
+        };
+        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+            set(settings);
+            let home = settings.home.clone();
+            for folder in ["", "vault", "tools"] {
+                fs::create_dir_all(home.join(folder)).unwrap();
+                fs::write(home.join(folder).join("file"), "WORDS\n").unwrap();
+            }
+            let root = home.parent().unwrap();
+            symlink(root.join("ws/kube"), home.join(".kube")).unwrap();
+        });
+        let home = room.root.join("user");
+        symlink(home.join("vault"), room.path("kube")).unwrap();
+        let seen = |name: &str| bash(&format!("grep -r WORDS {}", home.join(name).display()));
+        failed(&room.run("Bash", seen("vault")).await, "exit_code");
+        completed(&room.run("Bash", bash("rm kube")).await);
+        failed(&room.run("Bash", seen("vault")).await, "exit_code");
+        completed(&room.run("Bash", bash(&format!("ln -s {} kube", home.join("tools").display()))).await);
+        failed(&room.run("Bash", seen("tools")).await, "exit_code");
+        completed(&room.run("Bash", bash("rm kube")).await);
+        completed(&room.run("Bash", seen("tools")).await);
+        room.tools = room.tools.clone().after(&room.tools);
+        failed(&room.run("Bash", seen("vault")).await, "exit_code");
     }
 }

@@ -177,7 +177,7 @@ pub(super) fn hidden(mounts: &mut Vec<(PathBuf, Mount)>, root: &Path) -> Vec<(Pa
     let is_alone = |path: &Path| !holds(path) && !root.starts_with(path);
     let taken = mounts.extract_if(.., |(path, mount)| matches!(mount, Mount::Nothing(_)) && is_alone(path));
     let cover = |(path, mount)| match mount {
-        Mount::Nothing(source) => Some((path, Cover::Away(source))),
+        Mount::Nothing(source) => Some((path, Cover::Hide(source))),
         _ => None,
     };
     taken.filter_map(cover).collect()

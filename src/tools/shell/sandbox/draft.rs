@@ -16,7 +16,7 @@ use super::place::{Placed, notes_beside, there};
 use super::probe::Available;
 use super::rules::{self, Means};
 use super::sockets::without_sockets;
-use super::temp;
+use super::temp::{self, Nothing};
 use crate::tools::disk;
 
 /// Of one layout at level 2 or 3.
@@ -98,8 +98,10 @@ impl Draft {
         let rules = kept::rules(layout, Means::of(*choice))?;
         let mut guards = Guards::default();
         if choice.guards {
-            let covers = covers(layout, &absent).chain(without_sockets(layout)?);
-            guards = Guards::apart(covers.collect(), &rules, here.abi, !layout.lies_in_shared_memory())?;
+            let nothing = temp::nothing(root)?;
+            let covers = covers(layout, &absent).chain(hidden_within(layout, &nothing));
+            let covers = covers.chain(without_sockets(layout, &nothing)?).collect();
+            guards = Guards::apart(covers, &rules, here.abi, !layout.lies_in_shared_memory())?;
         }
         Ok(Made { absent, guards, rules: Some(rules), wrapper: Vec::new() })
     }
@@ -127,4 +129,15 @@ fn covers<'l>(layout: &'l Layout, absent: &'l [PathBuf]) -> impl Iterator<Item =
     let pinned = layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, Cover::Pin));
     let guarded = layout.guarded.iter().chain(absent).map(|path| (path, Cover::Guard));
     pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover))
+}
+
+/// What is covered at level 2 since it lies where a command may write.
+fn hidden_within<'l>(
+    layout: &'l Layout,
+    nothing: &'l Nothing,
+) -> impl Iterator<Item = (PathBuf, Cover)> + 'l {
+    layout.hidden.iter().filter(|path| layout.is_covered(path)).map(|path| {
+        let cover = if path.is_dir() { &nothing.folder } else { &nothing.file };
+        (path.clone(), Cover::Hide(cover.clone()))
+    })
 }

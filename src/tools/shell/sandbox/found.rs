@@ -4,14 +4,14 @@
 //! A command is held by what there was when it began, however long it runs. A layout that is a little older
 //! than the command moves that moment and nothing else.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::draft::Draft;
 use super::layout::Layout;
 use super::level::Choice;
+use super::memory::Memory;
 use super::probe::Available;
 use super::temp;
 use crate::tools::context::Context;
@@ -21,24 +21,13 @@ use crate::types::ids::CallId;
 const LIFE: Duration = Duration::from_millis(250);
 /// So many are kept at most, the newest.
 const MOST: usize = 16;
-/// So many hidden places are remembered; commands that put links in a home folder could name any.
-const MOST_HIDDEN: usize = 300;
 
 /// The newest layouts of calls that have not started.
 #[derive(Debug, Default)]
 pub(in crate::tools) struct Found {
     layouts: Mutex<Vec<Kept>>,
-    /// What was hidden, as long as this daemon lives.
-    hidden: Mutex<BTreeSet<(Why, PathBuf)>>,
-}
-
-/// Why something is hidden.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Why {
-    /// The configuration says so.
-    Given,
-    /// It is where credentials lie.
-    Credentials,
+    /// Where hidden things lay.
+    pub(super) memory: Arc<Memory>,
 }
 
 #[derive(Debug)]
@@ -97,20 +86,9 @@ impl Found {
         self.find(&Of::new(context, call, choice), Instant::now())
     }
 
-    /// Remembers what is hidden now, and says what was hidden before, is no longer, and is still there: a command may
-    /// have removed the link that led to it.
-    pub(super) fn hidden_before(&self, why: Why, now: &[PathBuf]) -> Vec<PathBuf> {
-        let mut known = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in now {
-            if known.len() < MOST_HIDDEN {
-                known.insert((why, path.clone()));
-            }
-        }
-        let before = known.iter().filter(|(of, path)| *of == why && !now.contains(path));
-        let before: Vec<PathBuf> = before.map(|(_, path)| path.clone()).collect();
-        drop(known);
-        let is_there = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
-        before.into_iter().filter(is_there).collect()
+    /// One that remembers the same places.
+    pub(in crate::tools) fn after(before: &Self) -> Self {
+        Self { memory: Arc::clone(&before.memory), ..Self::default() }
     }
 
     fn find(&self, of: &Of, now: Instant) -> Option<Draft> {

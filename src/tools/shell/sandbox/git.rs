@@ -16,16 +16,23 @@ fn belongs_to(own: &Path) -> Option<PathBuf> {
     Some(own.join(repository::text_of(&own.join("gitdir"))?.trim_end()))
 }
 
-/// Whether a folder is a repository without a work tree.
+/// What a repository consists of, and what is not moved out of one while its work is guarded.
+pub(super) const FOLDERS: [&str; 2] = ["objects", "refs"];
+
+/// Whether a folder is a repository without a work tree, also while it lacks its `HEAD`: a command may have taken that
+/// away for a moment, and not the other.
 pub(super) fn is_bare(folder: &Path) -> bool {
-    folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
+    ["HEAD", "config"].iter().any(|name| folder.join(name).is_file())
+        && FOLDERS.iter().all(|name| folder.join(name).is_dir())
 }
 
 /// Where a work tree lies.
 pub(super) enum Tree {
     At(PathBuf),
-    /// One that is gone is to be pruned.
-    Gone,
+    /// It is not there: it was removed, or lies on a disk that is away.
+    Gone(PathBuf),
+    /// Nothing says where.
+    Nowhere,
     /// It cannot be looked at now.
     Unknown,
 }
@@ -46,16 +53,18 @@ pub(super) fn tree_of(own: &Path) -> Tree {
     if std::fs::symlink_metadata(own.join("locked")).is_ok() {
         return Tree::Unknown;
     }
-    let unless_missing = |error: &std::io::Error| if is_missing(error) { Tree::Gone } else { Tree::Unknown };
     let Some(git) = belongs_to(own) else {
-        let named = std::fs::metadata(own.join("gitdir"));
-        return named.map_or_else(|error| unless_missing(&error), |_| Tree::Unknown);
+        return match std::fs::metadata(own.join("gitdir")) {
+            Err(error) if is_missing(&error) => Tree::Nowhere,
+            _ => Tree::Unknown,
+        };
     };
-    let around = || git.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
-    match std::fs::metadata(&git).and_then(|meta| Ok((meta, around()?))) {
+    let tree = git.parent().unwrap_or(Path::new("/"));
+    match std::fs::metadata(&git).and_then(|meta| Ok((meta, tree.canonicalize()?))) {
         Ok((meta, tree)) if meta.is_file() => Tree::At(tree),
-        Ok(_) => Tree::Gone,
-        Err(error) => unless_missing(&error),
+        Ok(_) => Tree::Nowhere,
+        Err(error) if is_missing(&error) => Tree::Gone(tree.to_owned()),
+        Err(_) => Tree::Unknown,
     }
 }
 

@@ -93,8 +93,6 @@ pub(super) enum Cover {
     Guard,
     /// Something else that is empty, only to be read.
     Hide(PathBuf),
-    /// The same of what lies beyond the reach of commands: others may have taken it away meanwhile.
-    Away(PathBuf),
     /// What lies at another path, looked up without links.
     Of(PathBuf),
 }
@@ -161,16 +159,29 @@ impl Guards {
     pub(super) fn of(mut list: Vec<(PathBuf, Cover)>) -> io::Result<Self> {
         // What is above comes first: it would cover the other.
         list.sort_by_key(|(path, _)| path.components().count());
+        let is_needed = |cover: &Cover| matches!(cover, Cover::Guard | Cover::Of(_));
+        let mut needed: Vec<PathBuf> =
+            list.iter().filter(|(_, cover)| is_needed(cover)).map(|(path, _)| path.clone()).collect();
+        needed.sort();
+        // What lies in a folder comes right behind it.
+        let holds_needed = |path: &PathBuf| {
+            needed
+                .get(needed.partition_point(|other| other < path))
+                .is_some_and(|next| next.starts_with(path))
+        };
         let raw = |path: &PathBuf| CString::new(path.as_os_str().as_bytes());
         let mounts = list.iter().map(|(path, cover)| {
             let source = match cover {
                 // It lies in a folder of ours alone.
-                Cover::Hide(source) | Cover::Away(source) => Some((raw(source)?, 0)),
+                Cover::Hide(source) => Some((raw(source)?, 0)),
                 Cover::Of(source) => Some((raw(source)?, NO_LINKS)),
                 Cover::Pin | Cover::Guard => None,
             };
             let is_writable = matches!(cover, Cover::Pin | Cover::Of(_));
-            Ok(Mount { path: raw(path)?, source, is_writable, may_be_gone: matches!(cover, Cover::Away(_)) })
+            // Others may take away what is hidden, and what is there for its sake alone, while this is done: then there is
+            // nothing to hide.
+            let may_be_gone = !is_needed(cover) && !holds_needed(path);
+            Ok(Mount { path: raw(path)?, source, is_writable, may_be_gone })
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
         let user = if mounts.is_empty() { None } else { namespace()? };
@@ -266,16 +277,18 @@ impl Own {
 
 impl Mount {
     /// Opens the path and mounts on what was opened. After the fork: nothing here may allocate or take a lock.
-    #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
     fn put(&self) -> io::Result<()> {
+        let put = open(&self.path, NO_LINKS).and_then(|at| self.put_on(at));
+        let is_gone = || matches!(open(&self.path, NO_LINKS), Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)));
+        if put.is_err() && self.may_be_gone && is_gone() { Ok(()) } else { put }
+    }
+
+    #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+    fn put_on(&self, at: libc::c_int) -> io::Result<()> {
         let empty = c"".as_ptr();
         // SAFETY: all arguments are numbers, or pointers to values that live until the call returns; descriptors are
         // closed by the call that uses them last, or with the program that the child becomes.
         unsafe {
-            let at = match open(&self.path, NO_LINKS) {
-                Err(error) if self.may_be_gone && error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
-                opened => opened?,
-            };
             let from = match &self.source {
                 Some((source, resolve)) => open(source, *resolve)?,
                 None => at,

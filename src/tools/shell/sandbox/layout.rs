@@ -10,10 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use barrier::{barrier, closed_around, link_on_the_way, without_own_links};
-use secrets::{CACHES, Home, OF_THE_MACHINE, Reach, of_everybody};
+use secrets::{CACHES, Home, OF_THE_MACHINE, Reach, Sight, of_everybody};
 
 use super::blocked::Ground;
-use super::found::Why;
 use super::place::{is_stand_in, notes_beside};
 use super::temp;
 use crate::tools::context::Context;
@@ -79,36 +78,36 @@ impl Layout {
         let caches =
             at_home.as_ref().filter(|_| network).map_or_else(Vec::new, |at_home| at_home.below(CACHES));
         layout.writable.extend(caches.iter().cloned());
-        let reach = Reach { asked: &asked, caches: &caches };
-        let credentials = at_home
-            .as_ref()
-            .map_or_else(|| barrier(home).into_iter().collect(), |at_home| at_home.credentials(&reach));
-        let secrets = credentials
-            .into_iter()
-            .chain(secrets::moved(home, &reach))
-            .chain(of_everybody().filter(|path| !asked.iter().any(|folder| path.starts_with(folder))))
-            .chain(OF_THE_MACHINE.iter().map(PathBuf::from));
-        // Where a folder on the way cannot be searched, a command may open it again: all of it is hidden.
-        let covered = |path: PathBuf| match fs::symlink_metadata(&path) {
-            Ok(meta) => (!meta.is_symlink()).then_some(path),
-            Err(error) if is_missing(&error) => None,
-            Err(_) => barrier(&path),
+        let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
+        let reach = Reach { asked: &asked, caches: &caches, temp: &root };
+        let real_home = at_home.as_ref().map_or(home.as_path(), Home::real);
+        let (memory, is_asked) = (&context.layouts.memory, |path: &Path| is_within(path, &asked));
+        let mut seen = Vec::new();
+        for path in &settings.hidden {
+            let now = reach.sight(path.clone(), real_home);
+            seen.extend(memory.given(path, now.there()).map(Sight::There));
+            seen.push(now);
+        }
+        layout.hidden = seen.into_iter().filter_map(Sight::hidden).collect();
+        let credentials = match &at_home {
+            Some(at_home) => at_home.credentials(&reach),
+            None => barrier(home).map(Sight::Shut).into_iter().collect(),
         };
-        // What is hidden is what a link leads to, but for what holds all the rest. It stays hidden when a command has
-        // removed the link.
-        let is_home = |real: &Path| at_home.as_ref().is_some_and(|home| home.real().starts_with(real));
-        let given = settings.hidden.iter().map(|path| match real(path) {
-            Ok(real) if real != *path && !is_home(&real) && !reach.leaves(path, &real) => real,
-            _ => path.clone(),
-        });
-        layout.hidden = given.filter_map(covered).collect();
-        layout.hidden.extend(context.layouts.hidden_before(Why::Given, &layout.hidden));
-        let mut secrets: Vec<PathBuf> = secrets.filter_map(covered).collect();
-        let before = context.layouts.hidden_before(Why::Credentials, &secrets);
-        secrets
-            .extend(before.into_iter().filter(|path| !asked.iter().any(|folder| path.starts_with(folder))));
+        let elsewhere = secrets::moved()
+            .into_iter()
+            .chain(of_everybody().filter(|path| !is_asked(path)))
+            .chain(OF_THE_MACHINE.iter().map(PathBuf::from))
+            .map(|path| reach.sight(path, real_home));
+        let credentials: Vec<Sight> = credentials.into_iter().chain(elsewhere).collect();
+        let there: Vec<PathBuf> = credentials.iter().filter_map(Sight::there).map(Path::to_owned).collect();
+        let before = memory.credentials(&there).into_iter();
+        // What was hidden is not, where somebody works; nor what a session needs.
+        let root = reach.temp;
+        let before =
+            before.filter(|path| !is_asked(path) && !path.starts_with(root) && !root.starts_with(path));
+        let secrets = credentials.into_iter().filter_map(Sight::hidden).chain(before);
         // Whoever lists a secret as writable means it.
-        layout.hidden.extend(secrets.into_iter().filter(|path| !asked.contains(path)));
+        layout.hidden.extend(secrets.filter(|path| !asked.contains(path)));
         layout.hidden.sort();
         layout.hidden.dedup();
         layout.guard(&scene.workspace);
@@ -119,7 +118,7 @@ impl Layout {
             temp::own(&notes)?;
             layout.guarded.push(notes);
             // Nor what is mounted for commands, or from where.
-            layout.guarded.extend(temp::ours(&settings.temp)?);
+            layout.guarded.extend(temp::ours(root)?);
         }
         if layout.may_change(&layout.temp) && !layout.writable.contains(&layout.temp) {
             // Nor is something else put in its place.
@@ -142,6 +141,14 @@ impl Layout {
             ))),
             None => Ok(layout),
         }
+    }
+
+    /// What lies hidden within what a command may write, and holds nothing that it is to see: mounts cover it. At level 2
+    /// a folder with something hidden in it would get no rights itself, and nothing new could be made there.
+    pub(super) fn is_covered(&self, hidden: &Path) -> bool {
+        let seen = self.writable.iter().chain([&self.temp, &self.home]);
+        self.writable.iter().any(|folder| hidden.starts_with(folder) && hidden != folder)
+            && !seen.chain(&self.socket).any(|path| path.starts_with(hidden))
     }
 
     /// Whether somebody works in memory that all share: it cannot be a command's own then.
@@ -230,6 +237,11 @@ impl Layout {
             },
         }
     }
+}
+
+/// Whether a path lies in one of these, or is one.
+fn is_within(path: &Path, folders: &[PathBuf]) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Whether a look at it does not fail.

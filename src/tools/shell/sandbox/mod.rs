@@ -4,6 +4,7 @@
 //! - `level`: the levels, the settings, and which level a call gets.
 //! - `probe`: what works on this machine, found out by trying it.
 //! - `layout`: what a call may write, what it may not, what it does not see.
+//! - `memory`: where hidden things lay when links led to them.
 //! - `bubble`, `rules`, `filter`: the same in the words of bubblewrap, Landlock and seccomp.
 //! - `guards`: what of a workspace may only be read, by mounts; `sockets`: what of the hidden is covered at level 2.
 //! - `draft`: what can be made of all this before a command may start; `found`: drafts of calls that were judged; `kept`:
@@ -24,6 +25,7 @@ mod kept;
 mod layout;
 mod level;
 mod linger;
+mod memory;
 mod place;
 mod probe;
 mod rules;

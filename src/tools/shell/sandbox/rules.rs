@@ -3,7 +3,7 @@
 //! Landlock gives rights on a folder with all below it and cannot take them away further down. So a
 //! folder that holds something hidden gets no right itself; each of its entries does, but for those. What
 //! is guarded within a writable folder cannot be held at all: names are made with a right on the
-//! folder above. All folders may be listed, also hidden ones.
+//! folder above; nor is hidden by rules what mounts cover there. All other folders may be listed, also hidden ones.
 //!
 //! Other commands may change a folder while its entries are given rights: what is opened below one is looked up in what
 //! was opened before, and no link is followed.
@@ -59,7 +59,8 @@ pub(super) fn of(layout: &Layout, means: Means) -> io::Result<(OwnedFd, Option<V
     let ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
     let ruleset = Some(ruleset.create().map_err(io::Error::other)?);
     let mut rules = Rules { ruleset, looks: vec![Look::into(Path::new("/"))], is_sure: true };
-    let hidden: Vec<&Path> = layout.hidden.iter().map(PathBuf::as_path).collect();
+    let is_left = |path: &&PathBuf| !means.apart || !layout.is_covered(path);
+    let hidden: Vec<&Path> = layout.hidden.iter().filter(is_left).map(PathBuf::as_path).collect();
 
     let top = fs::File::open("/")?.into();
     rules.add(top, AccessFs::ReadDir.into())?;

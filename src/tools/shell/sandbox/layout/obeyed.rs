@@ -39,6 +39,8 @@ impl Layout {
                 // What says where the rest of its repository lies, and a configuration of its own.
                 self.guard_one(real.own.join("commondir"));
                 self.guard_one(real.own.join("config.worktree"));
+                // And by which sessions elsewhere know that the work tree is there.
+                self.guard_one(real.own.join("gitdir"));
             } else if let Some(real) = git::named_in(&git).filter(|real| self.is_part(real)) {
                 self.guard_git(&real);
                 self.pinned.push(real);
@@ -50,6 +52,8 @@ impl Layout {
         }
         if git::is_bare(workspace) {
             self.guard_git(workspace);
+            // By these it is known for one.
+            self.pinned.extend(git::FOLDERS.map(|name| workspace.join(name)));
         }
     }
 
@@ -103,7 +107,9 @@ impl Layout {
             is_shut(own)
                 || match git::tree_of(own) {
                     git::Tree::At(tree) => !self.may_change(&tree),
-                    git::Tree::Gone => false,
+                    // One that a command removed is pruned by it; others may come back.
+                    git::Tree::Gone(tree) => !self.may_change(&nearest(&tree)),
+                    git::Tree::Nowhere => false,
                     git::Tree::Unknown => true,
                 }
         };
@@ -115,6 +121,11 @@ impl Layout {
         for own in &found {
             for name in ["commondir", "gitdir", "config.worktree"] {
                 self.guard_one(own.join(name));
+            }
+            // Without it git takes one that is away for gone.
+            let locked = own.join("locked");
+            if is_there(&locked) {
+                self.guarded.push(locked);
             }
         }
         // The submodules of each lie in it, wherever its files lie.
@@ -138,8 +149,11 @@ impl Layout {
                 looked => looked.is_err(),
             };
             (seen, self.looked) = (seen + 1, self.looked + 1);
-            let is_excessive =
-                seen > MOST_FOLDERS || folders.len() > MOST_ENTRIES || self.looked > MOST_LOOKS;
+            let inner: Vec<_> =
+                fs::read_dir(&folder).into_iter().flatten().flatten().take(MOST_ENTRIES + 1).collect();
+            let is_excessive = seen > MOST_FOLDERS
+                || inner.len().max(folders.len()) > MOST_ENTRIES
+                || self.looked > MOST_LOOKS;
             let is_long = folder.as_os_str().len() > LONGEST;
             // A command can take away the former, and not the latter.
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
@@ -158,14 +172,47 @@ impl Layout {
                     self.guard_one(of_tree);
                 }
                 self.guard_trees(&folder);
-                // Its own submodules.
-                folders.push(folder.join("modules"));
-            } else {
-                let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-                folders.extend(entries.take(MOST_ENTRIES + 1).map(|entry| entry.path()));
             }
+            // One may lie in another's folder, its own submodules among them; and what looks like one may only be on the
+            // way to others, and a command have made it look so.
+            let inner = inner.into_iter().filter(|entry| !entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+            folders.extend(inner.map(|entry| entry.path()).filter(|path| !is_inside_of_one(path)));
             self.pinned.push(folder);
         }
+    }
+}
+
+/// Folders that git keeps in a repository. In most there is much, and in none a submodule, unless it is named so.
+const INSIDE: &[&str] = &[
+    "objects",
+    "refs",
+    "reftable",
+    "logs",
+    "info",
+    "hooks",
+    "branches",
+    "worktrees",
+    "lfs",
+    "annex",
+    "rr-cache",
+    "svn",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+];
+
+fn is_inside_of_one(path: &Path) -> bool {
+    INSIDE.iter().any(|name| path.ends_with(name)) && !path.join("config").is_file()
+}
+
+/// The next folder above a path that is there, links followed, with the rest of the path.
+fn nearest(path: &Path) -> PathBuf {
+    let mut above = path.ancestors().filter_map(|folder| Some((folder.canonicalize().ok()?, folder)));
+    match above.next() {
+        Some((real, folder)) => {
+            path.strip_prefix(folder).map_or_else(|_| real.clone(), |rest| real.join(rest))
+        }
+        None => path.to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use nix::sys::stat::{Mode, SFlag, fstatat};
 
 use super::barrier::{barrier, link_on_the_way};
 use crate::tools::care;
-use crate::tools::disk::{is_missing, real};
+use crate::tools::disk::{is_missing, is_plain, real};
 use crate::types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would do outside what is forbidden inside.
@@ -74,10 +74,50 @@ pub(super) struct Reach<'r> {
     pub(super) asked: &'r [PathBuf],
     /// What package managers need.
     pub(super) caches: &'r [PathBuf],
+    /// Where temporary files of all sessions lie.
+    pub(super) temp: &'r Path,
+}
+
+/// What there is to be hidden at a place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// It lies here, without a link on the way.
+    There(PathBuf),
+    /// This folder on the way cannot be searched now, and a command may open it again.
+    Shut(PathBuf),
+    Nothing,
+}
+
+impl Sight {
+    /// Where it lies.
+    pub(super) fn there(&self) -> Option<&Path> {
+        if let Self::There(path) = self { Some(path) } else { None }
+    }
+
+    /// What is to be hidden.
+    pub(super) fn hidden(self) -> Option<PathBuf> {
+        match self {
+            Self::There(path) | Self::Shut(path) => Some(path),
+            Self::Nothing => None,
+        }
+    }
 }
 
 impl Reach<'_> {
-    /// Whether a place may be hidden because a path leads there. Where a command could have made a link on the way, it
+    /// What there is at a path. What a link leads to is hidden in the place that it leads to, but for what holds the home
+    /// folder: all would be gone with it.
+    pub(super) fn sight(&self, path: PathBuf, home: &Path) -> Sight {
+        if is_plain(&path) {
+            return Sight::There(path);
+        }
+        match path.canonicalize() {
+            Ok(real) if !home.starts_with(&real) && !self.leaves(&path, &real) => Sight::There(real),
+            Err(error) if !is_missing(&error) => barrier(&path).map_or(Sight::Nothing, Sight::Shut),
+            Ok(_) | Err(_) => Sight::Nothing,
+        }
+    }
+
+    /// Whether a place is not hidden although a path leads there. Where a command could have made a link on the way, it
     /// would choose what nobody sees any more.
     pub(super) fn leaves(&self, path: &Path, real: &Path) -> bool {
         let lies_in =
@@ -85,22 +125,20 @@ impl Reach<'_> {
         if link_on_the_way(path, &|folder| lies_in(self.caches, folder)).is_some() {
             return true;
         }
-        let is_of_system = || {
+        let is_needed = || {
             real.parent().is_none_or(|above| above == Path::new("/"))
                 || SYSTEM.iter().any(|place| real.starts_with(place))
                 || self.asked.iter().any(|folder| folder.starts_with(real))
+                || real.starts_with(self.temp)
+                || self.temp.starts_with(real)
         };
-        link_on_the_way(path, &|folder| lies_in(self.asked, folder)).is_some() && is_of_system()
+        link_on_the_way(path, &|folder| lies_in(self.asked, folder)).is_some() && is_needed()
     }
 }
 
 /// Where credentials lie that variables put elsewhere.
-pub(super) fn moved(home: &Path, reach: &Reach<'_>) -> Vec<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let found = care::moved(&variable).into_iter().filter_map(|path| Some((real(&path).ok()?, path)));
-    // What holds the home folder hides nothing: all would be gone with it.
-    let found = found.filter(|(real, path)| !home.starts_with(real) && !reach.leaves(path, real));
-    found.map(|(real, _)| real).collect()
+pub(super) fn moved() -> Vec<PathBuf> {
+    care::moved(&|name: &str| std::env::var_os(name).map(PathBuf::from))
 }
 
 /// A home folder that many looks are made in.
@@ -156,9 +194,8 @@ impl<'h> Home<'h> {
     /// Where the credentials in it really lie: what is a link, or reached through one, is hidden in the place that it
     /// leads to. But for what lies in a folder that was asked for: who works on the files that his home links to works on
     /// these.
-    pub(super) fn credentials(&self, reach: &Reach<'_>) -> Vec<PathBuf> {
+    pub(super) fn credentials(&self, reach: &Reach<'_>) -> Vec<Sight> {
         let mut folders: Vec<Folder> = Vec::with_capacity(TABLE.folders.len());
-        let mut found = Vec::new();
         for (folder, above) in &TABLE.folders {
             let found = above.map_or_else(
                 || Folder::There(Some(self.real.clone())),
@@ -166,37 +203,33 @@ impl<'h> Home<'h> {
             );
             folders.push(found);
         }
+        let mut found = Vec::new();
         for (name, folder) in &TABLE.names {
             let Folder::There(around) = &folders[*folder] else { continue };
-            let kind = match self.look(name) {
-                Ok(kind) => kind,
-                Err(error) if is_missing(&error) => continue,
-                Err(_) => {
-                    found.extend(barrier(&self.path.join(name)));
-                    continue;
-                }
-            };
-            let plain = around.as_ref().filter(|_| kind != SFlag::S_IFLNK).zip(name.file_name());
-            let real = match plain {
-                Some((around, file)) => around.join(file),
-                None => match self.path.join(name).canonicalize() {
-                    Ok(real) => real,
-                    Err(_) => {
-                        found.extend(barrier(&self.path.join(name)));
-                        continue;
-                    }
+            let real = match self.look(name) {
+                Ok(kind) => match around.as_ref().filter(|_| kind != SFlag::S_IFLNK).zip(name.file_name()) {
+                    Some((around, file)) => Ok(around.join(file)),
+                    None => self.path.join(name).canonicalize(),
                 },
+                Err(error) if is_missing(&error) => continue,
+                Err(error) => Err(error),
             };
-            // A link to a place that holds the home hides nothing: all would be gone with it.
-            let is_asked = || reach.asked.iter().any(|folder| real.starts_with(folder));
             let path = self.path.join(name);
-            if real == self.real.join(name)
-                || !self.real.starts_with(&real) && !is_asked() && !reach.leaves(&path, &real)
-            {
-                found.push(real);
+            match real {
+                Ok(real) if self.is_hidden(name, &path, &real, reach) => found.push(Sight::There(real)),
+                Ok(_) => {}
+                Err(_) => found.extend(barrier(&path).map(Sight::Shut)),
             }
         }
         found
+    }
+
+    fn is_hidden(&self, name: &Path, path: &Path, real: &Path, reach: &Reach<'_>) -> bool {
+        // Who works in all of his home has not asked for what links in it lead to.
+        let is_asked =
+            || reach.asked.iter().any(|folder| real.starts_with(folder) && !self.real.starts_with(folder));
+        real == self.real.join(name)
+            || !self.real.starts_with(real) && !is_asked() && !reach.leaves(path, real)
     }
 
     /// What a folder leads to, within another.
@@ -249,6 +282,12 @@ mod tests {
     use super::*;
     use std::fs;
 
+    fn found_by(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
+        let reach = Reach { asked, caches: &[], temp: Path::new("/none") };
+        let found = Home::at(home).unwrap().credentials(&reach);
+        found.into_iter().filter_map(Sight::hidden).collect()
+    }
+
     #[test]
     fn what_is_kept_below_a_home_is_found_but_not_through_links() {
         let dir = tempfile::tempdir().unwrap();
@@ -284,18 +323,31 @@ mod tests {
         symlink(&home, root.join("link")).unwrap();
         let expected = ["dots/config/gh", "dots/netrc", "dots/ssh", ".aws"].map(|path| home.join(path));
         for home in [&home, &root.join("link")] {
-            let mut found = Home::at(home).unwrap().credentials(&Reach { asked: &[], caches: &[] });
+            let mut found = found_by(home, &[]);
             found.sort_by(|a, b| b.cmp(a));
             let mut expected = expected.to_vec();
             expected.sort_by(|a, b| b.cmp(a));
             assert_eq!(found, expected);
-            let but_asked =
-                Home::at(home).unwrap().credentials(&Reach { asked: &[root.join("home/dots")], caches: &[] });
-            assert_eq!(but_asked, [root.join("home/.aws")]);
+            assert_eq!(found_by(home, &[root.join("home/dots")]), [root.join("home/.aws")]);
         }
-        let at_home =
-            Home::at(&home).unwrap().credentials(&Reach { asked: std::slice::from_ref(&home), caches: &[] });
-        assert_eq!(at_home, [home.join(".aws")], "what lies there itself");
+        let mut at_home = found_by(&home, std::slice::from_ref(&home));
+        let mut expected = expected.to_vec();
+        at_home.sort();
+        expected.sort();
+        assert_eq!(at_home, expected, "also who works in all of it");
+
+        // What is set by name is hidden where it leads, unless somebody could have chosen that.
+        let dots = [home.join("dots")];
+        let reach = |asked| Reach { asked, caches: &[], temp: &root };
+        let sight = |path: &Path, asked| reach(asked).sight(path.to_owned(), &home);
+        assert_eq!(sight(&home.join("dots/ssh"), &[]), Sight::There(home.join("dots/ssh")));
+        assert_eq!(sight(&home.join(".ssh"), &[]), Sight::There(home.join("dots/ssh")));
+        symlink("/usr/lib", home.join("dots/planted")).unwrap();
+        let planted = home.join("dots/planted");
+        assert_eq!(sight(&planted, &[]), Sight::There(Path::new("/usr/lib").canonicalize().unwrap()));
+        assert_eq!(sight(&planted, &dots), Sight::Nothing);
+        assert_eq!(sight(&home.join(".oci"), &[]), Sight::Nothing, "it leads nowhere");
+        assert_eq!(sight(&home.join(".kube"), &[]), Sight::Nothing, "it leads to all");
     }
 
     #[test]
@@ -308,7 +360,7 @@ mod tests {
         fs::write(home.join(".cargo/credentials.toml"), "").unwrap();
         // A file where a folder would be holds nothing.
         fs::write(home.join(".local"), "").unwrap();
-        let found = || Home::at(&home).unwrap().credentials(&Reach { asked: &[], caches: &[] });
+        let found = || found_by(&home, &[]);
         let sorted = |mut found: Vec<PathBuf>| {
             found.sort();
             found.dedup();

@@ -1,0 +1,81 @@
+//! Where hidden things lay when this daemon looked for the first time: a command may have removed the link that led to
+//! one since. What links lead to that were made later is hidden as long as they are there; to remember it would be to let
+//! a command choose what nobody sees any more.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::tools::disk::is_plain;
+
+/// As long as a daemon lives, also when its configuration is read again.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What the configuration names, and where that led.
+    given: HashMap<PathBuf, Option<PathBuf>>,
+    /// Where credentials lay.
+    credentials: Option<Vec<PathBuf>>,
+}
+
+impl Memory {
+    /// Where something that the configuration names led at first, if it is there and is not what it leads to now.
+    pub(super) fn given(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = match known.given.get(name) {
+            Some(first) => first.clone(),
+            None => {
+                known.given.insert(name.to_owned(), now.map(Path::to_owned));
+                return None;
+            }
+        };
+        drop(known);
+        first.filter(|first| Some(first.as_path()) != now && is_plain(first))
+    }
+
+    /// Where credentials lay at first, are there, and are not among those found now.
+    pub(super) fn credentials(&self, now: &[PathBuf]) -> Vec<PathBuf> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = known.credentials.get_or_insert_with(|| now.to_vec());
+        let gone: Vec<PathBuf> = first.iter().filter(|path| !now.contains(path)).cloned().collect();
+        drop(known);
+        gone.into_iter().filter(|path| is_plain(path)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_was_hidden_at_first_is_remembered_and_what_came_later_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let [first, later, linked] = ["first", "later", "linked"].map(|name| root.join(name));
+        for path in [&first, &later, &linked] {
+            fs::create_dir(path).unwrap();
+        }
+        let memory = Memory::default();
+        assert!(memory.credentials(&[first.clone(), linked.clone()]).is_empty());
+        assert_eq!(memory.credentials(&[later.clone()]), [first.clone(), linked.clone()]);
+        // What is reached through a link by now cannot be covered.
+        fs::remove_dir(&linked).unwrap();
+        symlink(&later, &linked).unwrap();
+        assert_eq!(memory.credentials(&[]), [first.clone()]);
+
+        let [name, none] = ["name", "none"].map(|name| root.join(name));
+        assert_eq!(memory.given(&name, Some(&first)), None);
+        assert_eq!(memory.given(&none, None), None);
+        assert_eq!(memory.given(&name, Some(&later)), Some(first.clone()));
+        assert_eq!(memory.given(&name, Some(&first)), None);
+        assert_eq!(memory.given(&none, Some(&later)), None, "nothing was there");
+        assert_eq!(memory.given(&name, None), Some(first));
+    }
+}
