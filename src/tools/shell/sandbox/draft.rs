@@ -90,7 +90,7 @@ impl Draft {
             };
             let hidden = bubble::hidden(&mut mounts, &disk::real(root)?);
             let staged = bubble::staged(&mut mounts, inner, &mut next)?;
-            let guards = Guards::of(staged.into_iter().chain(hidden).collect())?;
+            let guards = Guards::of(staged.into_iter().chain(hidden).collect(), &nothing)?;
             let mut wrapper = vec![here.bwrap.clone().into()];
             wrapper.extend(bubble::arguments(mounts, choice.network, nix::unistd::geteuid().is_root()));
             return Ok(Made { absent, guards, rules: rules::of_scope(here.abi)?.map(Arc::new), wrapper });
@@ -101,7 +101,7 @@ impl Draft {
             let nothing = temp::nothing(root)?;
             let covers = covers(layout, &absent).chain(hidden_within(layout, &nothing));
             let covers = covers.chain(without_sockets(layout, &nothing)?).collect();
-            guards = Guards::apart(covers, &rules, here.abi, !layout.lies_in_shared_memory())?;
+            guards = Guards::apart(covers, &nothing, &rules, here.abi, !layout.lies_in_shared_memory())?;
         }
         Ok(Made { absent, guards, rules: Some(rules), wrapper: Vec::new() })
     }

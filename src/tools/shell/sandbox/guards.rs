@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::libc;
 
 use super::rules;
+use super::temp::Nothing;
 use crate::proc;
 
 /// What is done in the child: all of it is made before.
@@ -102,6 +103,8 @@ struct Mount {
     path: CString,
     /// What is mounted there, if it is something else, and how it is looked up.
     source: Option<(CString, u64)>,
+    /// What is mounted instead where no folder is by now.
+    file: Option<CString>,
     is_writable: bool,
     may_be_gone: bool,
 }
@@ -144,19 +147,20 @@ impl Guards {
     /// This user may not mount anything here.
     pub(super) fn apart(
         list: Vec<(PathBuf, Cover)>,
+        nothing: &Nothing,
         rules: &Arc<OwnedFd>,
         abi: u32,
         memory: bool,
     ) -> io::Result<Self> {
         let own = Some(Apart { rules: Arc::clone(rules), rights: rules::on_devices(abi), memory });
-        Ok(Self { user: namespace()?, own, ..Self::of(list)? })
+        Ok(Self { user: namespace()?, own, ..Self::of(list, nothing)? })
     }
 
     /// For these paths.
     ///
     /// # Errors
     /// This user may not mount anything here.
-    pub(super) fn of(mut list: Vec<(PathBuf, Cover)>) -> io::Result<Self> {
+    pub(super) fn of(mut list: Vec<(PathBuf, Cover)>, nothing: &Nothing) -> io::Result<Self> {
         // What is above comes first: it would cover the other.
         list.sort_by_key(|(path, _)| path.components().count());
         let is_needed = |cover: &Cover| matches!(cover, Cover::Guard | Cover::Of(_));
@@ -171,17 +175,20 @@ impl Guards {
         };
         let raw = |path: &PathBuf| CString::new(path.as_os_str().as_bytes());
         let mounts = list.iter().map(|(path, cover)| {
-            let source = match cover {
-                // It lies in a folder of ours alone.
-                Cover::Hide(source) => Some((raw(source)?, 0)),
-                Cover::Of(source) => Some((raw(source)?, NO_LINKS)),
-                Cover::Pin | Cover::Guard => None,
+            let (source, file) = match cover {
+                // They lie in a folder of ours alone.
+                Cover::Hide(source) if *source == nothing.file => {
+                    (Some((raw(&nothing.folder)?, 0)), Some(raw(source)?))
+                }
+                Cover::Hide(source) => (Some((raw(source)?, 0)), Some(raw(&nothing.file)?)),
+                Cover::Of(source) => (Some((raw(source)?, NO_LINKS)), None),
+                Cover::Pin | Cover::Guard => (None, None),
             };
             let is_writable = matches!(cover, Cover::Pin | Cover::Of(_));
             // Others may take away what is hidden, and what is there for its sake alone, while this is done: then there is
             // nothing to hide.
             let may_be_gone = !is_needed(cover) && !holds_needed(path);
-            Ok(Mount { path: raw(path)?, source, is_writable, may_be_gone })
+            Ok(Mount { path: raw(path)?, source, file, is_writable, may_be_gone })
         });
         let mounts = mounts.collect::<io::Result<Vec<Mount>>>()?;
         let user = if mounts.is_empty() { None } else { namespace()? };
@@ -278,9 +285,15 @@ impl Own {
 impl Mount {
     /// Opens the path and mounts on what was opened. After the fork: nothing here may allocate or take a lock.
     fn put(&self) -> io::Result<()> {
-        let put = open(&self.path, NO_LINKS).and_then(|at| self.put_on(at));
-        let is_gone = || matches!(open(&self.path, NO_LINKS), Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)));
-        if put.is_err() && self.may_be_gone && is_gone() { Ok(()) } else { put }
+        let at = match open(&self.path, NO_LINKS) {
+            Err(error) if self.may_be_gone && is_missing(&error) => return Ok(()),
+            opened => opened?,
+        };
+        match self.put_on(at) {
+            // It was taken away since, whatever stands in its place by now.
+            Err(_) if self.may_be_gone && is_removed(at) => Ok(()),
+            put => put,
+        }
     }
 
     #[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
@@ -289,9 +302,10 @@ impl Mount {
         // SAFETY: all arguments are numbers, or pointers to values that live until the call returns; descriptors are
         // closed by the call that uses them last, or with the program that the child becomes.
         unsafe {
-            let from = match &self.source {
-                Some((source, resolve)) => open(source, *resolve)?,
-                None => at,
+            let from = match (&self.file, &self.source) {
+                (Some(file), _) if !is_folder(at) => open(file, 0)?,
+                (_, Some((source, resolve))) => open(source, *resolve)?,
+                (_, None) => at,
             };
             // With all that is mounted below it: nobody may take that away in a namespace of his own.
             let flags = CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | RECURSIVE;
@@ -317,6 +331,28 @@ impl Mount {
             }
         }
         Ok(())
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
+}
+
+/// Whether what was opened has no name any more.
+fn is_removed(opened: libc::c_int) -> bool {
+    look(opened).is_some_and(|stat| stat.st_nlink == 0)
+}
+
+fn is_folder(opened: libc::c_int) -> bool {
+    look(opened).is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+#[expect(unsafe_code, reason = "called after a fork; the libraries that wrap these calls allocate")]
+fn look(opened: libc::c_int) -> Option<libc::stat> {
+    // SAFETY: the kernel writes one `stat`, for which all zeroes is a value.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(opened, &raw mut stat) == 0).then_some(stat)
     }
 }
 

@@ -122,15 +122,16 @@ impl Reach<'_> {
     pub(super) fn leaves(&self, path: &Path, real: &Path) -> bool {
         let lies_in =
             |folders: &[PathBuf], link: &Path| folders.iter().any(|folder| link.starts_with(folder));
-        if link_on_the_way(path, &|folder| lies_in(self.caches, folder)).is_some() {
+        let is_of_temp = real.starts_with(self.temp) || self.temp.starts_with(real);
+        if is_of_temp && real != path
+            || link_on_the_way(path, &|folder| lies_in(self.caches, folder)).is_some()
+        {
             return true;
         }
         let is_needed = || {
             real.parent().is_none_or(|above| above == Path::new("/"))
                 || SYSTEM.iter().any(|place| real.starts_with(place))
                 || self.asked.iter().any(|folder| folder.starts_with(real))
-                || real.starts_with(self.temp)
-                || self.temp.starts_with(real)
         };
         link_on_the_way(path, &|folder| lies_in(self.asked, folder)).is_some() && is_needed()
     }
@@ -338,7 +339,8 @@ mod tests {
 
         // What is set by name is hidden where it leads, unless somebody could have chosen that.
         let dots = [home.join("dots")];
-        let reach = |asked| Reach { asked, caches: &[], temp: &root };
+        let temp = home.join("temp");
+        let reach = |asked| Reach { asked, caches: &[], temp: &temp };
         let sight = |path: &Path, asked| reach(asked).sight(path.to_owned(), &home);
         assert_eq!(sight(&home.join("dots/ssh"), &[]), Sight::There(home.join("dots/ssh")));
         assert_eq!(sight(&home.join(".ssh"), &[]), Sight::There(home.join("dots/ssh")));
@@ -346,6 +348,12 @@ mod tests {
         let planted = home.join("dots/planted");
         assert_eq!(sight(&planted, &[]), Sight::There(Path::new("/usr/lib").canonicalize().unwrap()));
         assert_eq!(sight(&planted, &dots), Sight::Nothing);
+        fs::create_dir_all(temp.join("session")).unwrap();
+        for to in ["temp/session", "temp"] {
+            let link = home.join(format!("to-{}", to.len()));
+            symlink(home.join(to), &link).unwrap();
+            assert_eq!(sight(&link, &[]), Sight::Nothing, "{to}");
+        }
         assert_eq!(sight(&home.join(".oci"), &[]), Sight::Nothing, "it leads nowhere");
         assert_eq!(sight(&home.join(".kube"), &[]), Sight::Nothing, "it leads to all");
     }
