@@ -4,8 +4,9 @@
 use std::collections::HashSet;
 
 use super::lex::{again, lex_within};
-use super::script::{Beyond, Script};
-use super::word::Word;
+use super::pattern::name;
+use super::script::{Beyond, Script, Simple};
+use super::word::{Marks, Word};
 use super::wrappers::inside;
 
 /// How much text for shells is read, over all.
@@ -121,6 +122,10 @@ pub(super) fn collect(text: &str) -> Collected {
                 }
                 work -= ahead;
                 let found = inside(&words[from..]);
+                let fills: Vec<Simple> = mark_of(&words[from..])
+                    .into_iter()
+                    .flat_map(|mark| found.at.iter().filter_map(move |at| filled(&words[from + at..], &mark)))
+                    .collect();
                 all.views.push(View { script, command, from, open, runs: found.runs });
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
@@ -131,6 +136,13 @@ pub(super) fn collect(text: &str) -> Collected {
                 let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
                 all.maybe.extend(fresh.map(|from| View { script, command, from, open, runs: false }));
+                if !fills.is_empty() && all.scripts.len() <= SCRIPTS && depth <= DEEP {
+                    let scopes = all.scripts[script].scopes.clone();
+                    all.scripts.push(Script { commands: fills, scopes, ..Script::default() });
+                    todo.push((all.scripts.len() - 1, depth + 1));
+                } else {
+                    all.hidden |= !fills.is_empty();
+                }
                 for text in found.texts {
                     if text.len() > left || all.scripts.len() > SCRIPTS || depth > DEEP || all.over {
                         all.hidden = true;
@@ -150,4 +162,42 @@ pub(super) fn collect(text: &str) -> Collected {
         }
     }
     all
+}
+
+/// What a program puts something else in the place of, wherever it stands in the command that it runs.
+fn mark_of(words: &[Word]) -> Option<String> {
+    let first = words.first()?;
+    match name(&first.text) {
+        "find" | "fd" | "fdfind" | "parallel" => Some("{}".to_owned()),
+        "xargs" => words.iter().enumerate().skip(1).find_map(|(at, word)| {
+            let text = word.text.as_str();
+            if let Some(rest) = text.strip_prefix("--replace") {
+                return Some(rest.strip_prefix('=').unwrap_or("{}").to_owned());
+            }
+            let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+            let place = letters.find(['I', 'i'])?;
+            match (&letters[place + 1..], letters.as_bytes()[place]) {
+                ("", b'I') => Some(words.get(at + 1)?.text.clone()),
+                ("", _) => Some("{}".to_owned()),
+                (mark, _) => Some(mark.to_owned()),
+            }
+        }),
+        _ => None,
+    }
+}
+
+/// A command in which something is put in the place of a mark, if it holds the mark.
+fn filled(words: &[Word], mark: &str) -> Option<Simple> {
+    let holds = |word: &Word| !mark.is_empty() && word.text.contains(mark);
+    if !words.iter().any(holds) {
+        return None;
+    }
+    let filled = words.iter().map(|word| {
+        let mut word = word.clone();
+        if holds(&word) {
+            word.marks.add(Marks::EXPANDS);
+        }
+        word
+    });
+    Some(Simple { words: filled.collect(), ..Simple::default() })
 }

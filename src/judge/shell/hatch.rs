@@ -202,7 +202,7 @@ impl Rows {
     /// A path outside the workspace, given to a program that works on a project.
     fn strays(self, call: &Call<'_>) -> Option<String> {
         let row = self.program.or(self.verb).filter(|row| row.projects && !row.spells_code(call))?;
-        let hands_on = matches!(row.names.split('|').next(), Some("cargo" | "npm" | "dotnet"));
+        let hands_on = row.hands_on();
         let compiles = row.names.starts_with("gcc|");
         // What the grant spells may end with it.
         if hands_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
@@ -256,7 +256,13 @@ impl Rows {
             .flat_map(|row| row.fine.iter().copied())
             .collect();
         for (at, text) in call.free() {
-            if text == "--" {
+            // As the value of an option, and to find, it ends nothing.
+            let ends = || {
+                let before = call.words[at - 1].text.as_str();
+                let hands_on = self.program.is_some_and(Row::hands_on);
+                hands_on || !before.starts_with('-') && super::pattern::name(&call.words[0].text) != "find"
+            };
+            if text == "--" && ends() {
                 break;
             }
             let Some(whole) = text.strip_prefix('-') else { continue };
@@ -326,7 +332,11 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
     let letters = !row.letters.is_empty() || !row.outside_letters.is_empty() || !row.value_letters.is_empty();
     let words = call.words;
     let is_free = |at: usize| at >= call.granted;
+    // These hand on what is behind `--`, and take it for the value of nothing. Of all others it may be just that, and to
+    // find it is nothing at all: what looks like an option is judged as one.
+    let hands_on = row.hands_on();
     let mut ended = false;
+    let mut behind = false;
     // Whether the word before takes this one, as the table says. Many options take a value only
     // when it touches them, and many tables are wrong: what begins with `-` is judged all the same.
     let mut taken = false;
@@ -347,7 +357,8 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         }
         if text == "--" && !ended {
             // As the value of an option it ends nothing.
-            ended = !is_value;
+            ended = !is_value && hands_on;
+            behind |= !is_value;
             continue;
         }
         let items = if text.starts_with('-') { row.options.len() } else { row.operands.len() };
@@ -357,7 +368,8 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
         if *everything && is_free(here) && !fine.contains(&text) {
             return said(text);
         }
-        if ended || !text.starts_with('-') || text == "-" {
+        let is_option = text.starts_with('-') && text != "-";
+        if ended || behind || !is_option {
             let hit = || {
                 let looks = || only_looks(words, here) || is_behind_names(words, here);
                 row.operands.contains(&text) && !scripts && !looks()
@@ -370,7 +382,9 @@ fn scan(row: &Row, call: &Call<'_>) -> Option<String> {
             if is_free(here) && hit() {
                 return said(text);
             }
-            continue;
+            if ended || !is_option {
+                continue;
+            }
         }
         let (option, joined) = match text.split_once('=') {
             Some((option, value)) => (option, Some(value)),

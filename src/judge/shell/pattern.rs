@@ -345,6 +345,11 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
                 break;
             }
             let known = is_git && GIT_VALUES.contains(&word.text.as_str());
+            // A name that is made here may be that of the command.
+            let names = |word: &Word| word.text.contains("alias.");
+            if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
+                found = found.max(Found::Perhaps);
+            }
             if !is_git && at + 2 <= arguments.len() {
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
             }
@@ -422,5 +427,9 @@ fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
         let wanted = if program { name(wanted) } else { wanted };
         return wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]);
     }
-    if word.marks.has(Marks::HOME) { program && name(&word.text) == name(wanted) } else { false }
+    if word.marks.has(Marks::NUMBER) {
+        // `$!` may be nothing, and the next word stands here.
+        return word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
+    }
+    word.marks.has(Marks::HOME) && program && name(&word.text) == name(wanted)
 }

@@ -1,6 +1,6 @@
 //! Commands that only look, and only inside the workspace (P3): they pass without a rule.
 
-use super::hatch::{Call, rows};
+use super::hatch::{Call, may_become_an_option, rows};
 use super::places::{self, Folders};
 use super::word::{Marks, Word};
 
@@ -117,7 +117,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         if lists {
             return false;
         }
-        if !GIT.contains(&verb) {
+        // Elsewhere than at its top a workspace may hold another repository, with settings that run programs: content
+        // can look like a bare one.
+        if !GIT.contains(&verb) || cwds.iter().any(|cwd| *cwd != folders.workspace) {
             return true;
         }
         (Shows::Content, at + 1)
@@ -163,9 +165,12 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
                 })
         }
         "wc" | "du" => rest.iter().any(|w| w.text.starts_with("--f")),
-        // Of a list of names it cannot find it tells each, and so of a table of its own.
+        // Of a list of names it cannot find it tells each, and so of a table of its own; with `-p` it sets times.
         "file" => rest.iter().any(|w| {
-            letter(w, &['f', 'm', 'M', 'C']) || w.text.starts_with("--f") || w.text.starts_with("--mag")
+            letter(w, &['f', 'm', 'M', 'C', 'p'])
+                || w.text.starts_with("--p")
+                || w.text.starts_with("--f")
+                || w.text.starts_with("--mag")
         }),
         "sort" => rest.iter().any(|w| w.text.starts_with("--fil")),
         // Complaints about a list of dates, or of names, tell what is in it.
@@ -173,7 +178,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
             .iter()
             .any(|w| matches!(w.text.as_str(), "-L" | "-H" | "-follow") || w.marks.has(Marks::GLOB)),
         "date" => rest.iter().any(|w| letter(w, &['f']) || w.text.starts_with("--f")),
-        "tree" => rest.iter().any(|w| ["--f", "--g", "--i"].iter().any(|begin| w.text.starts_with(begin))),
+        "tree" => rest
+            .iter()
+            .any(|w| ["--f", "--g", "--i", "--hi", "--ho"].iter().any(|begin| w.text.starts_with(begin))),
         _ => false,
     };
     if stubborn {
@@ -191,6 +198,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
             return false;
         }
         if word.marks.has(Marks::HOME) || word.marks.has(Marks::TILDE) || word.marks.has(Marks::BRACE) {
+            return true;
+        }
+        if word.marks.has(Marks::GLOB) && text.starts_with('-') && may_become_an_option(word) {
             return true;
         }
         if word.marks.has(Marks::GLOB)

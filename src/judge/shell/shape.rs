@@ -116,5 +116,11 @@ pub(super) fn shape(words: &[Word]) -> Result<(), String> {
             return Err(format!("{} may become an option", word.text));
         }
     }
+    // It may be nothing, and what stands behind it in its place.
+    let may_be_nothing = |word: &Word| word.marks.has(Marks::NUMBER) && word.text == "$!";
+    let mut behind = words.iter().skip_while(|word| !may_be_nothing(word));
+    if first.text != "echo" && behind.any(|word| !may_be_nothing(word)) {
+        return Err("$! may be nothing, and what is behind it another word than it seems".into());
+    }
     Ok(())
 }

@@ -151,6 +151,11 @@ fn letter(item: &str) -> Option<u32> {
 }
 
 impl Row {
+    /// Whether the program gives what stands behind `--` to another.
+    pub(super) fn hands_on(&self) -> bool {
+        matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
+    }
+
     fn of(program: &Program, table: &Table) -> Self {
         let cut = |items: &'static str| items.split_whitespace().collect::<Vec<_>>();
         let asks = cut(program.ask);

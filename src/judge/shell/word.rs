@@ -8,7 +8,7 @@ pub(in crate::judge) struct Marks(u16);
 impl Marks {
     /// A parameter, a substitution, arithmetic: the value is not in the text.
     pub(in crate::judge) const EXPANDS: Marks = Marks(1);
-    /// `$?`, `$#`, `$!` or `$$`: a number.
+    /// `$?`, `$#`, `$!` or `$$`: a number; of `$!` nothing at all, where nothing was started behind the line.
     pub(in crate::judge) const NUMBER: Marks = Marks(2);
     /// `$'…'` or `$"…"`. The text is decoded.
     pub(in crate::judge) const DOLLAR_QUOTE: Marks = Marks(4);
@@ -187,6 +187,19 @@ impl Draft {
         }
         if at(0, b'~') {
             marks.add(if bytes.len() == 1 || at(1, b'/') { Marks::HOME } else { Marks::TILDE });
+        }
+        // Of an argument that is written like an assignment bash takes it, too, behind `=` and each colon (bash(1),
+        // "Tilde Expansion").
+        if let Some(equals) = equals {
+            let begins = |index: usize| index == equals + 1 || index > equals && at(index - 1, b':');
+            let others = |index: usize| {
+                at(index, b'~')
+                    && begins(index)
+                    && bytes.get(index + 1).is_some_and(|c| !matches!(c, b'/' | b':'))
+            };
+            if (equals + 1..bytes.len()).any(others) {
+                marks.add(Marks::TILDE);
+            }
         }
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,

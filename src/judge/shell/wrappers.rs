@@ -283,7 +283,8 @@ fn split_string(words: &[Word], found: &mut Inside) {
             let Some(place) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
             Some(&text[place + 2..]).filter(|rest| !rest.is_empty()).or_else(next)
         };
-        found.texts.extend(value.map(str::to_owned));
+        // Within it `\\_` is a blank (env(1)).
+        found.texts.extend(value.map(|value| value.replace("\\_", " ")));
     }
 }
 

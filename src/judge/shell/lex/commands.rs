@@ -10,7 +10,13 @@ impl Lexer<'_> {
         let end = self.at;
         let list = self.list();
         let Some(draft) = list.draft.take() else { return };
-        let word = draft.finish(end);
+        let mut word = draft.finish(end);
+        // What `$!` says is a number or nothing, and the word is what is left: more than nothing only if there is more.
+        if word.marks.has(Marks::NUMBER) && word.text.contains("$!") && word.text != "$!" {
+            self.note(Beyond::Parameter);
+            word.marks.add(Marks::EXPANDS);
+        }
+        let list = self.list();
         if let Some((kind, named, flag)) = list.redir.take() {
             self.end_redirection(kind, named, flag, word);
             return;

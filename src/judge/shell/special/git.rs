@@ -204,9 +204,10 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         }),
         // The signature is checked by another program.
         "log" | "show" | "branch" | "tag" | "for-each-ref" | "reflog" | "whatchanged" | "rev-list"
-        | "shortlog" => {
-            any(call, "this runs gpg", |text| text.contains("%G") || text.contains("%(signature"))
-        }
+        | "shortlog" => any(call, "this runs gpg", |text| {
+            let asks = |rest: &str| rest.trim_start_matches(['+', '-', ' ']).starts_with('G');
+            text.split('%').skip(1).any(asks) || text.contains("signature")
+        }),
         "rm" => removes_all(call, at),
         "stash" if !words.iter().any(|word| word.text == "show") => {
             any(call, "this asks", |text| text == "-p" || text.len() > 2 && "--patch".starts_with(text))

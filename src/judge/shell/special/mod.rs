@@ -305,7 +305,9 @@ pub(super) fn kill(call: &Call<'_>) -> Option<String> {
             && text.len() > 1;
         let one =
             matches!(text, "1" | "0") && !matches!(words[at - 1].text.as_str(), "-s" | "-n" | "--signal");
-        (everything || one || text.starts_with('$'))
+        // The last that was started behind the line, or nobody.
+        let last = text == "$!";
+        (everything || one || text.starts_with('$') && !last)
             .then(|| format!("{text}: this ends more than one process"))
     })
 }
