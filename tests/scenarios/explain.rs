@@ -44,7 +44,7 @@ async fn parts_say_which_rule_allows_and_what_asks() {
         &house,
         json!({
             "workspace": house.workspace(), "allow": ["Bash(cargo:*)"], "ask": [], "deny": [],
-            "tool": "Bash", "input": {"command": "cd src && cargo test | tee out.txt; git status"},
+            "tool": "Bash", "input": {"command": "git status && cd src && cargo test | tee out.txt; git status"},
         }),
     )
     .await;
@@ -61,10 +61,12 @@ async fn parts_say_which_rule_allows_and_what_asks() {
     assert_eq!(
         parts,
         [
+            ("git status", "allow", None),
             ("cd src", "allow", None),
             ("cargo test", "allow", Some("Bash(cargo:*)")),
             ("tee out.txt", "ask", None),
-            ("git status", "allow", None),
+            // Below the top content may look like a repository.
+            ("git status", "ask", None),
         ]
     );
 }
