@@ -29,6 +29,8 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
         }
         // One that looks as if it were within another.
         repository(".git/modules/libs/foo");
+        // One that is named like a part of a repository.
+        repository(".git/modules/hooks/common");
         fs::write(room.path(".git/modules/libs/HEAD"), "ref: refs/heads/main\n").unwrap();
         // One in the workspace; one that is on no disk now; one of a submodule; one that is gone, and one from here.
         fs::create_dir(room.path("in")).unwrap();
@@ -48,9 +50,9 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
             fs::write(own.join("gitdir"), format!("{}\n", tree.display())).unwrap();
         }
         for name in [
-            ".git/worktrees/away/locked",
             ".git/worktrees/gone/commondir",
             ".git/worktrees/gone/gitdir",
+            ".git/modules/hooks/common/config",
             ".git/modules/libs/foo/config",
             ".git/modules/libs/foo/hooks/post-checkout",
             ".git/worktrees/w1/modules/sub/config",
@@ -85,14 +87,21 @@ async fn what_a_repository_is_known_by_stays() {
             fs::create_dir(room.path(folder)).unwrap();
         }
         fs::write(room.path("HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(room.path("config"), "[core]\n\tbare = true\n").unwrap();
+        fs::write(room.path("config"), "[core]\n\trepositoryformatversion = 0\n").unwrap();
         room.run("Bash", bash("mv HEAD H; mv objects o; mv refs r; mv config c; mv hooks h")).await;
         assert!(!room.path("HEAD").exists(), "{level:?}");
         for name in ["config", "hooks/pre-receive"] {
             let outcome = room.run("Bash", bash(&format!("echo x >> {name}"))).await;
             assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {name} {outcome:?}");
         }
-        completed(&room.run("Bash", bash("mv H HEAD; touch objects/x refs/y")).await);
+        completed(
+            &room.run("Bash", bash("mv H HEAD; mv o objects; mv r refs; touch objects/x refs/y")).await,
+        );
+
+        // What only has the same names is none, and a link among them holds up nobody.
+        let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
+        completed(&room.run("Bash", bash("mkdir refs o; ln -s o objects; echo x > config")).await);
+        completed(&room.run("Bash", bash("echo y >> config; mkdir hooks; rm objects; mv refs r")).await);
 
         // Its own work tree is known to sessions elsewhere by its `gitdir`.
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };
@@ -338,6 +347,38 @@ async fn beside_something_hidden_a_command_can_work() {
         // Taken away meanwhile, it holds nobody up.
         fs::remove_dir_all(room.path("keys")).unwrap();
         completed(&room.run("Bash", bash("true")).await);
+    }
+}
+
+/// What is guarded within something hidden is not there, and stops nothing.
+#[tokio::test]
+async fn what_is_guarded_within_something_hidden_holds_up_nobody() {
+    for level in BOTH {
+        if held(level, NetworkSetting::On).await.is_none() {
+            continue;
+        }
+        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+            let root = settings.home.parent().unwrap().to_owned();
+            settings.home = root.join("ws");
+            settings.sandbox.level = level;
+            settings.sandbox.temp = root.join("temp");
+        });
+        fs::create_dir_all(room.path(".secrets/hooks")).unwrap();
+        fs::create_dir_all(room.path(".ssh")).unwrap();
+        fs::create_dir_all(room.path("dots/aws")).unwrap();
+        fs::write(room.path("dots/aws/key"), "WORDS\n").unwrap();
+        fs::write(room.path(".ssh/known_hosts"), "").unwrap();
+        fs::create_dir(room.path(".git")).unwrap();
+        symlink("../.secrets/hooks", room.path(".git/hooks")).unwrap();
+        symlink("dots/aws", room.path(".aws")).unwrap();
+        symlink(".ssh/known_hosts", room.path(".agentd")).unwrap();
+        completed(&room.run("Bash", bash("echo fine; rm .agentd")).await);
+        // What a link in this very home led to stays hidden without it.
+        for _ in 0..2 {
+            failed(&room.run("Bash", bash("grep -r WORDS dots")).await, "exit_code");
+            room.run("Bash", bash("rm -f .aws")).await;
+        }
+        assert!(!room.path(".aws").exists());
     }
 }
 

@@ -99,7 +99,12 @@ impl Draft {
         let mut guards = Guards::default();
         if choice.guards {
             let nothing = temp::nothing(root)?;
-            let covers = covers(layout, &absent).chain(hidden_within(layout, &nothing));
+            let hidden: Vec<(PathBuf, Cover)> = hidden_within(layout, &nothing).collect();
+            // What lies in a covered folder is not there.
+            let is_seen = |(path, _): &(PathBuf, Cover)| {
+                !hidden.iter().any(|(above, _)| path.starts_with(above) && path != above)
+            };
+            let covers = covers(layout, &absent).chain(hidden.iter().cloned()).filter(is_seen);
             let covers = covers.chain(without_sockets(layout, &nothing)?).collect();
             guards = Guards::apart(covers, &nothing, &rules, here.abi, !layout.lies_in_shared_memory())?;
         }

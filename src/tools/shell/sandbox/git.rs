@@ -16,14 +16,17 @@ fn belongs_to(own: &Path) -> Option<PathBuf> {
     Some(own.join(repository::text_of(&own.join("gitdir"))?.trim_end()))
 }
 
-/// What a repository consists of, and what is not moved out of one while its work is guarded.
-pub(super) const FOLDERS: [&str; 2] = ["objects", "refs"];
-
-/// Whether a folder is a repository without a work tree, also while it lacks its `HEAD`: a command may have taken that
-/// away for a moment, and not the other.
+/// Whether a folder is a repository without a work tree, also while it lacks what a command may have taken away for a
+/// moment: its configuration, as git writes it, stays.
 pub(super) fn is_bare(folder: &Path) -> bool {
-    ["HEAD", "config"].iter().any(|name| folder.join(name).is_file())
-        && FOLDERS.iter().all(|name| folder.join(name).is_dir())
+    let is_written_by_git = || {
+        repository::text_of(&folder.join("config")).is_some_and(|text| {
+            repository::settings(&text).any(|setting| setting.name == "repositoryformatversion")
+        })
+    };
+    let has = |name: &str| folder.join(name).is_dir();
+    let is_whole = || folder.join("HEAD").is_file() && has("objects") && has("refs");
+    is_whole() || is_written_by_git()
 }
 
 /// Where a work tree lies.
@@ -49,10 +52,6 @@ pub(super) fn reads_of_tree(git: &Path) -> bool {
 
 /// The folder of the work tree that a folder in `worktrees` belongs to.
 pub(super) fn tree_of(own: &Path) -> Tree {
-    // One on a disk that is not there now (git-worktree(1), `lock`).
-    if std::fs::symlink_metadata(own.join("locked")).is_ok() {
-        return Tree::Unknown;
-    }
     let Some(git) = belongs_to(own) else {
         return match std::fs::metadata(own.join("gitdir")) {
             Err(error) if is_missing(&error) => Tree::Nowhere,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use super::layout::Sight;
 use crate::tools::disk::is_plain;
 
 /// As long as a daemon lives, also when its configuration is read again.
@@ -37,11 +38,23 @@ impl Memory {
         first.filter(|first| Some(first.as_path()) != now && is_plain(first))
     }
 
-    /// Where credentials lay at first, are there, and are not among those found now.
-    pub(super) fn credentials(&self, now: &[PathBuf]) -> Vec<PathBuf> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = known.credentials.get_or_insert_with(|| now.to_vec());
-        let gone: Vec<PathBuf> = first.iter().filter(|path| !now.contains(path)).cloned().collect();
+    /// Where credentials lay at first, are there, and are not among those found now. `look` says where they lie for who
+    /// works nowhere; it is asked until it could see all.
+    pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Sight>) -> Vec<PathBuf> {
+        let is_known = |known: &Known| known.credentials.is_some();
+        if !is_known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+            // Nobody waits for the disk with the lock in hand.
+            let first = look();
+            let sees_all = !first.iter().any(|sight| matches!(sight, Sight::Shut(_)));
+            let there = first.into_iter().filter_map(|sight| sight.there().map(Path::to_owned)).collect();
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if sees_all && !is_known(&known) {
+                known.credentials = Some(there);
+            }
+        }
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = known.credentials.iter().flatten();
+        let gone: Vec<PathBuf> = first.filter(|path| !now.contains(path)).cloned().collect();
         drop(known);
         gone.into_iter().filter(|path| is_plain(path)).collect()
     }
@@ -63,12 +76,17 @@ mod tests {
             fs::create_dir(path).unwrap();
         }
         let memory = Memory::default();
-        assert!(memory.credentials(&[first.clone(), linked.clone()]).is_empty());
-        assert_eq!(memory.credentials(std::slice::from_ref(&later)), [first.clone(), linked.clone()]);
+        let all = || [&first, &linked].map(|path| Sight::There(path.clone())).into();
+        let none = || panic!("it is known");
+        // A look that could not see all is made again.
+        let shut = || vec![Sight::Shut(root.clone()), Sight::There(later.clone())];
+        assert!(memory.credentials(&[], shut).is_empty());
+        assert!(memory.credentials(&[first.clone(), linked.clone()], all).is_empty());
+        assert_eq!(memory.credentials(std::slice::from_ref(&later), none), [first.clone(), linked.clone()]);
         // What is reached through a link by now cannot be covered.
         fs::remove_dir(&linked).unwrap();
         symlink(&later, &linked).unwrap();
-        assert_eq!(memory.credentials(&[]), std::slice::from_ref(&first));
+        assert_eq!(memory.credentials(&[], none), std::slice::from_ref(&first));
 
         let [name, none] = ["name", "none"].map(|name| root.join(name));
         assert_eq!(memory.given(&name, Some(&first)), None);

@@ -52,8 +52,6 @@ impl Layout {
         }
         if git::is_bare(workspace) {
             self.guard_git(workspace);
-            // By these it is known for one.
-            self.pinned.extend(git::FOLDERS.map(|name| workspace.join(name)));
         }
     }
 
@@ -122,11 +120,6 @@ impl Layout {
             for name in ["commondir", "gitdir", "config.worktree"] {
                 self.guard_one(own.join(name));
             }
-            // Without it git takes one that is away for gone.
-            let locked = own.join("locked");
-            if is_there(&locked) {
-                self.guarded.push(locked);
-            }
         }
         // The submodules of each lie in it, wherever its files lie.
         all.iter().for_each(|own| self.guard_modules(&own.join("modules")));
@@ -165,7 +158,8 @@ impl Layout {
                 self.absent.truncate(absent);
                 return self.guard_one(modules.to_owned());
             }
-            if named.into_iter().flatten().flatten().any(|kind| kind.is_file()) {
+            let is_one = named.into_iter().flatten().flatten().any(|kind| kind.is_file());
+            if is_one {
                 self.guard_repository(&folder);
                 let of_tree = folder.join("config.worktree");
                 if is_there(&of_tree) || git::reads_of_tree(&folder) {
@@ -176,7 +170,8 @@ impl Layout {
             // One may lie in another's folder, its own submodules among them; and what looks like one may only be on the
             // way to others, and a command have made it look so.
             let inner = inner.into_iter().filter(|entry| !entry.file_type().is_ok_and(|kind| !kind.is_dir()));
-            folders.extend(inner.map(|entry| entry.path()).filter(|path| !is_inside_of_one(path)));
+            let is_passed = |path: &PathBuf| is_one && folder != modules && is_inside_of_one(path);
+            folders.extend(inner.map(|entry| entry.path()).filter(|path| !is_passed(path)));
             self.pinned.push(folder);
         }
     }

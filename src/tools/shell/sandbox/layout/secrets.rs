@@ -76,11 +76,13 @@ pub(super) struct Reach<'r> {
     pub(super) caches: &'r [PathBuf],
     /// Where temporary files of all sessions lie.
     pub(super) temp: &'r Path,
+    /// Whether any link may be one that a command has made: there are other sessions.
+    pub(super) of_all: bool,
 }
 
 /// What there is to be hidden at a place.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(in crate::tools::shell::sandbox) enum Sight {
     /// It lies here, without a link on the way.
     There(PathBuf),
     /// This folder on the way cannot be searched now, and a command may open it again.
@@ -90,12 +92,12 @@ pub(super) enum Sight {
 
 impl Sight {
     /// Where it lies.
-    pub(super) fn there(&self) -> Option<&Path> {
+    pub(in crate::tools::shell::sandbox) fn there(&self) -> Option<&Path> {
         if let Self::There(path) = self { Some(path) } else { None }
     }
 
     /// What is to be hidden.
-    pub(super) fn hidden(self) -> Option<PathBuf> {
+    pub(in crate::tools::shell::sandbox) fn hidden(self) -> Option<PathBuf> {
         match self {
             Self::There(path) | Self::Shut(path) => Some(path),
             Self::Nothing => None,
@@ -133,7 +135,7 @@ impl Reach<'_> {
                 || SYSTEM.iter().any(|place| real.starts_with(place))
                 || self.asked.iter().any(|folder| folder.starts_with(real))
         };
-        link_on_the_way(path, &|folder| lies_in(self.asked, folder)).is_some() && is_needed()
+        link_on_the_way(path, &|folder| self.of_all || lies_in(self.asked, folder)).is_some() && is_needed()
     }
 }
 
@@ -284,7 +286,7 @@ mod tests {
     use std::fs;
 
     fn found_by(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
-        let reach = Reach { asked, caches: &[], temp: Path::new("/none") };
+        let reach = Reach { asked, caches: &[], temp: Path::new("/none"), of_all: false };
         let found = Home::at(home).unwrap().credentials(&reach);
         found.into_iter().filter_map(Sight::hidden).collect()
     }
@@ -340,7 +342,7 @@ mod tests {
         // What is set by name is hidden where it leads, unless somebody could have chosen that.
         let dots = [home.join("dots")];
         let temp = home.join("temp");
-        let reach = |asked| Reach { asked, caches: &[], temp: &temp };
+        let reach = |asked| Reach { asked, caches: &[], temp: &temp, of_all: false };
         let sight = |path: &Path, asked| reach(asked).sight(path.to_owned(), &home);
         assert_eq!(sight(&home.join("dots/ssh"), &[]), Sight::There(home.join("dots/ssh")));
         assert_eq!(sight(&home.join(".ssh"), &[]), Sight::There(home.join("dots/ssh")));
