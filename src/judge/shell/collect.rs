@@ -122,10 +122,10 @@ pub(super) fn collect(text: &str) -> Collected {
                 }
                 work -= ahead;
                 let found = inside(&words[from..]);
-                let fills: Vec<Simple> = mark_of(&words[from..])
-                    .into_iter()
-                    .flat_map(|mark| found.at.iter().filter_map(move |at| filled(&words[from + at..], &mark)))
-                    .collect();
+                let (fills, cost) = fills(&words[from..], &found.at, work);
+                work -= cost;
+                let is_too_much = fills.is_none();
+                all.hidden |= is_too_much;
                 all.views.push(View { script, command, from, open, runs: found.runs });
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
@@ -133,9 +133,13 @@ pub(super) fn collect(text: &str) -> Collected {
                 // Of a line with more, it is enough that something may run.
                 let many = all.maybe.len() + found.maybe.len() > GUESSES;
                 all.hidden |= many;
+                // A word that may be nothing: the next stands in its place.
+                let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
+                at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
                 let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
                 all.maybe.extend(fresh.map(|from| View { script, command, from, open, runs: false }));
+                let fills = fills.unwrap_or_default();
                 if !fills.is_empty() && all.scripts.len() <= SCRIPTS && depth <= DEEP {
                     let scopes = all.scripts[script].scopes.clone();
                     all.scripts.push(Script { commands: fills, scopes, ..Script::default() });
@@ -164,40 +168,69 @@ pub(super) fn collect(text: &str) -> Collected {
     all
 }
 
-/// What a program puts something else in the place of, wherever it stands in the command that it runs.
-fn mark_of(words: &[Word]) -> Option<String> {
-    let first = words.first()?;
+/// Commands in which something is put in the place of a mark are read once more with that: so many in one.
+const FILLED: usize = 8;
+
+/// The commands at these places with what a program puts into them, and how many words they have; nothing if there are too
+/// many.
+fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>, usize) {
+    let marks = marks_of(words);
+    if marks.is_empty() || places.is_empty() {
+        return (Some(Vec::new()), 0);
+    }
+    // xargs runs one command; where it begins otherwise is only for who may know its options better.
+    let is_xargs = words.first().is_some_and(|first| name(&first.text) == "xargs");
+    let places = if is_xargs { &places[..1] } else { places };
+    let cost: usize = places.iter().take(FILLED + 1).map(|at| words.len() - at).sum();
+    if places.len() > FILLED || cost > left {
+        return (None, 0);
+    }
+    // They put it behind the command if no mark says where.
+    let appends = matches!(words.first().map(|first| name(&first.text)), Some("fd" | "fdfind" | "parallel"));
+    (Some(places.iter().filter_map(|at| filled(&words[*at..], &marks, appends)).collect()), cost)
+}
+
+/// What a program puts something else in the place of, wherever it stands in the command that it runs. Of two marks we
+/// do not say which counts.
+fn marks_of(words: &[Word]) -> Vec<String> {
+    let Some(first) = words.first() else { return Vec::new() };
     match name(&first.text) {
-        "find" | "fd" | "fdfind" | "parallel" => Some("{}".to_owned()),
-        "xargs" => words.iter().enumerate().skip(1).find_map(|(at, word)| {
-            let text = word.text.as_str();
-            if let Some(rest) = text.strip_prefix("--replace") {
-                return Some(rest.strip_prefix('=').unwrap_or("{}").to_owned());
-            }
-            let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-            let place = letters.find(['I', 'i'])?;
-            match (&letters[place + 1..], letters.as_bytes()[place]) {
-                ("", b'I') => Some(words.get(at + 1)?.text.clone()),
-                ("", _) => Some("{}".to_owned()),
-                (mark, _) => Some(mark.to_owned()),
-            }
-        }),
-        _ => None,
+        "find" => vec!["{}".to_owned()],
+        // `{.}`, `{/}` and others are theirs as well.
+        "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],
+        "xargs" => {
+            let found = words.iter().enumerate().skip(1).filter_map(|(at, word)| {
+                let text = word.text.as_str();
+                let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
+                if option.len() > 2 && "--replace".starts_with(option) {
+                    return Some(value.unwrap_or("{}").to_owned());
+                }
+                let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+                let place = letters.find(['I', 'i'])?;
+                match (&letters[place + 1..], letters.as_bytes()[place]) {
+                    ("", b'I') => Some(words.get(at + 1)?.text.clone()),
+                    ("", _) => Some("{}".to_owned()),
+                    (mark, _) => Some(mark.to_owned()),
+                }
+            });
+            found.take(FILLED).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
-/// A command in which something is put in the place of a mark, if it holds the mark.
-fn filled(words: &[Word], mark: &str) -> Option<Simple> {
-    let holds = |word: &Word| !mark.is_empty() && word.text.contains(mark);
-    if !words.iter().any(holds) {
+/// A command in which something is put in the place of a mark, if it holds one, or behind it.
+fn filled(words: &[Word], marks: &[String], appends: bool) -> Option<Simple> {
+    let holds = |word: &Word| marks.iter().any(|mark| !mark.is_empty() && word.text.contains(mark.as_str()));
+    if !appends && !words.iter().any(holds) {
         return None;
     }
-    let filled = words.iter().map(|word| {
-        let mut word = word.clone();
-        if holds(&word) {
-            word.marks.add(Marks::EXPANDS);
-        }
-        word
-    });
-    Some(Simple { words: filled.collect(), ..Simple::default() })
+    // What parallel puts there.
+    let own = words.iter().take_while(|word| !word.text.starts_with(":::"));
+    let mut filled: Vec<Word> = own.cloned().collect();
+    filled.iter_mut().filter(|word| holds(word)).for_each(|word| word.marks.add(Marks::EXPANDS));
+    if appends {
+        filled.push(Word { text: "{}".to_owned(), marks: Marks::EXPANDS, ..Word::default() });
+    }
+    Some(Simple { words: filled, ..Simple::default() })
 }

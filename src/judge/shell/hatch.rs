@@ -160,7 +160,8 @@ impl Rows {
 
     /// Why the arguments beyond the granted words ask, if they do.
     pub(super) fn asks(self, call: &Call<'_>) -> Option<String> {
-        if call.words.len() <= 1 {
+        // With nothing behind it `--` is as good as nothing.
+        if call.words.iter().filter(|word| word.text != "--").count() <= 1 {
             return self
                 .program
                 .filter(|row| row.alone || row.obeys)

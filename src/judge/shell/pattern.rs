@@ -346,7 +346,7 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             }
             let known = is_git && GIT_VALUES.contains(&word.text.as_str());
             // A name that is made here may be that of the command.
-            let names = |word: &Word| word.text.contains("alias.");
+            let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
             if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
                 found = found.max(Found::Perhaps);
             }

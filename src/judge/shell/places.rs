@@ -370,26 +370,46 @@ const LONGEST_CLUSTER: usize = 40;
 pub(super) struct Written<'w> {
     words: &'w [Word],
     kind: Kind,
-    /// Of a command that copies: whether an option names the folder that is written.
+    /// Of a command that copies: whether an option, and nothing else, names the folder that is written.
     named: bool,
-    /// Its last operand.
-    last: Option<usize>,
+    /// What may be its last operand, which is written otherwise.
+    last: Vec<usize>,
 }
 
 impl<'w> Written<'w> {
     pub(super) fn by(rows: Rows, words: &'w [Word]) -> Self {
         let kind = rows.kind();
-        let copies = kind == Kind::Copies;
-        let names = |word: &Word| {
-            is_target(&word.text) || word.text.starts_with("--target") || is_short_target(&word.text)
-        };
-        let operand = |word: &Word| !word.text.starts_with('-') || word.text == "-";
-        Self {
-            words,
-            kind,
-            named: copies && words.iter().any(names),
-            last: words.iter().rposition(operand).filter(|_| copies),
+        if kind != Kind::Copies {
+            return Self { words, kind, named: false, last: Vec::new() };
         }
+        let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
+        // Which letters take no value, so that the next word is none.
+        let takes_none =
+            |text: &str| text.ends_with(|c: char| "vrRanpuidLPxbHlzhqDAXcT".contains(c)) || text == "--";
+        let is_option = |at: usize| at < ends && words[at].text.starts_with('-') && words[at].text != "-";
+        let may_be_value = |at: usize| {
+            let before = at.saturating_sub(1);
+            before > 0
+                && is_option(before)
+                && !words[before].text.contains('=')
+                && !takes_none(&words[before].text)
+        };
+        let knows = words.first().is_some_and(|first| {
+            matches!(first.text.rsplit('/').next(), Some("cp" | "gcp" | "install" | "ginstall"))
+        });
+        let names = |at: usize| {
+            let text = words[at].text.as_str();
+            (is_target(text) || text.starts_with("--target-directory")) && !may_be_value(at)
+        };
+        let mut last = Vec::new();
+        for at in (1..words.len()).rev().filter(|at| *at != ends && !is_option(*at)) {
+            last.push(at);
+            // The value of an option is none, and what may be nothing, and the next one before it is the last then.
+            if !may_be_value(at) && words[at].is_literal() {
+                break;
+            }
+        }
+        Self { words, kind, named: knows && (1..ends).any(names), last }
     }
 
     pub(super) fn is(&self, at: usize) -> bool {
@@ -398,15 +418,13 @@ impl<'w> Written<'w> {
             Kind::Writes | Kind::Tool => true,
             Kind::Copies => {
                 let text = self.words[at].text.as_str();
-                if !self.named {
-                    return self.last == Some(at) || text.starts_with('-');
-                }
                 let before = at.checked_sub(1).map_or("", |before| self.words[before].text.as_str());
-                text.starts_with("--t")
+                let by_name = text.starts_with("--t")
                     || is_short_target(text)
                     || is_target(before)
                     || before.starts_with("--t") && !before.contains('=')
-                    || is_short_target(before)
+                    || is_short_target(before);
+                by_name || !self.named && (self.last.contains(&at) || text.starts_with('-'))
             }
         }
     }

@@ -114,12 +114,15 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         let lists = GIT_LISTS.iter().any(|(own, options)| {
             *own == verb && words[at + 1..].iter().all(|word| options.contains(&word.text.as_str()))
         });
+        // Elsewhere than at its top a workspace may hold another repository, with settings that run programs: content
+        // can look like a bare one.
+        if cwds.iter().any(|cwd| *cwd != folders.workspace) {
+            return true;
+        }
         if lists {
             return false;
         }
-        // Elsewhere than at its top a workspace may hold another repository, with settings that run programs: content
-        // can look like a bare one.
-        if !GIT.contains(&verb) || cwds.iter().any(|cwd| *cwd != folders.workspace) {
+        if !GIT.contains(&verb) {
             return true;
         }
         (Shows::Content, at + 1)
@@ -144,7 +147,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         "tail" => rest
             .iter()
             .any(|w| letter(w, &['f', 'F']) || w.text.starts_with("--f") || w.text.starts_with("--retry")),
-        "grep" => rest.iter().any(|w| letter(w, &['r', 'R', 'f', 'd']) || w.text.starts_with("--")),
+        "grep" => rest
+            .iter()
+            .any(|w| letter(w, &['r', 'R', 'f', 'd']) || w.text.starts_with("--") && w.text != "--"),
         // Of folders it shows all files, also those with secrets.
         "diff" => {
             let is_option = |w: &Word| w.text.starts_with('-');
@@ -283,14 +288,45 @@ fn may_compare_folders(verb: &str, rest: &[Word]) -> bool {
         is_hash && is_mixed
             || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
     };
-    // Two, no more and no less; a pattern may be any number.
-    let operands: Vec<&Word> = rest.iter().filter(|word| !word.text.starts_with('-')).collect();
-    let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
-    let is_path = |word: &&&Word| !is_revision(&word.text);
+    // These take no value, so that what follows is none.
+    let is_flag = |text: &str| {
+        const FLAGS: &[&str] = &[
+            "--",
+            "-p",
+            "-u",
+            "-w",
+            "-b",
+            "-R",
+            "--stat",
+            "--cached",
+            "--staged",
+            "--numstat",
+            "--shortstat",
+            "--name-only",
+            "--name-status",
+            "--summary",
+            "--no-color",
+            "--color",
+            "--word-diff",
+            "--quiet",
+            "--exit-code",
+            "--raw",
+        ];
+        FLAGS.contains(&text)
+    };
+    let operands: Vec<(usize, &Word)> =
+        rest.iter().enumerate().filter(|(_, word)| !word.text.starts_with('-')).collect();
+    // A pattern may be any number; the value of an option, and what may be nothing, are none.
+    let may_be_two = operands.len() >= 2 || operands.iter().any(|(_, word)| word.marks.has(Marks::GLOB));
+    let may_be_value = |at: usize| {
+        at.checked_sub(1)
+            .is_some_and(|before| rest[before].text.starts_with('-') && !is_flag(&rest[before].text))
+    };
+    let is_path = |(at, word): &(usize, &Word)| may_be_value(*at) || !is_revision(&word.text);
     verb == "diff"
         && may_be_two
-        && operands.iter().all(|word| is_path(&word))
-        && operands.iter().any(|word| !names_a_file(&word.text))
+        && operands.iter().all(is_path)
+        && operands.iter().any(|(_, word)| !names_a_file(&word.text))
 }
 
 /// Endings of files that hold code or prose, whatever their name.

@@ -190,7 +190,8 @@ impl Draft {
         }
         // Of an argument that is written like an assignment bash takes it, too, behind `=` and each colon (bash(1),
         // "Tilde Expansion").
-        if let Some(equals) = equals {
+        let is_name = |at: usize| std::str::from_utf8(&bytes[..at]).is_ok_and(is_target);
+        if let Some(equals) = equals.filter(|at| is_name(*at)) {
             let begins = |index: usize| index == equals + 1 || index > equals && at(index - 1, b':');
             let others = |index: usize| {
                 at(index, b'~')

@@ -272,6 +272,7 @@ fn split_string(words: &[Word], found: &mut Inside) {
         }
         after_option = text.starts_with('-');
         let next = || words.get(at + 1).map(|next| next.text.as_str());
+        let mut behind = at + 1;
         let value = if let Some(long) = text.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -283,8 +284,19 @@ fn split_string(words: &[Word], found: &mut Inside) {
             let Some(place) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
             Some(&text[place + 2..]).filter(|rest| !rest.is_empty()).or_else(next)
         };
-        // Within it `\\_` is a blank (env(1)).
-        found.texts.extend(value.map(|value| value.replace("\\_", " ")));
+        let Some(value) = value else { continue };
+        if words.get(at + 1).is_some_and(|next| next.text == value) {
+            behind += 1;
+        }
+        // Within it `\_` is a blank, and it ends at `\c` and `#` (env(1)); the words behind it go on.
+        let value = value.replace("\\_", " ");
+        let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
+        let rest: Vec<&str> =
+            words[behind.min(words.len())..].iter().map(|word| word.text.as_str()).collect();
+        if !rest.is_empty() {
+            found.texts.push(format!("{} {}", &value[..ends], rest.join(" ")));
+        }
+        found.texts.push(value);
     }
 }
 

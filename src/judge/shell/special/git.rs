@@ -206,7 +206,9 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
         "log" | "show" | "branch" | "tag" | "for-each-ref" | "reflog" | "whatchanged" | "rev-list"
         | "shortlog" => any(call, "this runs gpg", |text| {
             let asks = |rest: &str| rest.trim_start_matches(['+', '-', ' ']).starts_with('G');
-            text.split('%').skip(1).any(asks) || text.contains("signature")
+            let sorts =
+                matches!(verb.text.as_str(), "branch" | "tag" | "for-each-ref") && text.contains("signature");
+            text.split('%').skip(1).any(asks) || text.contains("%(signature") || sorts
         }),
         "rm" => removes_all(call, at),
         "stash" if !words.iter().any(|word| word.text == "show") => {
@@ -225,7 +227,8 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
 /// `git rm -r .`: the whole workspace goes.
 fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
     let words = &call.words[verb + 1..];
-    let told = |wanted: &str| words.iter().any(|word| word.text == wanted);
+    let told =
+        |wanted: &str| words.iter().take_while(|word| word.text != "--").any(|word| word.text == wanted);
     let recursive = words
         .iter()
         .any(|word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('r'));
