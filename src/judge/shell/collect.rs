@@ -178,15 +178,19 @@ fn fills(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<Simple>>,
     if marks.is_empty() || places.is_empty() {
         return (Some(Vec::new()), 0);
     }
+    let program = words.first().map_or("", |first| name(&first.text));
+    // What parallel makes of its words, and where, its options say in many ways.
+    if marks.len() > FILLED || program == "parallel" {
+        return (None, 0);
+    }
     // xargs runs one command; where it begins otherwise is only for who may know its options better.
-    let is_xargs = words.first().is_some_and(|first| name(&first.text) == "xargs");
-    let places = if is_xargs { &places[..1] } else { places };
+    let places = if program == "xargs" { &places[..1] } else { places };
     let cost: usize = places.iter().take(FILLED + 1).map(|at| words.len() - at).sum();
     if places.len() > FILLED || cost > left {
         return (None, 0);
     }
     // They put it behind the command if no mark says where.
-    let appends = matches!(words.first().map(|first| name(&first.text)), Some("fd" | "fdfind" | "parallel"));
+    let appends = matches!(program, "fd" | "fdfind");
     (Some(places.iter().filter_map(|at| filled(&words[*at..], &marks, appends)).collect()), cost)
 }
 
@@ -213,7 +217,7 @@ fn marks_of(words: &[Word]) -> Vec<String> {
                     (mark, _) => Some(mark.to_owned()),
                 }
             });
-            found.take(FILLED).collect()
+            found.take(FILLED + 1).collect()
         }
         _ => Vec::new(),
     }
@@ -225,9 +229,7 @@ fn filled(words: &[Word], marks: &[String], appends: bool) -> Option<Simple> {
     if !appends && !words.iter().any(holds) {
         return None;
     }
-    // What parallel puts there.
-    let own = words.iter().take_while(|word| !word.text.starts_with(":::"));
-    let mut filled: Vec<Word> = own.cloned().collect();
+    let mut filled = words.to_vec();
     filled.iter_mut().filter(|word| holds(word)).for_each(|word| word.marks.add(Marks::EXPANDS));
     if appends {
         filled.push(Word { text: "{}".to_owned(), marks: Marks::EXPANDS, ..Word::default() });

@@ -7,12 +7,10 @@ use super::places::{self, Care, Folders};
 use super::script::{After, Script};
 use super::word::{Marks, Word};
 
-/// The folder that `cd` names, if it is spelled out.
+/// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
 pub(super) fn folder(words: &[Word]) -> Option<&str> {
     let mut rest = &words[1..];
-    while let Some(first) =
-        rest.first().filter(|first| matches!(first.text.as_str(), "-P" | "-L" | "--" | "-e"))
-    {
+    while let Some(first) = rest.first().filter(|first| matches!(first.text.as_str(), "-L" | "--")) {
         let ended = first.text == "--";
         rest = &rest[1..];
         if ended {

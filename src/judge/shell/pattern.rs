@@ -350,6 +350,10 @@ fn is_it(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (Found, u
             if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
                 found = found.max(Found::Perhaps);
             }
+            // A value that is not spelled may be several words, or none.
+            if known && arguments.get(at + 1).is_some_and(|value| !value.is_literal()) {
+                found = found.max(Found::Perhaps);
+            }
             if !is_git && at + 2 <= arguments.len() {
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
             }

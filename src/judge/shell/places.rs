@@ -383,32 +383,37 @@ impl<'w> Written<'w> {
             return Self { words, kind, named: false, last: Vec::new() };
         }
         let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
-        // Which letters take no value, so that the next word is none.
-        let takes_none =
-            |text: &str| text.ends_with(|c: char| "vrRanpuidLPxbHlzhqDAXcT".contains(c)) || text == "--";
+        let is_short = |text: &str| text.starts_with('-') && !text.starts_with("--");
+        // Of clusters these letters take no value, so that the next word is none.
+        let takes_none = |text: &str| {
+            text == "--" || is_short(text) && text.ends_with(|c: char| "vrRanpuidLPxbHlzhqDAXc".contains(c))
+        };
         let is_option = |at: usize| at < ends && words[at].text.starts_with('-') && words[at].text != "-";
         let may_be_value = |at: usize| {
             let before = at.saturating_sub(1);
-            before > 0
-                && is_option(before)
-                && !words[before].text.contains('=')
-                && !takes_none(&words[before].text)
+            let text = words[before].text.as_str();
+            before > 0 && is_option(before) && !text.contains('=') && !takes_none(text)
         };
-        let knows = words.first().is_some_and(|first| {
-            matches!(first.text.rsplit('/').next(), Some("cp" | "gcp" | "install" | "ginstall"))
-        });
+        let program = words.first().map_or("", |first| first.text.rsplit('/').next().unwrap_or_default());
+        let installs = matches!(program, "install" | "ginstall");
         let names = |at: usize| {
             let text = words[at].text.as_str();
-            (is_target(text) || text.starts_with("--target-directory")) && !may_be_value(at)
+            let is_cluster = is_short(text) && text.ends_with('t') && !text.contains(['S', 'm', 'o', 'g']);
+            (is_cluster || text.starts_with("--target-directory")) && !may_be_value(at)
         };
+        let makes_folders =
+            |word: &Word| is_short(&word.text) && word.text.contains('d') || word.text.starts_with("--d");
+        let all = installs && words[1..ends].iter().any(makes_folders);
         let mut last = Vec::new();
         for at in (1..words.len()).rev().filter(|at| *at != ends && !is_option(*at)) {
             last.push(at);
             // The value of an option is none, and what may be nothing, and the next one before it is the last then.
-            if !may_be_value(at) && words[at].is_literal() {
+            let is_one = !may_be_value(at) && !may_be_nothing(&words[at]) && !words[at].text.starts_with('+');
+            if is_one && !all {
                 break;
             }
         }
+        let knows = installs || matches!(program, "cp" | "gcp");
         Self { words, kind, named: knows && (1..ends).any(names), last }
     }
 
@@ -428,6 +433,13 @@ impl<'w> Written<'w> {
             }
         }
     }
+}
+
+/// Whether a word may be no word at all when it runs: nothing of it is spelled.
+fn may_be_nothing(word: &Word) -> bool {
+    let expands = word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::NUMBER);
+    let is_of_names = |c: char| c.is_ascii_alphanumeric() || "_$!?#@*-{}:+=".contains(c);
+    expands && (word.text.is_empty() || word.text.starts_with('$') && word.text.chars().all(is_of_names))
 }
 
 /// An option whose value is the folder that is written.

@@ -36,7 +36,7 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("linux32", "", 0),
     ("linux64", "", 0),
     ("prlimit", "-p", 0),
-    ("systemd-run", "-u -p -t -E --unit --property --setenv --uid --gid", 0),
+    ("systemd-run", "-u -p -E --unit --property --setenv --uid --gid", 0),
     ("systemd-inhibit", "", 0),
     ("firejail", "", 0),
     ("unbuffer", "", 0),
@@ -94,8 +94,8 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("arch", "-arch -e -d", 0),
 ];
 
-const XARGS_VALUES: &str = "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args \
-    --max-procs --max-chars --replace --process-slot-var";
+const XARGS_VALUES: &str = "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args \
+    --max-procs --max-chars --process-slot-var";
 
 /// Programs that always run something else, found by their name alone; none of their arguments
 /// is looked at but for texts.

@@ -285,7 +285,8 @@ fn may_compare_folders(verb: &str, rest: &[Word]) -> bool {
         let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
         let is_mixed =
             name.bytes().any(|c| c.is_ascii_digit()) && name.bytes().any(|c| c.is_ascii_lowercase());
-        is_hash && is_mixed
+        name.is_empty() && text.starts_with('@')
+            || is_hash && is_mixed
             || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
     };
     // These take no value, so that what follows is none.
@@ -311,17 +312,25 @@ fn may_compare_folders(verb: &str, rest: &[Word]) -> bool {
             "--quiet",
             "--exit-code",
             "--raw",
+            "--patience",
+            "--minimal",
+            "--histogram",
+            "--check",
         ];
-        FLAGS.contains(&text)
+        let has_value = text.contains('=') || !text.starts_with("--") && text.len() > 2;
+        has_value || FLAGS.contains(&text)
     };
     let operands: Vec<(usize, &Word)> =
         rest.iter().enumerate().filter(|(_, word)| !word.text.starts_with('-')).collect();
-    // A pattern may be any number; the value of an option, and what may be nothing, are none.
-    let may_be_two = operands.len() >= 2 || operands.iter().any(|(_, word)| word.marks.has(Marks::GLOB));
     let may_be_value = |at: usize| {
         at.checked_sub(1)
             .is_some_and(|before| rest[before].text.starts_with('-') && !is_flag(&rest[before].text))
     };
+    // Of more than two it does not compare what they hold. A pattern may be any number; the value of an option, and what
+    // may be nothing, are none.
+    let certain = operands.iter().filter(|(at, word)| !may_be_value(*at) && word.is_literal()).count();
+    let may_be_two =
+        operands.len() >= 2 && certain <= 2 || operands.iter().any(|(_, word)| word.marks.has(Marks::GLOB));
     let is_path = |(at, word): &(usize, &Word)| may_be_value(*at) || !is_revision(&word.text);
     verb == "diff"
         && may_be_two

@@ -265,6 +265,7 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut Inside)
 /// `env -S 'cmd args'`, also joined, abbreviated and in a cluster.
 fn split_string(words: &[Word], found: &mut Inside) {
     let mut after_option = false;
+    let mut is_split = false;
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if !text.starts_with('-') && !std::mem::take(&mut after_option) {
@@ -272,29 +273,27 @@ fn split_string(words: &[Word], found: &mut Inside) {
         }
         after_option = text.starts_with('-');
         let next = || words.get(at + 1).map(|next| next.text.as_str());
-        let mut behind = at + 1;
-        let value = if let Some(long) = text.strip_prefix("--") {
+        let joined = if let Some(long) = text.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             if name.is_empty() || !"split-string".starts_with(name) {
                 continue;
             }
-            value.or_else(next)
+            value
         } else {
             let Some(place) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
-            Some(&text[place + 2..]).filter(|rest| !rest.is_empty()).or_else(next)
+            Some(&text[place + 2..]).filter(|rest| !rest.is_empty())
         };
-        let Some(value) = value else { continue };
-        if words.get(at + 1).is_some_and(|next| next.text == value) {
-            behind += 1;
-        }
+        let Some(value) = joined.or_else(next) else { continue };
         // Within it `\_` is a blank, and it ends at `\c` and `#` (env(1)); the words behind it go on.
         let value = value.replace("\\_", " ");
         let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
-        let rest: Vec<&str> =
-            words[behind.min(words.len())..].iter().map(|word| word.text.as_str()).collect();
-        if !rest.is_empty() {
-            found.texts.push(format!("{} {}", &value[..ends], rest.join(" ")));
+        let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
+        // The first one is split; what looks like another is a word behind it.
+        if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
+            found.hidden |= rest.iter().any(|word| !word.is_literal());
+            let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
+            found.texts.push(format!("{}{}", &value[..ends], rest.iter().map(quoted).collect::<String>()));
         }
         found.texts.push(value);
     }

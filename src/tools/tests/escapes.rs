@@ -43,8 +43,14 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
             fs::write(room.path(own).join("gitdir"), "/nonexistent/disk/.git\n").unwrap();
             fs::write(room.path(own).join("locked"), "").unwrap();
         }
-        for (own, tree) in [("gone", "/nonexistent/gone/.git".into()), ("pruned", room.path("no/such/.git"))]
-        {
+        // Another repository stands where one was; one of the command's own, at level 3 in a `/tmp` that only it sees.
+        fs::create_dir_all(room.root.join("other/.git")).unwrap();
+        for (own, tree) in [
+            ("gone", "/nonexistent/gone/.git".into()),
+            ("other", room.root.join("other/.git")),
+            ("pruned", room.path("no/such/.git")),
+            ("temp", "/tmp/no-such-tree-of-agentd/.git".into()),
+        ] {
             let own = room.path(".git/worktrees").join(own);
             fs::create_dir_all(&own).unwrap();
             fs::write(own.join("gitdir"), format!("{}\n", tree.display())).unwrap();
@@ -52,6 +58,7 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
         for name in [
             ".git/worktrees/gone/commondir",
             ".git/worktrees/gone/gitdir",
+            ".git/worktrees/other/commondir",
             ".git/modules/hooks/common/config",
             ".git/modules/libs/foo/config",
             ".git/modules/libs/foo/hooks/post-checkout",
@@ -66,7 +73,7 @@ async fn submodules_of_work_trees_and_work_trees_of_submodules_are_guarded() {
             assert_eq!(outcome.code.as_deref(), Some("exit_code"), "{level:?} {name} {outcome:?}");
         }
         completed(&room.run("Bash", bash("echo x > .git/worktrees/in/ORIG_HEAD")).await);
-        completed(&room.run("Bash", bash("rm -r .git/worktrees/pruned")).await);
+        completed(&room.run("Bash", bash("rm -r .git/worktrees/pruned .git/worktrees/temp")).await);
         // More files than are gone through, before the folder that counts.
         let modules = room.path(".git/modules");
         (0..4_100).for_each(|n| fs::write(modules.join(format!("{n}")), "").unwrap());
@@ -97,6 +104,13 @@ async fn what_a_repository_is_known_by_stays() {
         completed(
             &room.run("Bash", bash("mv H HEAD; mv o objects; mv r refs; touch objects/x refs/y")).await,
         );
+
+        // By hand, without what git writes first; and one that cannot be read.
+        fs::write(room.path("config"), "[core]\n\tbare = true\n").unwrap();
+        completed(&room.run("Bash", bash("mv HEAD H; mv refs r")).await);
+        failed(&room.run("Bash", bash("echo x >> config")).await, "exit_code");
+        fs::set_permissions(room.path("config"), fs::Permissions::from_mode(0o000)).unwrap();
+        failed(&room.run("Bash", bash("chmod 644 config; echo x >> config")).await, "exit_code");
 
         // What only has the same names is none, and a link among them holds up nobody.
         let Some(mut room) = held(level, NetworkSetting::On).await else { continue };

@@ -237,7 +237,8 @@ fn removes_all(call: &Call<'_>, verb: usize) -> Option<String> {
     }
     any(call, "all files of the project are removed", |text| {
         let path = text.trim_start_matches("./").trim_end_matches('/');
-        matches!(path, "" | "." | ".." | "*" | ":/" | ":" | "**") && !text.is_empty()
+        matches!(path, "" | "." | ".." | "*" | "**") && !text.is_empty()
+            || path.starts_with(':')
             || path.ends_with("..")
             || !text.starts_with('-') && (call.outside)(&format!("{path}/.."))
     })

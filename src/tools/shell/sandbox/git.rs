@@ -17,22 +17,29 @@ fn belongs_to(own: &Path) -> Option<PathBuf> {
 }
 
 /// Whether a folder is a repository without a work tree, also while it lacks what a command may have taken away for a
-/// moment: its configuration, as git writes it, stays.
-pub(super) fn is_bare(folder: &Path) -> bool {
+/// moment: its configuration, as git writes it, stays, and so do its hooks. `has_own` says whether it has a `.git`: then a
+/// file like a configuration alone makes it none.
+pub(super) fn is_bare(folder: &Path, has_own: bool) -> bool {
+    let is_there = |name: &str| folder.join(name).exists();
     let is_written_by_git = || {
-        repository::text_of(&folder.join("config")).is_some_and(|text| {
-            repository::settings(&text).any(|setting| setting.name == "repositoryformatversion")
-        })
+        let config = folder.join("config");
+        match repository::text_of(&config) {
+            Some(text) => repository::settings(&text)
+                .any(|setting| matches!(setting.name.as_str(), "repositoryformatversion" | "bare")),
+            // What cannot be read may be one.
+            None => std::fs::symlink_metadata(&config).is_ok_and(|meta| meta.is_file()),
+        }
     };
-    let has = |name: &str| folder.join(name).is_dir();
-    let is_whole = || folder.join("HEAD").is_file() && has("objects") && has("refs");
-    is_whole() || is_written_by_git()
+    let is_dir = |name: &str| folder.join(name).is_dir();
+    let is_whole = || folder.join("HEAD").is_file() && is_dir("objects") && is_dir("refs");
+    let has_parts = || ["HEAD", "objects", "refs", "hooks", "packed-refs"].iter().any(|name| is_there(name));
+    is_whole() || is_written_by_git() && (!has_own || has_parts())
 }
 
 /// Where a work tree lies.
 pub(super) enum Tree {
     At(PathBuf),
-    /// It is not there: it was removed, or lies on a disk that is away.
+    /// It is not there: it was removed, or lies on a disk that is away, or elsewhere than it was.
     Gone(PathBuf),
     /// Nothing says where.
     Nowhere,
@@ -61,7 +68,8 @@ pub(super) fn tree_of(own: &Path) -> Tree {
     let tree = git.parent().unwrap_or(Path::new("/"));
     match std::fs::metadata(&git).and_then(|meta| Ok((meta, tree.canonicalize()?))) {
         Ok((meta, tree)) if meta.is_file() => Tree::At(tree),
-        Ok(_) => Tree::Nowhere,
+        // Another repository stands there.
+        Ok((_, tree)) => Tree::Gone(tree),
         Err(error) if is_missing(&error) => Tree::Gone(tree.to_owned()),
         Err(_) => Tree::Unknown,
     }

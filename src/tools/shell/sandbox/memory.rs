@@ -21,6 +21,29 @@ struct Known {
     given: HashMap<PathBuf, Option<PathBuf>>,
     /// Where credentials lay.
     credentials: Option<Vec<PathBuf>>,
+    /// Folders that could not be looked into then.
+    shut: Vec<PathBuf>,
+}
+
+impl Known {
+    fn learn(&mut self, seen: Vec<Sight>) {
+        let is_new = self.credentials.is_none();
+        let mut shut = Vec::new();
+        let known = self.credentials.get_or_insert_default();
+        for sight in seen {
+            match sight {
+                // What came later elsewhere is not remembered.
+                Sight::There(path) if is_new || self.shut.iter().any(|folder| path.starts_with(folder)) => {
+                    if !known.contains(&path) {
+                        known.push(path);
+                    }
+                }
+                Sight::Shut(folder) if is_new || self.shut.contains(&folder) => shut.push(folder),
+                Sight::There(_) | Sight::Shut(_) | Sight::Nothing => {}
+            }
+        }
+        self.shut = shut;
+    }
 }
 
 impl Memory {
@@ -39,18 +62,13 @@ impl Memory {
     }
 
     /// Where credentials lay at first, are there, and are not among those found now. `look` says where they lie for who
-    /// works nowhere; it is asked until it could see all.
+    /// works nowhere; it is asked once, and of what lay in a folder that could not be looked into, until it could.
     pub(super) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Sight>) -> Vec<PathBuf> {
-        let is_known = |known: &Known| known.credentials.is_some();
-        if !is_known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+        let is_whole = |known: &Known| known.credentials.is_some() && known.shut.is_empty();
+        if !is_whole(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
             // Nobody waits for the disk with the lock in hand.
-            let first = look();
-            let sees_all = !first.iter().any(|sight| matches!(sight, Sight::Shut(_)));
-            let there = first.into_iter().filter_map(|sight| sight.there().map(Path::to_owned)).collect();
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if sees_all && !is_known(&known) {
-                known.credentials = Some(there);
-            }
+            let seen = look();
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).learn(seen);
         }
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let first = known.credentials.iter().flatten();
@@ -78,11 +96,15 @@ mod tests {
         let memory = Memory::default();
         let all = || [&first, &linked].map(|path| Sight::There(path.clone())).into();
         let none = || panic!("it is known");
-        // A look that could not see all is made again.
-        let shut = || vec![Sight::Shut(root.clone()), Sight::There(later.clone())];
-        assert!(memory.credentials(&[], shut).is_empty());
         assert!(memory.credentials(&[first.clone(), linked.clone()], all).is_empty());
         assert_eq!(memory.credentials(std::slice::from_ref(&later), none), [first.clone(), linked.clone()]);
+        // What could not be looked into is looked into again, and nothing else.
+        let shut = Memory::default();
+        let some = || vec![Sight::Shut(root.join("later")), Sight::There(first.clone())];
+        assert_eq!(shut.credentials(&[], some), std::slice::from_ref(&first));
+        let open = || [&later, &linked].map(|path| Sight::There(path.clone())).into();
+        assert_eq!(shut.credentials(&[], open), [first.clone(), later.clone()]);
+        assert_eq!(shut.credentials(&[], none), [first.clone(), later.clone()]);
         // What is reached through a link by now cannot be covered.
         fs::remove_dir(&linked).unwrap();
         symlink(&later, &linked).unwrap();

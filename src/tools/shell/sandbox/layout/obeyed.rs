@@ -50,7 +50,8 @@ impl Layout {
             }
             self.guard_one(git);
         }
-        if git::is_bare(workspace) {
+        let git = workspace.join(".git");
+        if git::is_bare(workspace, is_there(&git) && !is_stand_in(&git)) {
             self.guard_git(workspace);
         }
     }
@@ -104,9 +105,13 @@ impl Layout {
         let lies_elsewhere = |own: &&PathBuf| {
             is_shut(own)
                 || match git::tree_of(own) {
-                    git::Tree::At(tree) => !self.may_change(&tree),
+                    git::Tree::At(tree) => !self.is_own(&tree),
                     // One that a command removed is pruned by it; others may come back.
-                    git::Tree::Gone(tree) => !self.may_change(&nearest(&tree)),
+                    git::Tree::Gone(tree) => {
+                        let tree = nearest(&tree);
+                        // Commands of level 3 see a folder of their own there.
+                        !self.is_own(&tree) && !tree.starts_with("/tmp")
+                    }
                     git::Tree::Nowhere => false,
                     git::Tree::Unknown => true,
                 }
@@ -127,6 +132,11 @@ impl Layout {
             self.pinned.extend(found);
             self.pinned.push(trees);
         }
+    }
+
+    /// Whether a command may write there, among its temporary files too.
+    fn is_own(&self, path: &Path) -> bool {
+        self.may_change(path) || path.starts_with(&self.temp) && self.temp != Path::new("")
     }
 
     /// The folders of submodules have the same. They are named as the submodules are, by paths
@@ -170,7 +180,7 @@ impl Layout {
             // One may lie in another's folder, its own submodules among them; and what looks like one may only be on the
             // way to others, and a command have made it look so.
             let inner = inner.into_iter().filter(|entry| !entry.file_type().is_ok_and(|kind| !kind.is_dir()));
-            let is_passed = |path: &PathBuf| is_one && folder != modules && is_inside_of_one(path);
+            let is_passed = |path: &PathBuf| is_one && !folder.ends_with("modules") && is_inside_of_one(path);
             folders.extend(inner.map(|entry| entry.path()).filter(|path| !is_passed(path)));
             self.pinned.push(folder);
         }
