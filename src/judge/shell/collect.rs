@@ -124,8 +124,7 @@ pub(super) fn collect(text: &str) -> Collected {
                 let found = inside(&words[from..]);
                 let (fills, cost) = fills(&words[from..], &found.at, work);
                 work -= cost;
-                let is_too_much = fills.is_none();
-                all.hidden |= is_too_much;
+                all.hidden |= fills.is_none();
                 all.views.push(View { script, command, from, open, runs: found.runs });
                 all.hidden |= found.hidden;
                 at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));

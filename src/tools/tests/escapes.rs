@@ -3,13 +3,26 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use super::sandbox::{BOTH, bash, git, held};
 use super::{Room, completed, failed};
+use crate::tools::Settings;
 use crate::tools::shell::{LevelSetting, NetworkSetting};
 
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
+}
+
+/// A room outside of `/tmp`, held at a level, with what else `set` says; nothing where that level does not work.
+async fn room_at(level: LevelSetting, set: impl FnOnce(&mut Settings, &Path)) -> Option<Room> {
+    held(level, NetworkSetting::On).await?;
+    Some(Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
+        let root = settings.home.parent().unwrap().to_owned();
+        settings.sandbox.level = level;
+        settings.sandbox.temp = root.join("temp");
+        set(settings, &root);
+    }))
 }
 
 /// What git obeys of submodules and work trees, wherever they lie in each other.
@@ -147,21 +160,16 @@ fn tree_beside(room: &Room) {
 #[tokio::test]
 async fn a_hidden_socket_is_reached_at_no_level_but_the_daemon_s_own() {
     for level in BOTH {
-        if held(level, NetworkSetting::On).await.is_none() {
-            continue;
-        }
-        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
-            let root = settings.home.parent().unwrap().to_owned();
+        let made = room_at(level, |settings, root| {
             fs::create_dir_all(root.join("run/user/agentd")).unwrap();
             fs::create_dir(root.join("run/user/other")).unwrap();
-            settings.sandbox.level = level;
             settings.sandbox.hidden = vec![root.join("run"), root.join("run/user/agentd")];
             // Something else in a hidden folder that is not.
             fs::create_dir(root.join("run/user/build")).unwrap();
             settings.sandbox.writable = vec![root.join("run/user/build")];
-            settings.sandbox.temp = root.join("temp");
             settings.socket = Some(root.join("run/user/agentd/own"));
         });
+        let Some(mut room) = made.await else { continue };
         let sockets =
             ["beside", "run/socket", "run/user/other/socket", "run/user/agentd/own", "run/user/agentd/agent"];
         let sockets = sockets.map(|name| room.root.join(name));
@@ -328,15 +336,10 @@ async fn the_folder_for_temporary_files_stays_in_its_place_where_all_around_it_m
 #[tokio::test]
 async fn beside_something_hidden_a_command_can_work() {
     for level in BOTH {
-        if held(level, NetworkSetting::On).await.is_none() {
-            continue;
-        }
-        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
-            let root = settings.home.parent().unwrap().to_owned();
-            settings.sandbox.level = level;
-            settings.sandbox.temp = root.join("temp");
+        let made = room_at(level, |settings, root| {
             settings.sandbox.hidden = vec![root.join("ws/in/secret"), root.join("ws/keys")];
         });
+        let Some(mut room) = made.await else { continue };
         fs::create_dir_all(room.path("in")).unwrap();
         fs::create_dir(room.path("keys")).unwrap();
         fs::write(room.path("in/secret"), "KEY\n").unwrap();
@@ -368,15 +371,10 @@ async fn beside_something_hidden_a_command_can_work() {
 #[tokio::test]
 async fn what_is_guarded_within_something_hidden_holds_up_nobody() {
     for level in BOTH {
-        if held(level, NetworkSetting::On).await.is_none() {
-            continue;
-        }
-        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
-            let root = settings.home.parent().unwrap().to_owned();
+        let made = room_at(level, |settings, root| {
             settings.home = root.join("ws");
-            settings.sandbox.level = level;
-            settings.sandbox.temp = root.join("temp");
         });
+        let Some(mut room) = made.await else { continue };
         fs::create_dir_all(room.path(".secrets/hooks")).unwrap();
         fs::create_dir_all(room.path(".ssh")).unwrap();
         fs::create_dir_all(room.path("dots/aws")).unwrap();
@@ -401,25 +399,16 @@ async fn what_is_guarded_within_something_hidden_holds_up_nobody() {
 #[tokio::test]
 async fn what_was_hidden_stays_so_and_what_a_link_hid_does_not() {
     for level in BOTH {
-        if held(level, NetworkSetting::On).await.is_none() {
-            continue;
-        }
-        let set = |settings: &mut crate::tools::Settings| {
-            let root = settings.home.parent().unwrap().to_owned();
+        let made = room_at(level, |settings, root| {
             settings.home = root.join("user");
-            settings.sandbox.level = level;
-            settings.sandbox.temp = root.join("temp");
-        };
-        let mut room = Room::within(tempfile::tempdir_in("/var/tmp").unwrap(), |settings| {
-            set(settings);
             let home = settings.home.clone();
             for folder in ["", "vault", "tools"] {
                 fs::create_dir_all(home.join(folder)).unwrap();
                 fs::write(home.join(folder).join("file"), "WORDS\n").unwrap();
             }
-            let root = home.parent().unwrap();
             symlink(root.join("ws/kube"), home.join(".kube")).unwrap();
         });
+        let Some(mut room) = made.await else { continue };
         let home = room.root.join("user");
         symlink(home.join("vault"), room.path("kube")).unwrap();
         let seen = |name: &str| bash(&format!("grep -r WORDS {}", home.join(name).display()));

@@ -2,6 +2,7 @@
 //! every level; how much of it a level can hold is the level's matter.
 
 mod barrier;
+mod hidden;
 mod obeyed;
 mod secrets;
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use barrier::{barrier, closed_around, link_on_the_way, without_own_links};
 pub(super) use secrets::Sight;
-use secrets::{CACHES, Home, OF_THE_MACHINE, Reach, of_everybody};
+use secrets::{CACHES, Home, Reach};
 
 use super::blocked::Ground;
 use super::place::{is_stand_in, notes_beside};
@@ -81,49 +82,7 @@ impl Layout {
         layout.writable.extend(caches.iter().cloned());
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
         let reach = Reach { asked: &asked, caches: &caches, temp: &root, of_all: false };
-        let real_home = at_home.as_ref().map_or(home.as_path(), Home::real);
-        let memory = &context.layouts.memory;
-        let mut seen = Vec::new();
-        for path in &settings.hidden {
-            let now = reach.sight(path.clone(), real_home);
-            seen.extend(memory.given(path, now.there()).map(Sight::There));
-            seen.push(now);
-        }
-        layout.hidden = seen.into_iter().filter_map(Sight::hidden).collect();
-        let elsewhere: Vec<PathBuf> = secrets::moved()
-            .into_iter()
-            .chain(of_everybody().filter(|path| !is_within(path, &asked)))
-            .chain(OF_THE_MACHINE.iter().map(PathBuf::from))
-            .collect();
-        let sights = |reach: &Reach<'_>| {
-            let mut all = match &at_home {
-                Some(at_home) => at_home.credentials(reach),
-                None => barrier(home).map(Sight::Shut).into_iter().collect(),
-            };
-            all.extend(elsewhere.iter().map(|path| reach.sight(path.clone(), real_home)));
-            all
-        };
-        let credentials = sights(&reach);
-        let there: Vec<PathBuf> = credentials.iter().filter_map(Sight::there).map(Path::to_owned).collect();
-        let before = memory.credentials(&there, || {
-            // What lies in a folder that this session works in is hidden for others.
-            let all_caches = at_home.as_ref().map_or_else(Vec::new, |at_home| at_home.below(CACHES));
-            sights(&Reach { asked: &[], caches: &all_caches, of_all: true, ..reach })
-        });
-        // It is not, where somebody works (but for his whole home), and what a session needs.
-        let is_asked = |path: &Path| {
-            asked.iter().any(|folder| {
-                path.starts_with(folder) && !real_home.starts_with(folder) || folder.starts_with(path)
-            })
-        };
-        let before = before.into_iter();
-        let before =
-            before.filter(|path| !is_asked(path) && !path.starts_with(&root) && !root.starts_with(path));
-        let secrets = credentials.into_iter().filter_map(Sight::hidden).chain(before);
-        // Whoever lists a secret as writable means it.
-        layout.hidden.extend(secrets.filter(|path| !asked.contains(path)));
-        layout.hidden.sort();
-        layout.hidden.dedup();
+        layout.hidden = hidden::hidden(context, at_home.as_ref(), &reach);
         layout.guard(&scene.workspace);
         additional.for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.keep_away(path));
