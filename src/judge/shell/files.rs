@@ -3,10 +3,11 @@
 use super::braces;
 use super::hatch::{Rows, may_become_an_option, stem};
 use super::pattern::name;
-use super::places::{self, Care, Folders, Written};
+use super::places::{self, Care, Folders};
 use super::private;
 use super::table::Kind;
 use super::word::{Marks, Word};
+use super::written::Written;
 
 /// The words that no grant spells, as files: what must not be read or written unasked.
 pub(super) fn refuse(

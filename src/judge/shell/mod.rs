@@ -21,11 +21,13 @@ mod second;
 mod shape;
 mod sight;
 mod special;
+mod spelled;
 mod table;
 mod through;
 mod weigh;
 mod word;
 mod wrappers;
+mod written;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;

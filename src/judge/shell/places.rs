@@ -5,9 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::hatch::Rows;
 use super::meter::Meter;
-use super::table::Kind;
 use super::word::{Marks, Word};
 use crate::types::secret_names;
 
@@ -366,87 +364,6 @@ pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
 /// Letters of options in one word; nobody writes more, and behind more may be any path.
 const LONGEST_CLUSTER: usize = 40;
 
-/// Which of its words a command writes.
-pub(super) struct Written<'w> {
-    words: &'w [Word],
-    kind: Kind,
-    /// Of a command that copies: whether an option, and nothing else, names the folder that is written.
-    named: bool,
-    /// What may be its last operand, which is written otherwise.
-    last: Vec<usize>,
-}
-
-impl<'w> Written<'w> {
-    pub(super) fn by(rows: Rows, words: &'w [Word]) -> Self {
-        let kind = rows.kind();
-        if kind != Kind::Copies {
-            return Self { words, kind, named: false, last: Vec::new() };
-        }
-        let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
-        let is_short = |text: &str| text.starts_with('-') && !text.starts_with("--");
-        // Of clusters these letters take no value, so that the next word is none.
-        let takes_none = |text: &str| {
-            text == "--" || is_short(text) && text.ends_with(|c: char| "vrRanpuidLPxbHlzhqDAXc".contains(c))
-        };
-        let is_option = |at: usize| at < ends && words[at].text.starts_with('-') && words[at].text != "-";
-        let may_be_value = |at: usize| {
-            let before = at.saturating_sub(1);
-            let text = words[before].text.as_str();
-            before > 0 && is_option(before) && !text.contains('=') && !takes_none(text)
-        };
-        let program = words.first().map_or("", |first| first.text.rsplit('/').next().unwrap_or_default());
-        let installs = matches!(program, "install" | "ginstall");
-        let names = |at: usize| {
-            let text = words[at].text.as_str();
-            let is_cluster = is_short(text) && text.ends_with('t') && !text.contains(['S', 'm', 'o', 'g']);
-            (is_cluster || text.starts_with("--target-directory")) && !may_be_value(at)
-        };
-        let makes_folders =
-            |word: &Word| is_short(&word.text) && word.text.contains('d') || word.text.starts_with("--d");
-        let all = installs && words[1..ends].iter().any(makes_folders);
-        let mut last = Vec::new();
-        for at in (1..words.len()).rev().filter(|at| *at != ends && !is_option(*at)) {
-            last.push(at);
-            // The value of an option is none, and what may be nothing, and the next one before it is the last then.
-            let is_one = !may_be_value(at) && !may_be_nothing(&words[at]) && !words[at].text.starts_with('+');
-            if is_one && !all {
-                break;
-            }
-        }
-        let knows = installs || matches!(program, "cp" | "gcp");
-        Self { words, kind, named: knows && (1..ends).any(names), last }
-    }
-
-    pub(super) fn is(&self, at: usize) -> bool {
-        match self.kind {
-            Kind::Reads => false,
-            Kind::Writes | Kind::Tool => true,
-            Kind::Copies => {
-                let text = self.words[at].text.as_str();
-                let before = at.checked_sub(1).map_or("", |before| self.words[before].text.as_str());
-                let by_name = text.starts_with("--t")
-                    || is_short_target(text)
-                    || is_target(before)
-                    || before.starts_with("--t") && !before.contains('=')
-                    || is_short_target(before);
-                by_name || !self.named && (self.last.contains(&at) || text.starts_with('-'))
-            }
-        }
-    }
-}
-
-/// Whether a word may be no word at all when it runs: nothing of it is spelled.
-fn may_be_nothing(word: &Word) -> bool {
-    let expands = word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::NUMBER);
-    let is_of_names = |c: char| c.is_ascii_alphanumeric() || "_$!?#@*-{}:+=".contains(c);
-    expands && (word.text.is_empty() || word.text.starts_with('$') && word.text.chars().all(is_of_names))
-}
-
-/// An option whose value is the folder that is written.
-fn is_target(text: &str) -> bool {
-    matches!(text, "-t" | "--target-directory" | "-Dt")
-}
-
 /// `--output=FILE` and its like: a file that even a program which else reads would write.
 pub(super) fn is_output(text: &str) -> bool {
     let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
@@ -454,9 +371,4 @@ pub(super) fn is_output(text: &str) -> bool {
         || ["output", "write", "log-file", "logfile", "save", "dump", "prefix"]
             .iter()
             .any(|word| name.contains(word))
-}
-
-/// `-t`, `-at`, `-tDIR`: a cluster with the letter of the target folder.
-fn is_short_target(text: &str) -> bool {
-    text.starts_with('-') && !text.starts_with("--") && text.contains('t')
 }

@@ -455,10 +455,13 @@ impl<'a> Reading<'a> {
         if spelled > 1 && rows.writes_as_granted(&words[..spelled], meter) {
             files::refuse_to_leave(words, spelled, cwds, self.folders)?;
         }
-        if rows.has_hatches()
-            && let Some(word) = words.iter().skip(spelled.max(1)).find(|word| {
-                may_become_an_option(word) && !(name(&words[0].text) == "rm" && has_ending(word))
-            })
+        let plain = name(&words[0].text);
+        // With `-t` they write elsewhere than they seem to.
+        let has_target = matches!(plain, "cp" | "gcp" | "mv" | "gmv" | "ln" | "gln" | "install" | "ginstall");
+        let is_tame = |word: &Word| (has_target || plain == "rm") && has_ending(word);
+        if (has_target || rows.has_hatches())
+            && let Some(word) =
+                words.iter().skip(spelled.max(1)).find(|word| may_become_an_option(word) && !is_tame(word))
         {
             return Err(format!("{} may become an option of {}", word.text, words[0].text));
         }
@@ -469,7 +472,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// `*.o`: no option of `rm` has a dot in it.
+/// `*.o`: no option of `rm` has a dot in it, and of those of `cp` none but the name of a folder with this ending.
 fn has_ending(word: &Word) -> bool {
     !word.marks.has(Marks::BRACE)
         && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))

@@ -5,11 +5,12 @@ use crate::judge::shell::collect::View;
 use crate::judge::shell::follow::Where;
 use crate::judge::shell::hatch::{Call, rows};
 use crate::judge::shell::pattern::name;
-use crate::judge::shell::places::{self, Care, Written, may_matter};
+use crate::judge::shell::places::{self, Care, may_matter};
 use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::sight::approves;
 use crate::judge::shell::word::{Marks, Word};
 use crate::judge::shell::wrappers::inside;
+use crate::judge::shell::written::Written;
 
 /// So often a line may name the daemon's own programs for each to be looked at.
 const MOST_OURS: usize = 64;

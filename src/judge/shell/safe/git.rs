@@ -1,0 +1,73 @@
+//! `git` where it only looks.
+
+use super::looks::{self, Shows};
+use super::{Look, names_a_file, values_that_may_be_paths};
+use crate::judge::shell::places::Folders;
+use crate::judge::shell::spelled::Parts;
+use crate::judge::shell::word::{Marks, Word};
+
+/// Where the verb stands, or would.
+pub(super) fn verb_at(words: &[Word]) -> usize {
+    let has_option = words.get(1).is_some_and(|word| word.text == "--no-pager");
+    (if has_option { 2 } else { 1 }).min(words.len() - 1)
+}
+
+/// What it looks at.
+pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option<Look> {
+    // Elsewhere than at its top a workspace may hold another repository, with settings that run programs: content can
+    // look like a bare one.
+    if cwds.iter().any(|cwd| *cwd != folders.workspace) {
+        return None;
+    }
+    let at = verb_at(words);
+    let call = &words[at..];
+    let verb = looks::git(call.first().filter(|word| word.is_literal())?.text.as_str())?;
+    let parts = verb.options.parts(call)?;
+    // Of many options git itself does not take the next word for the value.
+    let is_apart = |value_at: usize| parts.options.iter().all(|option| option.at != value_at);
+    let is_odd = |value_at: usize| is_apart(value_at) && call[value_at].text.starts_with('-');
+    let is_fine = |word: &Word| word.is_literal() || word.marks.has(Marks::GLOB);
+    let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
+    let mut formats = formats.filter_map(|option| option.value_at).map(|at| call[at].text.as_str());
+    let passes = (verb.takes_operands || parts.operands.is_empty())
+        && !parts.options.iter().filter_map(|option| option.value_at).any(is_odd)
+        && parts.operands.iter().all(|at| is_fine(&call[*at]))
+        && formats.all(is_tame_format)
+        && !(call[0].text == "diff" && may_compare_folders(call, &parts));
+    if !passes {
+        return None;
+    }
+    let mut paths = values_that_may_be_paths(&parts);
+    paths.extend(&parts.operands);
+    Some(Look { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
+}
+
+/// `--format=…` without what runs gpg: `%G?` and its like, also with what may stand behind `%` (git-log(1), "PRETTY
+/// FORMATS"). A name that is none of git's own is one of the settings, and may hold anything.
+fn is_tame_format(option: &str) -> bool {
+    const NAMES: &[&str] = &["oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
+    let format = option.split_once('=').map_or("", |(_, format)| format);
+    let verifies =
+        |(at, _): (usize, &str)| format[at + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
+    NAMES.contains(&format) || format.contains('%') && !format.match_indices('%').any(verifies)
+}
+
+/// Whether `git diff` may be of two folders: where there is no repository, it compares what two paths hold, with all
+/// that lies below them (git-diff(1), `--no-index`). Of more than two it does not.
+fn may_compare_folders(call: &[Word], parts: &Parts<'_>) -> bool {
+    let is_revision = |text: &str| {
+        let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();
+        let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        let is_mixed =
+            name.bytes().any(|c| c.is_ascii_digit()) && name.bytes().any(|c| c.is_ascii_lowercase());
+        name.is_empty() && text.starts_with('@')
+            || is_hash && is_mixed
+            || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
+    };
+    let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
+    // A pattern may be any number.
+    let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
+    may_be_two
+        && operands.iter().all(|word| !is_revision(&word.text))
+        && !operands.iter().all(|word| names_a_file(&word.text))
+}

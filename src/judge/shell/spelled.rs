@@ -1,0 +1,159 @@
+//! Options of programs as they are spelled: where a table knows every option of a call, it is known what each of its
+//! words is to the program.
+//!
+//! The hatches of [`super::hatch`] name what must not pass under a rule, in whatever way it is written. Here it is the
+//! other way round: what is not named is not known, and neither is anything that stands behind it.
+
+use super::word::Word;
+
+/// What an option takes for its value, by the sign behind it in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// `#`: a number, perhaps with a sign and a unit.
+    Number,
+    /// `:`: a text; it may be the name of a file.
+    Text,
+    /// `~`: a text that names no file, whatever it looks like.
+    Pattern,
+    /// `?`: a text that touches the letter or stands behind `=`, or nothing. It may be the name of a file.
+    Maybe,
+    /// `=`: a text, only behind `=`. It may be the name of a file.
+    Joined,
+    /// `.`: the next word, and the letter ends its own. It may be the name of a file.
+    Next,
+}
+
+impl Takes {
+    fn by(sign: &str) -> Option<Self> {
+        match sign {
+            "" => Some(Self::Nothing),
+            "#" => Some(Self::Number),
+            ":" => Some(Self::Text),
+            "~" => Some(Self::Pattern),
+            "?" => Some(Self::Maybe),
+            "=" => Some(Self::Joined),
+            "." => Some(Self::Next),
+            _ => None,
+        }
+    }
+}
+
+/// Options that are known of a program; what it does with them is its manual's word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spelled {
+    /// Letters, alone or in a cluster, each with its sign. A `#` in front of all: `-5` is a number.
+    pub(super) letters: &'static str,
+    /// Options of more than a letter, with their dashes and signs, separated by blanks. They are not abbreviated.
+    pub(super) long: [&'static str; 2],
+}
+
+/// An option of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Given<'w> {
+    /// Which word it stands in.
+    pub(super) at: usize,
+    /// `n` or `--lines`; of `-5` nothing.
+    pub(super) name: &'w str,
+    pub(super) takes: Takes,
+    /// The word of its value, if it has one.
+    pub(super) value_at: Option<usize>,
+}
+
+/// What the words of a call are, the name aside.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts<'w> {
+    pub(super) options: Vec<Given<'w>>,
+    /// Where the words stand that are neither options nor values of such.
+    pub(super) operands: Vec<usize>,
+}
+
+impl Parts<'_> {
+    pub(super) fn has(&self, names: &[&str]) -> bool {
+        self.options.iter().any(|option| names.contains(&option.name))
+    }
+}
+
+impl Spelled {
+    /// What the words behind the first are, if every option among them is known. Words that are not literal count as
+    /// operands if they cannot begin with `-`; that they may be several words or none is for the caller.
+    pub(super) fn parts<'w>(&self, words: &'w [Word]) -> Option<Parts<'w>> {
+        let mut parts = Parts::default();
+        let mut ended = false;
+        let mut at = 1;
+        while let Some(word) = words.get(at) {
+            let text = word.text.as_str();
+            let is_option = text.starts_with('-') && text.len() > 1;
+            match text {
+                "--" if !ended => ended = true,
+                _ if !is_option => parts.operands.push(at),
+                // What other programs of this name take for options still.
+                _ if ended || !word.is_literal() => return None,
+                _ => at = self.option(words, at, &mut parts)?,
+            }
+            at += 1;
+        }
+        Some(parts)
+    }
+
+    /// Adds the options of one word; tells which word is the last that belongs to them.
+    fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut Parts<'w>) -> Option<usize> {
+        let text = words[at].text.as_str();
+        let mut give = |name: &'w str, takes: Takes, joined: Option<&str>| {
+            let value_at = match (takes, joined) {
+                (Takes::Nothing | Takes::Maybe, None) => None,
+                (Takes::Nothing | Takes::Next, Some(_)) | (Takes::Joined, None) => return None,
+                (_, Some(_)) => Some(at),
+                (_, None) => Some(at + 1),
+            };
+            if let Some(value_at) = value_at {
+                let word = words.get(value_at)?;
+                let value = joined.unwrap_or(&word.text);
+                if !word.is_literal() || takes == Takes::Number && !is_number(value) {
+                    return None;
+                }
+            }
+            parts.options.push(Given { at, name, takes, value_at });
+            Some(value_at.unwrap_or(at))
+        };
+        if text.starts_with("--") {
+            let (name, value) =
+                text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+            return give(name, self.long(name)?, value);
+        }
+        let letters = &text[1..];
+        if self.letters.starts_with('#') && letters.bytes().all(|c| c.is_ascii_digit()) {
+            return Some(at);
+        }
+        for (place, letter) in letters.char_indices() {
+            let behind = &letters[place + letter.len_utf8()..];
+            let takes = self.letter(letter)?;
+            let name = &letters[place..place + letter.len_utf8()];
+            if takes != Takes::Nothing {
+                return give(name, takes, Some(behind).filter(|value| !value.is_empty()));
+            }
+            give(name, takes, None)?;
+        }
+        Some(at)
+    }
+
+    /// What a long option takes that is in the table in full: of `--color` in it `--colo` leaves a letter, which is no
+    /// sign.
+    fn long(&self, name: &str) -> Option<Takes> {
+        let items = self.long.iter().flat_map(|list| list.split_whitespace());
+        items.filter_map(|item| item.strip_prefix(name)).find_map(Takes::by)
+    }
+
+    fn letter(&self, letter: char) -> Option<Takes> {
+        let place = self.letters.find(letter).filter(|_| letter.is_ascii_alphanumeric())?;
+        let sign = self.letters.get(place + 1..place + 2).and_then(Takes::by);
+        Some(sign.unwrap_or(Takes::Nothing))
+    }
+}
+
+/// `5`, `-5`, `+5`, `4K`, `10MiB`.
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len() && unit.len() <= 3 && unit.bytes().all(|c| c.is_ascii_alphabetic())
+}

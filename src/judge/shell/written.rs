@@ -1,0 +1,125 @@
+//! Which of its words a command writes.
+
+use super::hatch::{Rows, stem};
+use super::spelled::Spelled;
+use super::table::Kind;
+use super::word::{Marks, Word};
+
+/// A program that copies, with the options that change nothing about what is written. With those that make links, both
+/// ends are one file.
+struct Copies {
+    names: &'static str,
+    options: Spelled,
+    /// Options whose value is the folder that is written.
+    targets: &'static [&'static str],
+    /// Options with which it makes folders of all its operands.
+    makes_all: &'static [&'static str],
+}
+
+const COPIES: &[Copies] = &[
+    Copies {
+        names: "cp|gcp",
+        options: Spelled {
+            letters: "abdfHiLnPpRrS~t:TuvxZ",
+            long: [
+                "--archive --attributes-only --backup? --copy-contents --force --interactive --dereference --no-clobber --no-dereference --preserve? --no-preserve= --parents --recursive --reflink? --remove-destination --sparse= --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose --one-file-system",
+                "--target-directory:",
+            ],
+        },
+        targets: &["t", "--target-directory"],
+        makes_all: &[],
+    },
+    Copies {
+        names: "install|ginstall",
+        options: Spelled {
+            letters: "bcCdDg~m~o~psS~t:TvZ",
+            long: [
+                "--backup? --compare --directory --group~ --mode~ --owner~ --preserve-timestamps --strip --suffix~ --no-target-directory --verbose",
+                "--target-directory:",
+            ],
+        },
+        targets: &["t", "--target-directory"],
+        makes_all: &["d", "--directory"],
+    },
+    Copies {
+        names: "rsync",
+        options: Spelled {
+            letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
+            long: [
+                "--archive --verbose --recursive --compress --dry-run --partial --progress --human-readable --times --perms --owner --group --devices --specials --links --copy-links --hard-links --acls --xattrs --checksum --update --whole-file --no-whole-file --one-file-system --sparse --quiet --itemize-changes --stats --inplace --existing --ignore-existing --size-only --ignore-times --relative --no-relative --mkpath --prune-empty-dirs --numeric-ids --append --append-verify --force --omit-dir-times --fuzzy --safe-links --copy-unsafe-links --munge-links --cvs-exclude --dirs --keep-dirlinks --list-only --executability --no-perms --no-owner --no-group --no-times",
+                "--delete --delete-before --delete-during --delete-delay --delete-after --delete-excluded --exclude~ --include~ --info= --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
+            ],
+        },
+        targets: &[],
+        makes_all: &[],
+    },
+];
+
+/// Which of its words a command writes.
+pub(super) enum Written {
+    None,
+    All,
+    These(Vec<usize>),
+}
+
+impl Written {
+    pub(super) fn by(rows: Rows, words: &[Word]) -> Self {
+        match rows.kind() {
+            Kind::Reads => Self::None,
+            Kind::Writes | Kind::Tool => Self::All,
+            Kind::Copies => {
+                let name = words.first().map_or("", |first| stem(&first.text));
+                match COPIES.iter().find(|row| row.names.split('|').any(|own| own == name)) {
+                    Some(row) => row.written(words).map_or(Self::All, Self::These),
+                    None => Self::These(at_the_end(words)),
+                }
+            }
+        }
+    }
+
+    pub(super) fn is(&self, at: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::These(written) => written.contains(&at),
+        }
+    }
+}
+
+impl Copies {
+    /// What is written, if every option is known and every word is one.
+    fn written(&self, words: &[Word]) -> Option<Vec<usize>> {
+        if words[1..].iter().any(may_be_nothing) {
+            return None;
+        }
+        let parts = self.options.parts(words)?;
+        if parts.has(self.makes_all) {
+            return Some(parts.operands);
+        }
+        let targets = parts.options.iter().filter(|option| self.targets.contains(&option.name));
+        let targets: Vec<usize> = targets.filter_map(|option| option.value_at).collect();
+        if targets.is_empty() {
+            Some(parts.operands.last().copied().into_iter().collect())
+        } else {
+            Some(targets)
+        }
+    }
+}
+
+/// Of a program whose options nobody has listed: the last word that is neither an option nor the value of one, and what
+/// is behind it.
+fn at_the_end(words: &[Word]) -> Vec<usize> {
+    let is_option = |at: usize| words[at].text.starts_with(['-', '+']) && words[at].text.len() > 1;
+    let is_certain =
+        |at: usize| !is_option(at) && (at == 1 || !is_option(at - 1)) && !may_be_nothing(&words[at]);
+    let from = (1..words.len()).rev().find(|at| is_certain(*at)).unwrap_or(1);
+    // Within an option, too, may stand a file.
+    (1..words.len()).filter(|at| *at >= from || is_option(*at)).collect()
+}
+
+/// Whether a word may be no word at all when it runs: nothing of it is spelled.
+fn may_be_nothing(word: &Word) -> bool {
+    let expands = word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::NUMBER);
+    let is_of_names = |c: char| c.is_ascii_alphanumeric() || "_$!?#@*-{}:+=".contains(c);
+    expands && (word.text.is_empty() || word.text.starts_with('$') && word.text.chars().all(is_of_names))
+}
