@@ -49,7 +49,10 @@ def main():
         case ["keep", target, file]:
             path = HERE / f"{target}.txt"
             found = line(pathlib.Path(file).read_bytes())
-            path.write_text(path.read_text().replace(f"{FOUND}\n", f"{found}\n{FOUND}\n", 1))
+            lines = path.read_text().splitlines()
+            # A corpus by hand alone has no mark for what was found.
+            at = lines.index(FOUND) if FOUND in lines else len(lines)
+            path.write_text("\n".join([*lines[:at], found, *lines[at:]]) + "\n")
             print(found)
         case ["unpack", target]:
             folder = HERE / target

@@ -34,6 +34,47 @@ fn command() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 1..6).prop_map(|words| words.join(" "))
 }
 
+/// A command that may pass without a rule, with words that its program may know.
+fn looking() -> impl Strategy<Value = String> {
+    const PROGRAMS: &[&str] = &[
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "sort",
+        "uniq",
+        "cut",
+        "tr",
+        "sed",
+        "grep",
+        "diff",
+        "find",
+        "test",
+        "[",
+        "stat",
+        "du",
+        "tree",
+        "date",
+        "git log",
+        "git diff",
+        "git status",
+        "git show",
+        "git branch",
+        "git --no-pager diff",
+        "seq",
+        "od",
+    ];
+    let word = prop_oneof![
+        4 => "[a-z]{1,3}(\\.rs)?",
+        2 => "-[a-zA-Z0-9]{1,3}",
+        1 => "--(color|all|oneline|lines|stat|format)(=[a-z%5]{1,3})?",
+        1 => "-(name|type|maxdepth|print|o)",
+        1 => "[-=a-z:/é~*\\[\\]$!.5]{0,4}",
+    ];
+    (proptest::sample::select(PROGRAMS), proptest::collection::vec(word, 0..5))
+        .prop_map(|(program, words)| format!("{program} {}", words.join(" ")))
+}
+
 fn resolved() -> impl Strategy<Value = ResolvedPath> {
     let part = "[a-z.!~*?\\[\\]{}\\\\() #,^-]{1,6}";
     (
@@ -99,6 +140,17 @@ proptest! {
             let rules = Rules { deny, allow, ..Rules::default() };
             let got = judge(&policy(mode, &rules, &grants), tool, &subject);
             prop_assert_eq!(got.verdict, VerdictKind::Deny, "{:?}", got);
+        }
+    }
+
+    #[test]
+    fn an_option_that_nobody_knows_asks(line in looking(), option in "-(-[a-z]{2,3}-[a-z]{2}|[JKYé])") {
+        let rules = Rules::default();
+        let policy = Policy { safe_commands: true, ..policy(Mode::Default, &rules, &[]) };
+        let verdict = |line: &str| judge(&policy, "Bash", &Subject::command(line.to_owned())).verdict;
+        if verdict(&line) == VerdictKind::Allow {
+            let more = format!("{line} {option}");
+            prop_assert_ne!(verdict(&more), VerdictKind::Allow, "{}", more);
         }
     }
 

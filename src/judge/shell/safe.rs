@@ -78,8 +78,8 @@ fn tests(words: &[Word]) -> Option<Look> {
     const OPERATORS: &str = "-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S -z -n -o -nt -ot -ef -eq -ne -lt -le -gt -ge";
     let is_fine = |word: &Word| {
         let text = word.text.as_str();
-        let is_number = text.len() > 1 && text[1..].bytes().all(|c| c.is_ascii_digit());
-        let is_option = text.starts_with('-') && text.len() > 1 && !is_number;
+        let behind = text.strip_prefix('-').unwrap_or_default();
+        let is_option = !behind.is_empty() && !behind.bytes().all(|c| c.is_ascii_digit());
         says_itself(word)
             && (!text.contains('[') || text == "[")
             && (!is_option || OPERATORS.split(' ').any(|own| own == text))

@@ -157,3 +157,78 @@ fn is_number(text: &str) -> bool {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     unit.len() < text.len() && unit.len() <= 3 && unit.bytes().all(|c| c.is_ascii_alphabetic())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::shell::collect::collect;
+
+    const SOME: Spelled =
+        Spelled { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
+
+    /// Each option with what it takes and the word of its value, and the operands.
+    fn parts(line: &str) -> Option<(Vec<(String, Option<usize>)>, Vec<usize>)> {
+        let all = collect(line);
+        let parts = SOME.parts(&all.main().commands[0].words)?;
+        let given = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
+        Some((given, parts.operands))
+    }
+
+    fn check(line: &str, options: &[(&str, Option<usize>)], operands: &[usize]) {
+        let options = options.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
+        assert_eq!(parts(line), Some((options, operands.to_vec())), "{line}");
+    }
+
+    #[test]
+    fn each_word_is_an_option_its_value_or_an_operand() {
+        check("x f -ab g", &[("a", None), ("b", None)], &[1, 3]);
+        check("x -n 5 f", &[("n", Some(2))], &[3]);
+        check("x -n5 f", &[("n", Some(1))], &[2]);
+        check("x -an -5K f", &[("a", None), ("n", Some(2))], &[3]);
+        check("x -20 f -", &[], &[2, 3]);
+        check("x -1 f", &[], &[2]);
+        check("x -e -t -t -- -- f", &[("e", Some(2)), ("t", Some(4))], &[6]);
+        check("x -C f", &[("C", None)], &[2]);
+        check("x -C5 f", &[("C", Some(1))], &[2]);
+        check("x -aL 2 f", &[("a", None), ("L", Some(2))], &[3]);
+        check("x --color f --color=on", &[("--color", None), ("--color", Some(3))], &[2]);
+        check(
+            "x --lines 5 --to=a --to b",
+            &[("--lines", Some(2)), ("--to", Some(3)), ("--to", Some(5))],
+            &[],
+        );
+        check("x --only=a --expr -a", &[("--only", Some(1)), ("--expr", Some(3))], &[]);
+        check("x -- a *.rs", &[], &[2, 3]);
+    }
+
+    #[test]
+    fn what_is_not_named_is_not_known() {
+        for line in [
+            "x -z",
+            "x -az",
+            "x -n",
+            "x -n f",
+            "x -nf",
+            "x -5a",
+            "x -L2 f",
+            "x -La f",
+            "x --al",
+            "x --alls",
+            "x --all=1",
+            "x --only a",
+            "x --to",
+            "x --lines=f",
+            "x --lines",
+            "x -- -a",
+            "x -*",
+            "x -t *.rs",
+            "x -e $a",
+            "x -é",
+            "x ---all",
+            "x -#",
+            "x -:",
+        ] {
+            assert_eq!(parts(line), None, "{line}");
+        }
+    }
+}

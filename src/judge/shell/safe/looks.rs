@@ -113,7 +113,7 @@ const PROGRAMS: &[Looks] = &[
     looks("whoami", Names, Texts, "", ""),
     looks("id", Names, Texts, "agGnruzZ", "--group --groups --name --real --user --zero --context"),
     looks("nproc", Names, Texts, "", "--all --ignore#"),
-    looks("which", Names, Paths, "a", "--all"),
+    looks("which", Names, Paths, "a", NONE),
     looks("type", Names, Paths, "aftpP", ""),
     looks("seq", Names, Texts, "#f:s~w", "--format: --separator~ --equal-width"),
     looks(
@@ -181,7 +181,7 @@ const PROGRAMS: &[Looks] = &[
         "comm",
         Content,
         Paths,
-        "123iz",
+        "123z",
         "--check-order --nocheck-order --output-delimiter= --total --zero-terminated",
     ),
     looks(
@@ -245,7 +245,7 @@ const CHANGES: &str = "--patch --no-patch --stat? --numstat --shortstat --summar
 const COMMITS: &str = "--oneline --graph --all --decorate? --no-decorate --abbrev-commit --no-abbrev-commit --pretty? --format= --author~ --committer~ --grep~ --all-match --invert-grep --regexp-ignore-case --extended-regexp --fixed-strings --perl-regexp --since: --until: --after: --before: --max-count# --skip# --merges --no-merges --first-parent --reverse --date: --relative-date --follow --branches? --tags? --remotes? --topo-order --date-order --author-date-order --left-right --left-only --right-only --cherry-pick --cherry-mark --cherry --full-history --simplify-by-decoration --simplify-merges --boundary --ancestry-path? --parents --children --walk-reflogs --no-walk? --not --cc --no-notes --show-pulls --source";
 
 /// Letters of both.
-const LETTERS: &str = "#abB?C?EFgG~iL:mM?n#pPRsS~tuU#wWz";
+const LETTERS: &str = "#abB?C?EFgG~iL:mM?n#pPRsS~tuU?wWz";
 
 const NONE: &str = "";
 
@@ -281,7 +281,7 @@ const GIT: &[Verb] = &[
     verb("shortlog", "#censw?", [COMMITS, "--numbered --summary --email --group="]),
     verb(
         "blame",
-        "bcC?efklL:M?npstw",
+        "bcC?eflL:M?npstw",
         [
             "--root --show-stats --porcelain --line-porcelain --incremental --show-name --show-number --show-email --date: --since: --abbrev? --first-parent --color-lines --color-by-age --no-progress --minimal",
             NONE,
