@@ -166,8 +166,10 @@ mod tests {
     const SOME: Spelled =
         Spelled { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
 
-    /// Each option with what it takes and the word of its value, and the operands.
-    fn parts(line: &str) -> Option<(Vec<(String, Option<usize>)>, Vec<usize>)> {
+    type Named = (String, Option<usize>);
+
+    /// Each option with the word of its value, and the operands.
+    fn parts(line: &str) -> Option<(Vec<Named>, Vec<usize>)> {
         let all = collect(line);
         let parts = SOME.parts(&all.main().commands[0].words)?;
         let given = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
