@@ -108,8 +108,9 @@ fn by_table(words: &[Word], row: &Looks) -> Option<Look> {
         }
         // Elsewhere what stands behind a file is no option.
         Operands::One => {
-            let ordered = parts.options.iter().all(|option| operands.iter().all(|at| option.at < *at));
-            (operands.len() <= 1 && is_literal && ordered).then_some(operands)?
+            let last = parts.options.last().map_or(0, |option| option.at);
+            let is_behind = operands.first().is_none_or(|first| last < *first);
+            (operands.len() <= 1 && is_literal && is_behind).then_some(operands)?
         }
         Operands::Files => {
             operands.iter().map(word).all(|word| names_a_file(&word.text)).then_some(operands)?

@@ -3,7 +3,7 @@
 use super::looks::{self, Shows};
 use super::{Look, names_a_file, values_that_may_be_paths};
 use crate::judge::shell::places::Folders;
-use crate::judge::shell::spelled::Parts;
+use crate::judge::shell::spelled::{Given, Parts};
 use crate::judge::shell::word::{Marks, Word};
 
 /// Where the verb stands, or would.
@@ -24,13 +24,14 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let verb = looks::git(call.first().filter(|word| word.is_literal())?.text.as_str())?;
     let parts = verb.options.parts(call)?;
     // Of many options git itself does not take the next word for the value.
-    let is_apart = |value_at: usize| parts.options.iter().all(|option| option.at != value_at);
-    let is_odd = |value_at: usize| is_apart(value_at) && call[value_at].text.starts_with('-');
+    let is_odd = |option: &Given<'_>| {
+        option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
+    };
     let is_fine = |word: &Word| word.is_literal() || word.marks.has(Marks::GLOB);
     let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
     let mut formats = formats.filter_map(|option| option.value_at).map(|at| call[at].text.as_str());
     let passes = (verb.takes_operands || parts.operands.is_empty())
-        && !parts.options.iter().filter_map(|option| option.value_at).any(is_odd)
+        && !parts.options.iter().any(is_odd)
         && parts.operands.iter().all(|at| is_fine(&call[*at]))
         && formats.all(is_tame_format)
         && !(call[0].text == "diff" && may_compare_folders(call, &parts));
