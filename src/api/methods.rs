@@ -387,7 +387,7 @@ pub static METHODS: &[Method] = &[
     },
     Method {
         name: "workspace.trust",
-        summary: "Trust a folder as workspace.status showed it. A change of what was trusted ends that.",
+        summary: "Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that.",
         unbuilt: &[],
         errors: &[Code::StalePrecondition, Code::StorageReadOnly],
         mutates: true,
@@ -403,7 +403,7 @@ pub static METHODS: &[Method] = &[
         mutates: true,
         waits: false,
         params: schema::<p::WorkspaceParams>,
-        reply: schema::<p::Done>,
+        reply: schema::<p::WorkspaceReply>,
     },
     Method {
         name: "permission.respond",

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-use super::{Policy, Rules, judge};
+use super::{Policy, Repository, Rules, judge};
 use crate::types::permission::{Mode, VerdictKind};
 use crate::types::tool::Subject;
 
@@ -118,6 +118,7 @@ fn what_is_allowed_runs_only_granted_names() {
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands: false,
+        repository: Repository::Top,
     };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));

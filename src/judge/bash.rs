@@ -142,7 +142,7 @@ fn kept<'p>(policy: &Policy<'p>, reading: &Reading<'_>) -> Option<&'p Rule> {
     if rules.is_empty() {
         return None;
     }
-    reading.names(&|path, writes| {
+    reading.names(rules.len(), &|path, writes| {
         let mut rules = rules.iter().filter(|(.., of_writing)| *of_writing == writes);
         rules
             .find(|(_, pattern, _)| pattern.catches(path, policy.workspace, policy.home))

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Policy, Rules, judge};
+use super::{Policy, Repository, Rules, judge};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Subject;
 
@@ -30,6 +30,7 @@ fn verdict(grants: &[String], denies: &[String], command: &str, safe_commands: b
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands,
+        repository: Repository::Top,
     };
     judge(&policy, "Bash", &Subject::command(command))
 }
@@ -98,6 +99,49 @@ fn commands_that_only_look_pass_inside_the_workspace() {
     check_table(include_str!("../../tests/cases/bash-safe.txt"), true);
 }
 
+#[test]
+fn git_passes_by_what_it_finds() {
+    use Repository::{Above, Content, Nowhere, Top};
+    let verdict = |repository: Repository, command: &str| {
+        let rules = Rules::default();
+        let policy = Policy {
+            mode: Mode::Default,
+            rules: &rules,
+            grants: &[],
+            workspace: Path::new("/w/proj"),
+            additional: &[],
+            home: Path::new("/home/u"),
+            safe_mode: false,
+            safe_commands: true,
+            repository,
+        };
+        judge(&policy, "Bash", &Subject::command(command)).verdict == VerdictKind::Allow
+    };
+    // What lies above the workspace is not shown unasked; where there is none, two places are compared with all in them.
+    for (command, passes) in [
+        ("git status", [true, true, true]),
+        ("git log --oneline -5", [true, true, true]),
+        ("git ls-files", [true, true, true]),
+        ("git show HEAD:notes.txt", [true, false, true]),
+        ("git diff", [true, false, true]),
+        ("git diff HEAD sub", [true, false, false]),
+        ("git diff src .", [true, false, false]),
+        ("git diff -- src ./.", [true, false, false]),
+        ("git --no-pager diff a .", [true, false, false]),
+        ("git diff -U 5 other", [true, false, false]),
+        ("git diff @ sub", [true, false, false]),
+        ("git diff a.d b.d", [true, false, false]),
+        ("git diff src/a.rs src/b.rs", [true, false, true]),
+        ("git diff a b c", [true, false, true]),
+        ("git diff src", [true, false, true]),
+    ] {
+        for (repository, expected) in [Top, Above, Nowhere].into_iter().zip(passes) {
+            assert_eq!(verdict(repository, command), expected, "{command} in {repository:?}");
+        }
+        assert!(!verdict(Content, command), "{command}");
+    }
+}
+
 /// The same from another folder, with further folders that count as workspace.
 fn verdict_from(
     cwd: &str,
@@ -118,6 +162,7 @@ fn verdict_from(
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands: false,
+        repository: Repository::Top,
     };
     let cwd = (cwd != workspace).then(|| PathBuf::from(cwd));
     judge(&policy, "Bash", &Subject::Bash { command: command.into(), background: false, cwd }).verdict
@@ -210,6 +255,7 @@ fn a_line_that_is_too_dear_is_never_allowed() {
             home: Path::new("/home/u"),
             safe_mode: false,
             safe_commands: true,
+            repository: Repository::Top,
         };
         let denied = judge(&policy, "Bash", &Subject::command(format!("{}; rm x", &line[..2_000]))).verdict;
         assert_ne!(denied, VerdictKind::Allow, "{shown}");
@@ -280,6 +326,7 @@ fn a_line_that_is_far_too_long_is_looked_through_and_never_allowed() {
             home: Path::new("/home/u"),
             safe_mode: false,
             safe_commands: true,
+            repository: Repository::Top,
         };
         let got = judge(&policy, "Bash", &Subject::command(line.clone())).verdict;
         assert_ne!(got, VerdictKind::Allow, "…{tail}");

@@ -9,6 +9,20 @@ use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::{PathCare, ResolvedPath, Subject};
 
+/// Which repository git finds where it is asked in the workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repository {
+    /// One that lies at the top of the workspace.
+    #[default]
+    Top,
+    /// One that the workspace is a folder of: it holds more than lies in the workspace.
+    Above,
+    /// None: git says so, but for `git diff`, which compares any two places.
+    Nowhere,
+    /// Perhaps one that content looks like, with settings of its own that run programs.
+    Content,
+}
+
 /// Everything a judgement depends on, beside the call itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
@@ -28,6 +42,8 @@ pub struct Policy<'a> {
     pub safe_mode: bool,
     /// Commands that only look, inside the workspace, pass without a rule.
     pub safe_commands: bool,
+    /// What git finds in the workspace.
+    pub repository: Repository,
 }
 
 /// Judges one call of `tool` on `subject`. Total and pure. An `Ask` carries the grants that
@@ -39,7 +55,11 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
             let start = cwd.as_deref().unwrap_or(policy.workspace);
             let keeps = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
             let is_kept = policy.rules.deny.iter().chain(&policy.rules.ask).any(keeps);
-            Some(Folders::new(policy.workspace, policy.additional, start, policy.home).keeping(is_kept))
+            Some(
+                Folders::new(policy.workspace, policy.additional, start, policy.home)
+                    .keeping(is_kept)
+                    .with(policy.repository),
+            )
         }
         _ => None,
     };
@@ -315,6 +335,7 @@ mod tests {
             home: Path::new("/home/u"),
             safe_mode: false,
             safe_commands: false,
+            repository: Repository::Top,
         };
         let got = judge(&policy, tool, subject);
         assert_eq!(got.verdict, expected, "{mode:?} {rules:?} {tool} {subject:?}: {got:?}");
@@ -380,6 +401,34 @@ mod tests {
     }
 
     #[test]
+    fn of_a_path_without_end_not_every_part_is_looked_at() {
+        let rules = Rules::parse(&["Bash(cat:*)"], &[], &["Read(.env)", "Read(private/**)"]).unwrap();
+        let verdict = |command: String| {
+            let policy = Policy {
+                mode: Mode::Default,
+                rules: &rules,
+                grants: &[],
+                workspace: Path::new("/w/proj"),
+                additional: &[],
+                home: Path::new("/home/u"),
+                safe_mode: false,
+                safe_commands: false,
+                repository: Repository::Top,
+            };
+            judge(&policy, "Bash", &bash(&command)).verdict
+        };
+        assert_eq!(verdict(format!("cat {}x", "a/".repeat(100))), Allow);
+        assert_eq!(verdict(format!("cat {}.env", "a/".repeat(100))), Ask);
+        assert_eq!(verdict(format!("cat {}x", "a/".repeat(4_000))), Ask);
+        assert_eq!(verdict(format!("cat {}", format!("{}x ", "a/".repeat(500)).repeat(60))), Ask);
+        // Choices are looked at, what a pattern finds is not.
+        for choice in ["{f,.env}", ".{env,x}", ".e{n,}v", "{sub/../,}.env", "private/{a,b}"] {
+            assert_eq!(verdict(format!("cat {choice}")), Ask, "{choice}");
+        }
+        assert_eq!(verdict("cat {a,b}".to_owned()), Allow);
+    }
+
+    #[test]
     fn a_rule_for_files_counts_for_what_a_command_names() {
         let rules = [
             "-Read(private/**)",
@@ -404,6 +453,7 @@ mod tests {
                 home,
                 safe_mode: false,
                 safe_commands,
+                repository: Repository::Top,
             };
             judge(&policy, "Bash", &bash(text))
         };
@@ -584,6 +634,7 @@ mod tests {
             home: Path::new("/home/u"),
             safe_mode: true,
             safe_commands: true,
+            repository: Repository::Top,
         };
         let of = |subject: Subject| judge(&policy, "Bash", &subject).verdict;
         assert_eq!(of(bash("ls")), Ask);

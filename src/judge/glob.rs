@@ -20,6 +20,10 @@ pub(super) struct PathPattern {
     folded: GlobMatcher,
     /// The one path it names, relative to the base, if it holds no wildcard and is anchored.
     exact: Option<String>,
+    /// It names a file or folder at any depth: each part of a path is looked at alone.
+    floats: bool,
+    /// As it stands behind the base.
+    parts: Vec<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -57,11 +61,9 @@ impl PathPattern {
         if body == "**" {
             body.clear();
         }
-        let pattern = match (body.is_empty(), anchored) {
-            (true, _) => "**".to_owned(),
-            (false, true) => body,
-            (false, false) => format!("**/{body}"),
-        };
+        let floats = !body.is_empty() && !anchored;
+        let pattern = if body.is_empty() { "**".to_owned() } else { body };
+        let parts = parts.into_iter().map(str::to_owned).collect();
         let compile = |pattern: &str| {
             GlobBuilder::new(pattern)
                 .literal_separator(true)
@@ -74,7 +76,7 @@ impl PathPattern {
         // Folding the text of a glob keeps it one: what it takes away is no part of the syntax.
         let folded: Vec<String> = pattern.split('/').map(names::fold).collect();
         let folded = compile(&folded.join("/")).unwrap_or_else(|_| glob.clone());
-        Ok(Self { base, glob, folded, exact })
+        Ok(Self { base, glob, folded, exact, floats, parts })
     }
 
     fn relative<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
@@ -87,8 +89,37 @@ impl PathPattern {
 
     /// Whether `path` (absolute, resolved) or a folder above it matches.
     pub(super) fn matches(&self, path: &Path, workspace: &Path, home: &Path) -> bool {
-        let Some(relative) = self.relative(path, workspace, home) else { return false };
-        relative.ancestors().any(|part| self.glob.is_match(part))
+        self.relative(path, workspace, home).is_some_and(|relative| self.is_within(&self.glob, relative))
+    }
+
+    /// Whether a path behind the base, or a folder above it, matches.
+    fn is_within(&self, glob: &GlobMatcher, relative: &Path) -> bool {
+        match self.floats {
+            true => relative.iter().any(|part| glob.is_match(part)),
+            false => relative.ancestors().any(|part| glob.is_match(part)),
+        }
+    }
+
+    /// The same for what its beginning leads to, as far as that is spelled; `real` says where a path leads if it leads
+    /// elsewhere. A rule that denies a place by the name of a link means what is there.
+    pub(super) fn behind_links(
+        &self,
+        workspace: &Path,
+        home: &Path,
+        real: &dyn Fn(&Path) -> Option<PathBuf>,
+    ) -> Option<Self> {
+        let base = match self.base {
+            Base::Root => Path::new("/"),
+            Base::Home => home,
+            Base::Workspace => workspace,
+        };
+        let spelled: Vec<String> = self.parts.iter().map_while(|part| literal(part)).collect();
+        let mut path = base.to_owned();
+        path.extend(&spelled);
+        let led = real(&path).filter(|led| !spelled.is_empty() && *led != path)?;
+        let rest = self.parts[spelled.len()..].join("/");
+        let pattern = format!("{}/{rest}", escape(led.to_str()?));
+        Self::parse(pattern.trim_end_matches('/')).ok()
     }
 
     /// As [`Self::matches`], and also if some file system would take `path` for one that matches: for
@@ -108,9 +139,7 @@ impl PathPattern {
             Base::Home => fold(home),
             Base::Workspace => fold(workspace),
         };
-        fold(path)
-            .strip_prefix(base)
-            .is_ok_and(|relative| relative.ancestors().any(|part| self.folded.is_match(part)))
+        fold(path).strip_prefix(base).is_ok_and(|relative| self.is_within(&self.folded, relative))
     }
 
     /// Whether the pattern is the name of exactly this file: no wildcard, no folder above it.
@@ -191,6 +220,35 @@ mod tests {
             ("..config/x", "/w/proj/..config/x", true),
         ] {
             check(pattern, path, expected);
+        }
+    }
+
+    #[test]
+    fn what_a_pattern_begins_with_may_be_a_link() {
+        let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
+        let links = [("/w/proj/l", "/w/proj/src"), ("/home/u/.config/x", "/home/u/[dot]/x"), ("/a", "/")];
+        let real = |path: &Path| {
+            let under = |(link, to): &(&str, &str)| Some(Path::new(to).join(path.strip_prefix(link).ok()?));
+            Some(links.iter().find_map(under).unwrap_or_else(|| path.to_owned()))
+        };
+        let led = |pattern: &str| PathPattern::parse(pattern).unwrap().behind_links(workspace, home, &real);
+        for (pattern, path, expected) in [
+            ("l/**", "/w/proj/src/a", true),
+            ("l", "/w/proj/src/a", true),
+            ("l/a/*.rs", "/w/proj/src/a/b.rs", true),
+            ("l/a/*.rs", "/w/proj/src/b.rs", false),
+            ("~/.config/x/**", "/home/u/[dot]/x/k", true),
+            ("~/.config/x/k", "/home/u/d/x/k", false),
+            ("/a/etc/**", "/etc/passwd", true),
+        ] {
+            assert_eq!(
+                led(pattern).is_some_and(|led| led.matches(Path::new(path), workspace, home)),
+                expected,
+                "{pattern}"
+            );
+        }
+        for pattern in ["src/**", "**", "*.rs", "*/l", "~/.config", "~"] {
+            assert!(led(pattern).is_none(), "{pattern}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::{Policy, Rule, Rules, judge};
+use super::{Policy, Repository, Rule, Rules, judge};
 use crate::types::permission::{Mode, VerdictKind};
 use crate::types::tool::{PathCare, ResolvedPath, Subject};
 
@@ -125,6 +125,7 @@ fn policy<'a>(mode: Mode, rules: &'a Rules, grants: &'a [Rule]) -> Policy<'a> {
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands: false,
+        repository: Repository::Top,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A permission rule as it is written: `Tool` or `Tool(pattern)`.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::glob::PathPattern;
@@ -109,6 +110,19 @@ impl Rule {
     #[must_use]
     pub fn is_outside(&self) -> bool {
         matches!(self.pattern, Pattern::Outside)
+    }
+
+    /// The same rule for what the place that it names leads to, if that is a link or lies behind one; `real` says where.
+    #[must_use]
+    fn behind_links(
+        &self,
+        workspace: &Path,
+        home: &Path,
+        real: &dyn Fn(&Path) -> Option<PathBuf>,
+    ) -> Option<Self> {
+        let Pattern::Path(pattern) = &self.pattern else { return None };
+        let led = pattern.behind_links(workspace, home, real)?;
+        Some(Self { pattern: Pattern::Path(led), ..self.clone() })
     }
 
     /// Whether this rule speaks of calls of `tool` on `subject` at all, before its pattern is
@@ -256,6 +270,21 @@ impl Rules {
         };
         let all = |list: &[S]| list.iter().map(lasting).collect::<Result<Vec<_>, _>>();
         Ok(Self { allow: all(allow)?, ask: all(ask)?, deny: all(deny)? })
+    }
+
+    /// What rules that deny or ask mean beyond their letter: a place that is named through a link is also meant by the
+    /// name that it really has. `real` says where a path leads, as far as it is there. Empty where there are no links.
+    #[must_use]
+    pub fn behind_links(
+        &self,
+        workspace: &Path,
+        home: &Path,
+        real: &dyn Fn(&Path) -> Option<PathBuf>,
+    ) -> Self {
+        let led = |rules: &[Rule]| {
+            rules.iter().filter_map(|rule| rule.behind_links(workspace, home, real)).collect()
+        };
+        Self { allow: Vec::new(), ask: led(&self.ask), deny: led(&self.deny) }
     }
 }
 

@@ -6,7 +6,7 @@ use super::convert;
 use super::office::Office;
 use super::params::Caller;
 use crate::api::Fault;
-use crate::api::params::{Done, TrustParams, WorkspaceParams, WorkspaceReply};
+use crate::api::params::{TrustParams, WorkspaceParams, WorkspaceReply};
 use crate::session::Standing;
 
 pub(super) async fn status(
@@ -22,13 +22,16 @@ pub(super) async fn trust(
     caller: Caller,
     p: TrustParams,
 ) -> Result<WorkspaceReply, Fault> {
-    let trusted = office.registry.trust(&p.cwd, &p.digest, caller.origin()).await;
+    let trusted = office.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
     trusted.map(reply).map_err(convert::fault)
 }
 
-pub(super) async fn untrust(office: Arc<Office>, caller: Caller, p: WorkspaceParams) -> Result<Done, Fault> {
-    office.registry.untrust(&p.cwd, caller.origin()).await.map_err(convert::fault)?;
-    Ok(Done {})
+pub(super) async fn untrust(
+    office: Arc<Office>,
+    caller: Caller,
+    p: WorkspaceParams,
+) -> Result<WorkspaceReply, Fault> {
+    office.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault)
 }
 
 fn reply(found: Standing) -> WorkspaceReply {

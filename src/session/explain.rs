@@ -1,14 +1,17 @@
 //! What the rules would say of a call: judged from just what is given, without a session.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::error::SessionError;
+use super::law::with_links;
 use crate::judge::{Policy, Rules, judge};
 use crate::tools::{Access, Jail};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Subject;
+use crate::workspace::repository;
 
 /// A call to be judged, and all that the judgement depends on.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
     };
     let workspace = absolute("workspace", &question.workspace)?;
     let home = absolute("home", &question.home)?;
+    let rules = with_links(Arc::new(rules), &workspace, &home);
     let text = |key: &str| question.input.get(key).and_then(Value::as_str);
     let path_of = |key: &str| {
         text(key)
@@ -83,6 +87,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
         home: &home,
         safe_mode: false,
         safe_commands: question.safe_commands,
+        repository: repository(&workspace),
     };
     Ok(match subject {
         Ok(subject) => judge(&policy, &question.tool, &subject),

@@ -1,7 +1,7 @@
 //! The rules that hold in a session: those of the configuration, of the user, of the workspace (what was
 //! granted for it, and its own as far as they count: see `trust`) and of the session itself (P2). Whose a rule is makes no difference to the verdict.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use super::house::{House, Settings};
 use super::jobs::Surroundings;
 use super::trust;
-use crate::judge::{Policy, Rule, Rules, is_unreadable, judge};
+use crate::judge::{Policy, Repository, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
 use crate::tools::{Blobs, Scene, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
@@ -22,6 +22,7 @@ pub(super) struct Law {
     rules: Arc<Rules>,
     /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
     problem: Option<String>,
+    repository: Repository,
 }
 
 impl Law {
@@ -32,6 +33,7 @@ impl Law {
         looked.await.unwrap_or_else(|_| Self {
             rules: Arc::default(),
             problem: Some("the rules could not be read: see the daemon's log".into()),
+            repository: Repository::Content,
         })
     }
 
@@ -58,7 +60,8 @@ impl Law {
             join(&mut all, &more);
             Arc::new(all)
         };
-        Self { rules, problem }
+        let repository = workspace::repository(workspace);
+        Self { rules: with_links(rules, workspace, &settings.home), problem, repository }
     }
 
     /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
@@ -73,7 +76,7 @@ impl Law {
     pub fn with(&self, grant: &Rule) -> Self {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
-        Self { rules: Arc::new(rules), problem: self.problem.clone() }
+        Self { rules: Arc::new(rules), ..self.clone() }
     }
 
     /// The scene of a call, with what the rules of this moment keep from being read.
@@ -92,6 +95,7 @@ impl Law {
                 home,
                 safe_mode,
                 safe_commands: false,
+                repository: Repository::Content,
             };
             is_unreadable(&policy, tool, path)
         });
@@ -120,6 +124,7 @@ impl Law {
             home: &settings.home,
             safe_mode: around.safe_mode || self.problem.is_some(),
             safe_commands: settings.safe_commands,
+            repository: self.repository,
         };
         let verdict = judge(&policy, tool, &prepared.subject);
         match &self.problem {
@@ -129,6 +134,23 @@ impl Law {
             _ => verdict,
         }
     }
+}
+
+/// The rules, and what those that deny or ask mean through links that there are now. Looks at the disk.
+pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
+    let led = rules.behind_links(workspace, home, &leads);
+    if led == Rules::default() {
+        return rules;
+    }
+    let mut all = (*rules).clone();
+    join(&mut all, &led);
+    Arc::new(all)
+}
+
+/// Where a path leads, as far as it is there.
+fn leads(path: &Path) -> Option<PathBuf> {
+    let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
+    path.ancestors().find_map(there)
 }
 
 /// The rules of the user's files, and what is wrong with one of them, if so.

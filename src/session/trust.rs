@@ -81,13 +81,18 @@ impl Registry {
         Ok(Standing { cwd, trusted, digest: ground.digest, parts: ground.parts })
     }
 
-    /// Trusts a folder as it was seen: by its digest.
+    /// Trusts a folder as it was seen: by its digest; without one, as it is.
     ///
     /// # Errors
     /// It is not like that any more, or the store failed.
-    pub async fn trust(&self, cwd: &str, digest: &str, origin: Origin) -> Result<Standing, SessionError> {
+    pub async fn trust(
+        &self,
+        cwd: &str,
+        digest: Option<&str>,
+        origin: Origin,
+    ) -> Result<Standing, SessionError> {
         let found = self.workspace(cwd).await?;
-        if found.digest != digest {
+        if digest.is_some_and(|digest| found.digest != digest) {
             return Err(SessionError::StaleTrust { digest: found.digest });
         }
         let reason = format!("{}: {}", found.cwd, found.parts.join(", "));
@@ -95,17 +100,21 @@ impl Registry {
         Ok(Standing { trusted: true, ..found })
     }
 
-    /// Takes the trust in a folder back; also of one that is gone.
+    /// Takes the trust in a folder back; also of one that is gone. Tells how it stands then.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn untrust(&self, cwd: &str, origin: Origin) -> Result<(), SessionError> {
-        let cwd = match self.folder(cwd).await {
-            Ok(cwd) => cwd,
-            Err(_) if Path::new(cwd).is_absolute() => cwd.to_owned(),
+    pub async fn untrust(&self, cwd: &str, origin: Origin) -> Result<Standing, SessionError> {
+        let found = match self.workspace(cwd).await {
+            Ok(found) => Standing { trusted: false, ..found },
+            Err(_) if Path::new(cwd).is_absolute() => {
+                let (digest, parts) = (String::new(), Vec::new());
+                Standing { cwd: cwd.to_owned(), trusted: false, digest, parts }
+            }
             Err(error) => return Err(error),
         };
-        self.change(cwd.clone(), None, "untrusted", cwd, origin).await
+        self.change(found.cwd.clone(), None, "untrusted", found.cwd.clone(), origin).await?;
+        Ok(found)
     }
 
     async fn change(

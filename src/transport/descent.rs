@@ -5,7 +5,8 @@
 //! parents, its parents lead to this process for as long as it lives. So the chain of parents is read
 //! when a peer connects, while a handle (`SO_PEERPIDFD`, unix(7)) keeps its id from being given to
 //! another process. Beside that counts the mark that every tool's process is born with: it gives away
-//! those who had themselves started by somebody else, as long as they kept their environment.
+//! those who had themselves started by somebody else, as long as they kept their environment. Tools of another daemon
+//! of the same user are tools here as well, or two daemons would approve each other's.
 //!
 //! Whatever cannot be told counts as a tool's process.
 
@@ -164,21 +165,55 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Desce
     let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
+    let others = Others::of(own);
+    let carries = |entry: &dyn Fn(&[u8]) -> bool| {
+        let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(entry);
+        chain.links.iter().any(|link| proc::environ(link.pid).is_ok_and(has))
+    };
     let tool = if chain.ends_here {
         Some("it descends from this daemon, so a tool has started it".to_owned())
-    } else if let Some(mark) = mark
-        && chain
-            .links
-            .iter()
-            .any(|link| proc::environ(link.pid).is_ok_and(|environ| proc::has_entry(&environ, mark)))
-    {
+    } else if chain.links.iter().any(|link| others.is_daemon(*link)) {
+        Some("it descends from another agentd, so a tool has started it".to_owned())
+    } else if mark.is_some_and(|mark| carries(&|entry| entry == mark)) {
         Some("it, or a process above it, carries the mark of this daemon's tools".to_owned())
+    } else if carries(&|entry| others.is_mark(entry)) {
+        Some("it, or a process above it, carries the mark of another agentd's tools".to_owned())
     } else if !lives(pid, handle)? {
         Some("its process ended while it was looked at".to_owned())
     } else {
         None
     };
     Some(Descent { exe, tool })
+}
+
+/// The mark of a daemon's tools begins so in their environment.
+const MARK: &[u8] = b"AGENTD_INSTANCE=";
+/// As the kernel knows a daemon: no process below it can change that.
+const NAME: &str = "agentd";
+
+/// Other daemons, but for those that have started this one: who works inside a tool of theirs works with us there.
+struct Others {
+    lineage: Vec<Link>,
+    inherited: Option<Vec<u8>>,
+}
+
+impl Others {
+    fn of(own: i32) -> Self {
+        // What ends meanwhile has started nobody who asks.
+        let lineage = walk(own, -1).map(|chain| chain.links).unwrap_or_default();
+        let environ = proc::environ(own).unwrap_or_default();
+        let inherited = environ.split(|byte| *byte == 0).find(|entry| entry.starts_with(MARK));
+        Self { lineage, inherited: inherited.map(<[u8]>::to_vec) }
+    }
+
+    fn is_daemon(&self, link: Link) -> bool {
+        let name = || std::fs::read_to_string(format!("/proc/{}/comm", link.pid)).unwrap_or_default();
+        !self.lineage.contains(&link) && name().trim_end() == NAME
+    }
+
+    fn is_mark(&self, entry: &[u8]) -> bool {
+        entry.starts_with(MARK) && self.inherited.as_deref() != Some(entry)
+    }
 }
 
 /// A process in a chain of parents.

@@ -8,6 +8,7 @@ const SECRET_FOLDERS: &[&str] =
 
 /// Files of credentials.
 const SECRET_FILES: &[&str] = &[
+    ".envrc",
     ".netrc",
     "_netrc",
     ".pgpass",
@@ -119,6 +120,9 @@ pub fn is_folder(name: &str) -> bool {
 /// Whether a file of this name likely holds them, wherever it lies.
 #[must_use]
 pub fn is_file(name: &str) -> bool {
+    // What editors leave beside it.
+    let name = name.strip_suffix('~').unwrap_or(name);
+    let name = name.strip_prefix('#').and_then(|name| name.strip_suffix('#')).unwrap_or(name);
     let is_env = match name.strip_prefix(".env") {
         Some("") => true,
         Some(rest) => rest.strip_prefix('.').is_some_and(|kind| !HARMLESS_ENV.contains(&kind)),

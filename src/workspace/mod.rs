@@ -7,8 +7,10 @@ mod ground;
 mod instructions;
 mod project;
 mod prompt;
+mod repository;
 mod root;
 
 pub use ground::{Ground, survey};
 pub use project::Project;
 pub use prompt::{Gathered, Request, gather};
+pub use repository::repository;

@@ -135,6 +135,18 @@ async fn a_project_s_own_rules_allow_only_while_it_is_trusted_as_it_is() {
     assert_eq!(rows.len(), 1);
     assert_eq!((&rows[0]["verdict"], &rows[0]["client"]), (&json!("trusted"), &json!("alice")));
     assert_eq!(rows[0]["digest"], found["digest"]);
+
+    // As it is now, whatever that is, and back.
+    let cwd = json!({"cwd": house.workspace()});
+    let now = alice.call("workspace.trust", cwd.clone()).await;
+    assert_eq!((&now["trusted"], &now["digest"]), (&json!(true), &again["digest"]));
+    let then = alice.call("workspace.untrust", cwd).await;
+    assert_eq!(
+        (&then["trusted"], &then["digest"], &then["parts"]),
+        (&json!(false), &now["digest"], &now["parts"])
+    );
+    let gone = alice.call("workspace.untrust", json!({"cwd": house.workspace().join("gone")})).await;
+    assert_eq!((&gone["trusted"], &gone["digest"], &gone["parts"]), (&json!(false), &json!(""), &json!([])));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::places::{self, Care, Folders};
 use super::private;
 use super::table::Kind;
 use super::word::{Marks, Word};
-use super::written::Written;
+use super::written::{Written, made};
 
 /// The words that no grant spells, as files: what must not be read or written unasked.
 pub(super) fn refuse(
@@ -19,6 +19,16 @@ pub(super) fn refuse(
     folders: &Folders,
 ) -> Result<(), String> {
     let written = Written::by(rows, words);
+    for (word, source) in made(rows, words) {
+        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        let is_there = |cwd: &String| {
+            let path = places::resolve(&word.text, false, cwd, folders);
+            folders.hold(&path) && places::care(&path, wild, folders) > Care::Ordinary
+        };
+        if cwds.iter().any(is_there) {
+            return Err(format!("{} needs a person's consent where it is copied to", source.text));
+        }
+    }
     for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
         let worth =
             special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();

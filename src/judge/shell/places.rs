@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::meter::Meter;
 use super::word::{Marks, Word};
+use crate::judge::Repository;
 use crate::types::secret_names;
 
 /// Steps that one judgement may take beyond what is linear in the line.
@@ -26,6 +27,8 @@ pub(in crate::judge) struct Folders {
     settings: String,
     share: String,
     pub(super) daemon: [String; 3],
+    /// Which repository git finds in the workspace.
+    pub(super) repository: Repository,
     /// A rule keeps some file from being read: the table of commands that only look passes none that may show any.
     pub(super) keeps: bool,
     /// What one judgement may cost; looking at paths draws from it.
@@ -48,6 +51,7 @@ impl Folders {
                 .map(|place| format!("{folded_home}{place}")),
             home,
             folded_home,
+            repository: Repository::Top,
             keeps: false,
             meter: Meter::new(STEPS),
         }
@@ -56,6 +60,11 @@ impl Folders {
     /// The same where a rule keeps files from being read.
     pub(in crate::judge) fn keeping(self, keeps: bool) -> Self {
         Self { keeps, ..self }
+    }
+
+    /// The same where git finds this repository.
+    pub(in crate::judge) fn with(self, repository: Repository) -> Self {
+        Self { repository, ..self }
     }
 
     /// All that count as workspace.

@@ -446,7 +446,7 @@ const SYSTEM: &[Program] = &[
     p("apt-cache|dpkg-query", "-c --config-file -o --option --admindir").kind(Kind::Reads),
     p("dpkg|dpkg-deb|rpm", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture").looks("-l --list -L --listfiles -s --status -S --search -c --contents -q -qa -qi -ql -qf -qR"),
     p("rpmbuild|alien|makepkg|debuild", "*").fine("--version --help"),
-    p("date|gdate", "-s --set").value("-d --date -f -r").fine("-Ins -Iseconds -Iminutes -Ihours").kind(Kind::Reads).also(special::date),
+    p("date|gdate", "-s --set").value("-d --date -f -r").fine("-Ins -Is -Iseconds -Iminutes -Ihours").kind(Kind::Reads).also(special::date),
     p("hostname|domainname|dnsdomainname", "-F --file -b --boot").kind(Kind::Reads).also(special::hostname),
     p("ip|ifconfig", "*").fine("a addr link -a show -s -d -V --version -h --help -br -c -4 -6 route -o -j -json neigh rule ls list"),
     p("mount|umount|swapon|swapoff", "*").fine("-l -V --version -h --help -s --show"),

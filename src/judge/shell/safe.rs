@@ -11,6 +11,7 @@ use super::hatch::{Call, may_become_an_option, rows};
 use super::places::{self, Folders};
 use super::spelled::{Parts, Takes};
 use super::word::{Marks, Word};
+use crate::judge::Repository;
 use looks::{Looks, Operands, Shows};
 
 /// What is to be looked at of a command whose options are all known.
@@ -38,7 +39,10 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         _ => looks::program(name).and_then(|row| by_table(words, row)),
     };
     let Some(look) = look else { return true };
-    let is_kept = || folders.keeps && look.shows == Shows::Content && !spells_out_what_it_shows(words);
+    // What lies above the workspace is in the same repository.
+    let is_more = name == "git" && folders.repository == Repository::Above;
+    let is_kept =
+        || (folders.keeps || is_more) && look.shows == Shows::Content && !spells_out_what_it_shows(words);
     let outside = |text: &str| is_outside(text, cwds, folders);
     let granted = if name == "git" { git::verb_at(words) + 1 } else { 1 };
     let call = Call { words, granted, outside: &outside, meter: &folders.meter };
@@ -63,9 +67,10 @@ fn resolves(words: &[Word]) -> Option<Look> {
 fn prints(words: &[Word]) -> Option<Look> {
     let at = if words.get(1)?.text == "--" { 2 } else { 1 };
     let format = words.get(at)?;
+    // A width of many digits is a flood.
     let prints = |rest: &str| {
-        let kind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #'*.".contains(c));
-        kind.starts_with(|c: char| "sbqdiuxXofeEgGc%".contains(c))
+        let kind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #'.".contains(c));
+        rest.len() - kind.len() <= 8 && kind.starts_with(|c: char| "sbqdiuxXofeEgGc%".contains(c))
     };
     let mut kinds =
         format.text.replace("%%", "").split('%').skip(1).map(prints).collect::<Vec<_>>().into_iter();
@@ -84,7 +89,8 @@ fn tests(words: &[Word]) -> Option<Look> {
             && (!text.contains('[') || text == "[")
             && (!is_option || OPERATORS.split(' ').any(|own| own == text))
     };
-    let paths = (1..words.len()).filter(|at| !words[*at].text.starts_with('-')).collect();
+    let is_path = |at: &usize| !words[*at].text.starts_with('-') && !words[*at].marks.has(Marks::NUMBER);
+    let paths = (1..words.len()).filter(is_path).collect();
     words.iter().all(is_fine).then_some(Look { shows: Shows::Names, paths })
 }
 
@@ -99,8 +105,21 @@ fn by_table(words: &[Word], row: &Looks) -> Option<Look> {
     let word = |at: &usize| &words[*at];
     let operands = parts.operands.as_slice();
     let is_literal = operands.iter().map(word).all(Word::is_literal);
+    // As of old `+5f` is an option of some.
+    if row.operands != Operands::Format && operands.iter().any(|at| word(at).text.starts_with('+')) {
+        return None;
+    }
     let of_operands = match row.operands {
         Operands::Paths => operands,
+        // More of them than anybody reads never ends.
+        Operands::Numbers => {
+            let is_small = |word: &Word| {
+                word.is_literal()
+                    && word.text.len() <= 7
+                    && word.text.bytes().all(|c| c.is_ascii_digit() || c == b'.')
+            };
+            operands.iter().map(word).all(is_small).then_some(&[][..])?
+        }
         Operands::Texts => is_literal.then_some(&[][..])?,
         Operands::Format => {
             let is_format = |word: &Word| word.is_literal() && word.text.starts_with('+');
@@ -142,9 +161,12 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
     {
         return true;
     }
-    if word.marks.has(Marks::GLOB)
-        && (text.starts_with(['.', '*', '?', '[']) && name != "ls"
-            || shows == Shows::Content && !is_tame_glob(text))
+    let is_glob = word.marks.has(Marks::GLOB);
+    // The pattern of a path in git is its own, quoted or not.
+    let is_pattern = is_glob || name == "git" && text.contains(['*', '?', '[']) && !text.starts_with('-');
+    if is_glob && text.starts_with(['.', '*', '?', '[']) && !is_harmless_with_any_option(name)
+        || is_pattern && shows == Shows::Content && !is_tame_glob(text)
+        || name == "git" && text.starts_with(":(")
     {
         return true;
     }
@@ -152,9 +174,20 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
     places::candidates(word, false).iter().filter(|(path, _)| !path.is_empty()).any(|(path, home)| {
         *home
             || (path.starts_with('/') || path.split('/').any(|part| part == ".."))
-                && is_outside(path, cwds, folders)
+                && (is_outside(path, cwds, folders) || is_output(path))
             || shows == Shows::Content && folders.may_be_secret(path)
     })
+}
+
+/// What is written to, and never ends where it is read.
+fn is_output(path: &str) -> bool {
+    matches!(path, "/dev/stdout" | "/dev/stderr")
+}
+
+/// Programs of which no option does more than look at what lies in the workspace and bears no secret: a file may have
+/// the name of one.
+fn is_harmless_with_any_option(name: &str) -> bool {
+    matches!(name, "ls" | "cat" | "tac" | "head" | "rev" | "nl" | "wc" | "stat")
 }
 
 /// Whether a command names all that it shows of the content of files. Else that may be what a rule keeps.

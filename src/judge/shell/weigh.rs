@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::braces;
 use super::collect::{Collected, collect};
 use super::condense::condense;
 use super::files;
@@ -177,11 +178,19 @@ impl<'a> Reading<'a> {
     /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
     /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
     /// written.
-    pub(in crate::judge) fn names<T>(&self, kept: &dyn Fn(&Path, bool) -> Option<T>) -> Option<T> {
+    /// `rules`: how many there are.
+    pub(in crate::judge) fn names<T>(
+        &self,
+        rules: usize,
+        kept: &dyn Fn(&Path, bool) -> Option<T>,
+    ) -> Option<T> {
         let scripts = self.all.scripts().iter().zip(&self.cwds);
         let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
         commands.find_map(|(command, cwds)| {
             let look = |text: &str, home: bool, writes: bool| {
+                let parts = text.bytes().filter(|c| *c == b'/').count();
+                // Of each path all that it lies in is looked at.
+                self.folders.meter.spend((8 + parts * parts / 8) * (1 + rules / 32));
                 cwds.iter()
                     .find_map(|cwd| kept(Path::new(&places::resolve(text, home, cwd, self.folders)), writes))
             };
@@ -194,8 +203,18 @@ impl<'a> Reading<'a> {
                 written.flatten().or(read.flatten())
             });
             let named = |word: &Word| {
-                let paths = places::candidates(word, false).into_iter().filter(|(text, _)| !text.is_empty());
-                paths.into_iter().find_map(|(text, home)| look(text, home, false))
+                let one = |word: &Word| {
+                    let mut paths = places::candidates(word, false);
+                    paths.retain(|(text, _)| !text.is_empty());
+                    paths.into_iter().find_map(|(text, home)| look(text, home, false))
+                };
+                let chooses =
+                    word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
+                let choices = if chooses { braces::choices(&word.text) } else { None };
+                let chosen = choices.into_iter().flatten();
+                one(word).or_else(|| {
+                    chosen.map(|text| Word { text, ..word.clone() }).find_map(|choice| one(&choice))
+                })
             };
             redirected.or_else(|| command.words.iter().skip(1).find_map(named))
         })
@@ -424,11 +443,11 @@ impl<'a> Reading<'a> {
             RedirKind::Input => {
                 literal
                     && (target.text == "/dev/null"
-                        || !target.text.is_empty() && !safe::is_outside(&target.text, cwds, self.folders))
+                        || !target.text.is_empty()
+                            && !target.text.starts_with("/dev/")
+                            && !safe::is_outside(&target.text, cwds, self.folders))
             }
-            RedirKind::Output => {
-                literal && matches!(target.text.as_str(), "/dev/null" | "/dev/stderr" | "/dev/stdout")
-            }
+            RedirKind::Output => literal && target.text == "/dev/null",
             RedirKind::Both => false,
         };
         if fine { Ok(()) } else { Err(format!("a redirection to or from {}", target.text)) }

@@ -1,6 +1,7 @@
 //! Which of its words a command writes.
 
 use super::hatch::{Rows, stem};
+use super::places::may_matter;
 use super::spelled::Spelled;
 use super::table::Kind;
 use super::word::{Marks, Word};
@@ -84,6 +85,54 @@ impl Written {
             Self::These(written) => written.contains(&at),
         }
     }
+}
+
+/// What a command that copies makes where it copies to: each of what it is given there, by its own name. Each with the
+/// word that it comes from.
+pub(super) fn made<'w>(rows: Rows, words: &'w [Word]) -> Vec<(Word, &'w Word)> {
+    if rows.kind() != Kind::Copies || words.len() < 3 {
+        return Vec::new();
+    }
+    let name = words.first().map_or("", |first| stem(&first.text));
+    let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
+    let parts = row.and_then(|row| row.options.parts(words));
+    let target = parts.as_ref().zip(row).and_then(|(parts, row)| {
+        let option = parts.options.iter().find(|option| row.targets.contains(&option.name))?;
+        let at = option.value_at?;
+        let text = words[at].text.as_str();
+        // `-tDIR`, `--target-directory=DIR`
+        let value = match option.at == at {
+            true if text.starts_with("--") => text.split_once('=')?.1,
+            true => text.split_once('t')?.1,
+            false => text,
+        };
+        Some(value.to_owned())
+    });
+    let is_whole = words.iter().any(|word| {
+        let text = word.text.as_str();
+        let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        text == "--parents" || name == "rsync" && (text == "--relative" || letters.contains('R'))
+    });
+    let operands: Vec<&Word> = match &parts {
+        Some(parts) => parts.operands.iter().map(|at| &words[*at]).collect(),
+        None => words[1..].iter().filter(|word| !word.text.starts_with('-')).collect(),
+    };
+    let (sources, target) = match (target, operands.split_last()) {
+        (Some(target), _) => (operands.as_slice(), target),
+        (None, Some((last, sources))) => (sources, last.text.clone()),
+        (None, None) => return Vec::new(),
+    };
+    let into = |word: &&'w Word| {
+        let text = word.text.as_str();
+        let own = match is_whole {
+            true => text.rsplit("/./").next().unwrap_or(text),
+            // All that lies in it, without its name.
+            false if name == "rsync" && text.ends_with('/') => return None,
+            false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
+        };
+        may_matter(own).then(|| (Word { text: format!("{target}/{own}"), ..(*word).clone() }, *word))
+    };
+    sources.iter().filter_map(into).collect()
 }
 
 impl Copies {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use nix::unistd::AccessFlags;
 use serde_json::json;
 
 use super::cell::Powers;
@@ -201,9 +202,13 @@ impl Folder {
     }
 }
 
-/// Whether this is a folder, reached without links and detours.
+/// Whether this is a folder in which a command can start, reached without links and detours. A name that is no text
+/// cannot be told to anybody.
 pub(super) fn is_plain_folder(path: &Path) -> bool {
-    path.is_dir() && disk::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
+    path.is_dir()
+        && path.to_str().is_some()
+        && nix::unistd::access(path, AccessFlags::X_OK).is_ok()
+        && disk::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }
 
 impl Report<'_> {

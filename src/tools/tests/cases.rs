@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Room, within};
-use crate::judge::{Policy, Rules, is_unreadable, judge};
+use crate::judge::{Policy, Repository, Rules, is_unreadable, judge};
 use crate::tools::Unreadable;
 use crate::types::permission::{Mode, VerdictKind};
 use crate::types::tool::{Prepared, ToolOutcome, ToolStatus};
@@ -143,6 +143,7 @@ fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'
         home,
         safe_mode: false,
         safe_commands: false,
+        repository: Repository::Top,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::looks::{self, Shows};
 use super::{Look, names_a_file, values_that_may_be_paths};
+use crate::judge::Repository;
 use crate::judge::shell::places::Folders;
 use crate::judge::shell::spelled::{Given, Parts};
 use crate::judge::shell::word::{Marks, Word};
@@ -16,7 +17,7 @@ pub(super) fn verb_at(words: &[Word]) -> usize {
 pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option<Look> {
     // Elsewhere than at its top a workspace may hold another repository, with settings that run programs: content can
     // look like a bare one.
-    if cwds.iter().any(|cwd| *cwd != folders.workspace) {
+    if cwds.iter().any(|cwd| *cwd != folders.workspace) || folders.repository == Repository::Content {
         return None;
     }
     let at = verb_at(words);
@@ -34,7 +35,7 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
         && !parts.options.iter().any(is_odd)
         && parts.operands.iter().all(|at| is_fine(&call[*at]))
         && formats.all(is_tame_format)
-        && !(call[0].text == "diff" && may_compare_folders(call, &parts));
+        && !(call[0].text == "diff" && may_compare_folders(call, &parts, folders.repository));
     if !passes {
         return None;
     }
@@ -46,29 +47,22 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
 /// `--format=…` without what runs gpg: `%G?` and its like, also with what may stand behind `%` (git-log(1), "PRETTY
 /// FORMATS"). A name that is none of git's own is one of the settings, and may hold anything.
 fn is_tame_format(option: &str) -> bool {
-    const NAMES: &[&str] = &["oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
+    const NAMES: &[&str] = &["", "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
     let format = option.split_once('=').map_or("", |(_, format)| format);
     let verifies =
         |(at, _): (usize, &str)| format[at + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
     NAMES.contains(&format) || format.contains('%') && !format.match_indices('%').any(verifies)
 }
 
-/// Whether `git diff` may be of two folders: where there is no repository, it compares what two paths hold, with all
-/// that lies below them (git-diff(1), `--no-index`). Of more than two it does not.
-fn may_compare_folders(call: &[Word], parts: &Parts<'_>) -> bool {
-    let is_revision = |text: &str| {
-        let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();
-        let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
-        let is_mixed =
-            name.bytes().any(|c| c.is_ascii_digit()) && name.bytes().any(|c| c.is_ascii_lowercase());
-        name.is_empty() && text.starts_with('@')
-            || is_hash && is_mixed
-            || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
-    };
+/// Whether `git diff` may be of two folders: where there is no repository, or of places beyond it, it compares what two
+/// paths hold, with all that lies below them (git-diff(1), `--no-index`). Of more than two it does not.
+fn may_compare_folders(call: &[Word], parts: &Parts<'_>, repository: Repository) -> bool {
     let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
     // A pattern may be any number.
     let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
+    let leads_away =
+        |word: &&Word| word.text.starts_with('/') || word.text.split('/').any(|part| part == "..");
     may_be_two
-        && operands.iter().all(|word| !is_revision(&word.text))
+        && (repository == Repository::Nowhere || operands.iter().any(leads_away))
         && !operands.iter().all(|word| names_a_file(&word.text))
 }

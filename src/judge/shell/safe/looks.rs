@@ -28,6 +28,8 @@ pub(super) enum Operands {
     PatternThenPaths,
     /// Texts that name no file.
     Texts,
+    /// Numbers of a few digits.
+    Numbers,
     /// `+FORMAT`.
     Format,
 }
@@ -51,7 +53,7 @@ const fn looks(
     Looks { names, shows, operands, options: Spelled { letters, long: [long, NONE] } }
 }
 
-use Operands::{Files, Format, One, Paths, PatternThenPaths, Texts};
+use Operands::{Files, Format, Numbers, One, Paths, PatternThenPaths, Texts};
 use Shows::{Content, Names};
 
 const PROGRAMS: &[Looks] = &[
@@ -115,7 +117,7 @@ const PROGRAMS: &[Looks] = &[
     looks("nproc", Names, Texts, "", "--all --ignore#"),
     looks("which", Names, Paths, "a", NONE),
     looks("type", Names, Paths, "aftpP", ""),
-    looks("seq", Names, Texts, "#f:s~w", "--format: --separator~ --equal-width"),
+    looks("seq", Names, Numbers, "#f:s~w", "--format: --separator~ --equal-width"),
     looks(
         "file",
         Content,

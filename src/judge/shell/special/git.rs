@@ -162,6 +162,16 @@ pub(in crate::judge::shell) fn git(call: &Call<'_>) -> Option<String> {
             "not a command of git itself that is known to be harmless; it may be an alias",
         );
     }
+    // A folder that looks like a repository has hooks of its own (githooks(5), "pre-receive").
+    if verb.text == "push" {
+        let to = words.iter().enumerate().skip(at + 1).find(|(_, word)| !word.text.starts_with('-'));
+        let is_folder = |text: &str| {
+            text.starts_with('.') || text.starts_with("file:") || text.contains('/') && !text.contains(':')
+        };
+        if let Some((_, word)) = to.filter(|(at, word)| *at >= call.granted && is_folder(&word.text)) {
+            return hit(&word.text, "a repository in a folder runs its own hooks");
+        }
+    }
     any(call, "this kind of address runs a program", |text| {
         // The name of a machine that begins with `-` is an option for ssh.
         let machine =

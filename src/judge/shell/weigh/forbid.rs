@@ -10,7 +10,7 @@ use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::sight::approves;
 use crate::judge::shell::word::{Marks, Word};
 use crate::judge::shell::wrappers::inside;
-use crate::judge::shell::written::Written;
+use crate::judge::shell::written::{Written, made};
 
 /// So often a line may name the daemon's own programs for each to be looked at.
 const MOST_OURS: usize = 64;
@@ -120,6 +120,14 @@ impl Reading<'_> {
         let meter = &self.folders.meter;
         let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
         let written = Written::by(rows, words);
+        let is_kept = |word: &Word| {
+            let is_inside =
+                |cwd: &String| self.folders.hold(&places::resolve(&word.text, false, cwd, self.folders));
+            cwds.iter().any(is_inside) && self.care(word, cwds) == Care::Protected
+        };
+        if let Some((_, source)) = made(rows, words).into_iter().find(|(word, _)| is_kept(word)) {
+            return Some(source.text.as_str());
+        }
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
             let written = || hatch || written.is(at) || rows.has_hatches() && places::is_output(&word.text);
             if !(special || may_matter(&word.text)) || !written() {

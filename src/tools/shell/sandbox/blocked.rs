@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::layout::Layout;
 use super::level::{Choice, Level};
 use crate::types::tool::{Barrier, Blocked};
 
@@ -12,6 +13,9 @@ pub(in crate::tools::shell) struct Ground {
     pub(in crate::tools::shell) cwd: PathBuf,
     pub(in crate::tools::shell) writable: Vec<PathBuf>,
     pub(in crate::tools::shell) guarded: Vec<PathBuf>,
+    /// What it does not see.
+    pub(in crate::tools::shell) unseen: Vec<PathBuf>,
+    pub(in crate::tools::shell) home: PathBuf,
 }
 
 /// For the model.
@@ -46,6 +50,19 @@ const FILES: &[&str] =
 /// file that has other reasons.
 const BUSY: &str = "evice or resource busy";
 const GUARDED: &[&str] = &[".git", ".agentd"];
+
+/// What is said of a place that is hidden: it is as if it were not there, or nobody answered.
+const UNSEEN: &[&str] = &["o such file or directory", "ENOENT", "onnection refused", "ECONNREFUSED"];
+
+/// Words of who missed what is hidden, or was refused what no sandbox gives, without naming a place.
+const MISSED: &[&str] = &[
+    "Host key verification failed",
+    "Error connecting to agent",
+    "Cannot connect to the Docker daemon",
+    "Could not create local repository",
+    "\"no new privileges\" flag is set",
+    "LeakSanitizer has encountered a fatal error",
+];
 
 const NETWORK: &[&str] = &[
     "etwork is unreachable",
@@ -97,6 +114,14 @@ pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Gr
             return Some(Blocked { by: Barrier::Network, what: host(line) });
         }
         let is_held = line.contains(BUSY) && says(line, GUARDED);
+        if found.is_none() && says(line, UNSEEN) {
+            let mut words = line.split(|c: char| c.is_whitespace() || "'\"‘’`:,()[]".contains(c));
+            let unseen = words.find(|word| ground.misses(Path::new(word))).and_then(plain);
+            found = unseen.map(|named| Blocked { by: Barrier::Files, what: Some(named) });
+        }
+        if found.is_none() && says(line, MISSED) {
+            found = Some(Blocked { by: Barrier::Files, what: None });
+        }
         if found.is_none() && (is_held || says(line, FILES)) {
             let named = path(line);
             let led = || lines.iter().skip(at + 1).take(TRACED).any(|line| says(line, TRACES));
@@ -123,6 +148,13 @@ impl Ground {
         };
         let holds = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
         holds(&self.writable) && !holds(&self.guarded)
+    }
+
+    /// Whether this place is not there because of the sandbox.
+    fn misses(&self, named: &Path) -> bool {
+        let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place));
+        named.is_absolute()
+            && (lies_in(named) || lies_in(&real(named)) || Layout::lies_in_missing_cache(&self.home, named))
     }
 }
 
@@ -187,6 +219,8 @@ mod tests {
             cwd: "/".into(),
             writable: vec!["/etc".into(), "/w".into()],
             guarded: vec!["/w/.git/hooks".into()],
+            unseen: vec!["/home/u/.ssh".into(), "/run/docker.sock".into()],
+            home: "/home/u".into(),
         };
         let found = suspect(output, Choice { level, network, guards: true }, &ground);
         let found = found.as_ref().map(|found| (found.by, found.what.as_deref()));
@@ -277,6 +311,30 @@ mod tests {
         let git = "error: could not write config file .git/config: Device or resource busy";
         check(Level::Landlock, true, git, Some((Barrier::Files, None)));
         check(Level::Landlock, true, "umount: /mnt: Device or resource busy", None);
+    }
+
+    #[test]
+    fn what_is_missed_because_it_is_hidden_is_put_on_it() {
+        let files = |what| Some((Barrier::Files, what));
+        for (said, what) in [
+            ("npm error ENOENT: no such file or directory, mkdir '/home/u/.npm'", Some("/home/u/.npm")),
+            ("cat: /home/u/.ssh/config: No such file or directory", Some("/home/u/.ssh/config")),
+            ("connect to /run/docker.sock: Connection refused", Some("/run/docker.sock")),
+            ("Host key verification failed.\nfatal: Could not read from remote repository.", None),
+            ("Error connecting to agent: Connection refused", None),
+        ] {
+            check(Level::Bubblewrap, true, said, files(what));
+            check(Level::Landlock, true, said, files(what));
+            check(Level::Rlimits, true, said, None);
+        }
+        for said in [
+            "cat: /home/u/none: No such file or directory",
+            "cat: none: No such file or directory",
+            "curl: (7) Failed to connect to localhost port 80: Connection refused",
+            "cc: fatal error: no input files",
+        ] {
+            check(Level::Bubblewrap, true, said, None);
+        }
     }
 
     #[test]

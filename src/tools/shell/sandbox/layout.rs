@@ -133,7 +133,19 @@ impl Layout {
     pub(in crate::tools::shell) fn ground(&self, cwd: &Path) -> Ground {
         let writable = self.writable.iter().chain([&self.temp]).cloned().collect();
         let guarded = self.guarded.iter().chain(&self.absent).chain(&self.hidden).cloned().collect();
-        Ground { cwd: cwd.to_owned(), writable, guarded }
+        Ground {
+            cwd: cwd.to_owned(),
+            writable,
+            guarded,
+            unseen: self.hidden.clone(),
+            home: self.home.clone(),
+        }
+    }
+
+    /// Whether a place lies where package managers would keep something if its folder were there.
+    pub(super) fn lies_in_missing_cache(home: &Path, path: &Path) -> bool {
+        let mut caches = CACHES.iter().map(|name| home.join(name));
+        caches.any(|cache| path.starts_with(&cache) && !cache.exists())
     }
 
     /// A cover is over a name: whatever lies between it and the folder that may be written could be moved away, and the
