@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agentd::judge::{Policy, Rules, judge};
+use agentd::judge::{Policy, Repository, Rules, judge};
 use agentd::types::permission::Mode;
 use agentd::types::tool::Subject;
 use sha2::{Digest as _, Sha256};
@@ -55,6 +55,9 @@ const RULES: &[&str] = &[
 ];
 const DENIES: &[&str] = &["Bash(sudo:*)", "Bash(git push:*)", "Bash(rm -rf:*)", "Bash(npm publish:*)"];
 
+/// Rules for files, of which a command line may name any.
+const FILES: &[&str] = &["Read(.env)", "Read(private/**)", "Read(**/*.pem)", "Edit(secrets/**)"];
+
 /// Heads and units that fill a line of 64 KiB.
 const HOSTILE: &[(&str, &str)] = &[
     ("", "ls;"),
@@ -94,6 +97,12 @@ const HOSTILE: &[(&str, &str)] = &[
     ("ls ", "é"),
     ("ls ", "*"),
     ("ls ", "{a,"),
+    ("cat ", "a/"),
+    ("git log --since=", "a/"),
+    ("cp ", "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/ "),
+    ("cat ", "a@b,c=d:e/f "),
+    ("grep -e x ", "-n1 "),
+    ("cat {", "a/b,"),
 ];
 
 fn time(work: impl FnOnce()) -> Duration {
@@ -116,6 +125,7 @@ fn verdict(rules: &Rules, command: &str) {
         home: Path::new("/home/u"),
         safe_mode: false,
         safe_commands: true,
+        repository: Repository::Top,
     };
     std::hint::black_box(judge(&policy, "Bash", &Subject::command(command)));
 }
@@ -166,12 +176,16 @@ fn hostile(few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
         deny.extend([format!("Bash(ls b{n}:*)"), format!("Bash(git b{n}:*)")]);
     }
     let many = rules(&allow, &deny);
+    let deny: Vec<String> = DENIES.iter().chain(FILES).map(|text| (*text).to_owned()).collect();
+    let files = rules(&allow[..RULES.len()], &deny);
     let bytes = vec![b'a'; SIZE];
     let hash = median((0..50).map(|_| time(|| _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
     let mut worst = (Duration::ZERO, String::new());
     for (head, unit) in HOSTILE {
         let text = format!("{head}{}", unit.repeat((SIZE - head.len()) / unit.len()));
-        for (rules, name) in [(few, "few rules"), (&many, "3,000 rules of each kind")] {
+        for (rules, name) in
+            [(few, "few rules"), (&many, "3,000 rules of each kind"), (&files, "rules for files")]
+        {
             let took = median((0..5).map(|_| time(|| verdict(rules, &text))).collect());
             if took > worst.0 {
                 worst = (took, format!("{head:.20}{unit:?}…, {name}"));

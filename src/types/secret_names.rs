@@ -8,7 +8,6 @@ const SECRET_FOLDERS: &[&str] =
 
 /// Files of credentials.
 const SECRET_FILES: &[&str] = &[
-    ".envrc",
     ".netrc",
     "_netrc",
     ".pgpass",

@@ -149,3 +149,22 @@ async fn safe_mode_asks_before_everything_and_runs_one_after_the_other() {
     let expected: Vec<_> = asked.iter().flat_map(|q| [q["call_id"].clone(), q["call_id"].clone()]).collect();
     assert_eq!(order, expected);
 }
+
+#[tokio::test]
+async fn a_rule_that_denies_means_what_its_links_lead_to() {
+    let rules = "[permissions]\nallow = [\"Bash\"]\ndeny = [\"Read(l/**)\", \"Read(la)\", \"Edit(l/**)\"]";
+    let house = House::plan().config(rules).start().await;
+    house.write("src/a", "secret");
+    house.write("other/b", "secret");
+    house.write("free", "x");
+    for (to, link) in [("src", "l"), ("other/b", "la")] {
+        std::os::unix::fs::symlink(to, house.workspace().join(link)).expect("linked");
+    }
+    let session = house.client("alice").await.create_with(&house, json!({"mode": "accept_edits"})).await;
+    let read = |name: &str| ("Read", json!({"file_path": house.workspace().join(name)}));
+    let denied = ["l/a", "src/a", "la", "other/b"];
+    let calls = denied.into_iter().map(read).chain([write(&house, "src/new"), read("free")]).collect();
+    let events = run_unasked(&house, &session, calls).await;
+    let expected = [("Read", "denied"); 4].into_iter().chain([("Write", "denied"), ("Read", "completed")]);
+    assert_eq!(statuses(&events), pairs(&expected.collect::<Vec<_>>()));
+}

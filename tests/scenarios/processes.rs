@@ -125,3 +125,19 @@ async fn a_child_that_holds_the_output_open_does_not_hold_the_call() {
     assert_eq!(done["detail"]["survivors"], serde_json::json!([]));
     assert_eq!(house.tool_processes(), []);
 }
+
+#[tokio::test]
+async fn who_closes_its_environment_and_loses_its_parents_ends_with_its_call() {
+    if nix::unistd::geteuid().is_root() {
+        eprintln!("SKIPPED: nothing is closed to root");
+        return;
+    }
+    let house = House::plan().config(&format!("{BASH_ALLOWED}\n[sandbox]\nlevel = \"off\"")).start().await;
+    // A program that cannot be read is not shown by the kernel, prctl(2).
+    let closed = "cp \"$(command -v sleep)\" s; chmod 111 s; (setsid ./s 1000 >/dev/null 2>&1 &); sleep 0.2; echo said";
+    let done = run(&house, closed).await;
+    assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
+    let children =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", house.pid())).expect("a list");
+    assert_eq!(children.trim(), "");
+}

@@ -161,3 +161,37 @@ async fn a_person_s_agentctl_is_a_person_s() {
     let verified = ctl(&house, &["audit", "verify"]).await.fine();
     assert!(verified.contains("is whole"), "{verified}");
 }
+
+#[tokio::test]
+async fn a_tool_of_another_daemon_is_a_tool_here() {
+    const ASK: &str = r#"
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(30)
+s.connect(sys.argv[1])
+s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"session.list","params":{}}\n')
+print(s.makefile().readline(), end="")
+"#;
+    let config = "[permissions]\nallow = [\"Bash\"]\n[sandbox]\nlevel = \"off\"";
+    let (house, other) = (House::plan().config(config).start().await, House::plan().start().await);
+    let script = house.workspace().join("ask.py");
+    house.write("ask.py", ASK);
+    let ask = format!("python3 {} {}", script.display(), other.socket().display());
+    // As it is, and of one that has left everything but its descent.
+    let scrubbed = format!(
+        "(env -i PATH=\"$PATH\" setsid {ask} > told &); until [ -s told ]; do sleep 0.01; done; cat told"
+    );
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash(&ask), bash(&scrubbed)]));
+    house.models.push(Step::text("Done."));
+    session.submit("ask").await;
+    seen.turn_ends("success").await;
+    let told = seen.seen_of("tool.completed");
+    assert_eq!(told.len(), 2);
+    for told in told {
+        let output = told["output"].as_str().expect("text");
+        assert!(output.contains("not_authorised") && output.contains("\"role\":\"tool\""), "{output}");
+    }
+    assert_eq!(audit(&other, "refused").await.len(), 2, "and written down there");
+}

@@ -188,11 +188,15 @@ impl<'a> Reading<'a> {
         let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
         commands.find_map(|(command, cwds)| {
             let look = |text: &str, home: bool, writes: bool| {
-                let parts = text.bytes().filter(|c| *c == b'/').count();
-                // Of each path all that it lies in is looked at.
-                self.folders.meter.spend((8 + parts * parts / 8) * (1 + rules / 32));
-                cwds.iter()
-                    .find_map(|cwd| kept(Path::new(&places::resolve(text, home, cwd, self.folders)), writes))
+                let parts = |text: &str| text.bytes().filter(|c| *c == b'/').count();
+                let own = parts(text);
+                // Each rule looks at a path and at all that it lies in.
+                let is_cheap = |cwd: &&String| {
+                    let parts = own + if text.starts_with('/') { 0 } else { parts(cwd) };
+                    self.folders.meter.spend(rules * (10 + 4 * parts + parts * parts / 4))
+                };
+                let path = |cwd: &String| places::resolve(text, home, cwd, self.folders);
+                cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
             };
             let redirected = command.redirs.iter().find_map(|redir| {
                 let (target, home) = (&redir.target.text, redir.target.marks.has(Marks::HOME));

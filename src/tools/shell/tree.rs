@@ -2,11 +2,14 @@
 //!
 //! A process belongs to a call if it is in the call's cgroup, in the session that the shell leads, if
 //! it carries the call's mark in its environment, or if it descends from one that does. What was seen
-//! once is remembered, so a process that loses its parent while we kill is not lost. Where there is
-//! no cgroup, a process that left the session, scrubbed its environment *and* lost its parents before
+//! once is remembered, so a process that loses its parent while we kill is not lost. One that closes its environment to
+//! us (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and loses its parents becomes our child without anybody having
+//! started it here: it belongs to the last call to end that ran when it began. Where there is no cgroup, a process that left the session, scrubbed its environment *and* lost its parents before
 //! we first looked escapes; that takes a PID namespace to catch.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -24,6 +27,14 @@ const LOOK: Duration = Duration::from_millis(20);
 const DOUBTS: u8 = 5;
 /// Looks and kills of a tree that is dropped: nobody waits for it.
 const LAST_LOOKS: usize = 3;
+
+/// Leader and start of the trees that have not ended.
+static RUNNING: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<(i32, u64)>> {
+    // A list of numbers is whole at every moment.
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The processes of one call. Kills what is left when it is dropped before [`Tree::end`].
 pub(super) struct Tree {
@@ -58,6 +69,7 @@ pub(super) struct Ended {
 impl Tree {
     /// `leader` leads its own session.
     pub(super) fn new(leader: i32, began: u64, mark: String, cell: Option<Cell>) -> Self {
+        running().push((leader, began));
         Self {
             leader,
             began,
@@ -107,6 +119,9 @@ impl Tree {
             return false;
         }
         let environ = proc::environ(process.pid);
+        if environ.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            return self.has_left(process);
+        }
         let is_marked = environ.as_deref().is_ok_and(|environ| proc::has_entry(environ, &self.mark));
         // One that is just becoming another program has none for a moment.
         if environ.is_ok_and(|environ| environ.is_empty()) {
@@ -121,6 +136,14 @@ impl Tree {
             self.strangers.insert(identity);
         }
         is_marked
+    }
+
+    /// Whether a process that shows nothing of itself can be of this call alone.
+    fn has_left(&self, process: &Process) -> bool {
+        let is_older = |(leader, began): &(i32, u64)| {
+            (*leader, *began) != (self.leader, self.began) && *began <= process.started
+        };
+        proc::is_adopted(process) && !running().iter().any(is_older)
     }
 
     fn signal(&self, members: &[i32], signal: Signal) {
@@ -202,6 +225,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
+        running().retain(|tree| *tree != (self.leader, self.began));
         if self.ended {
             return;
         }

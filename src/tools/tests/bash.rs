@@ -331,6 +331,27 @@ async fn only_the_judged_command_runs() {
 }
 
 #[tokio::test]
+async fn a_folder_in_which_nothing_can_start_is_left() {
+    let mut room = Room::new();
+    // Its name is no text: what the command did is told all the same.
+    let outcome = room.run("Bash", bash(r"mkdir $'x\xff'; cd $'x\xff'; echo hello")).await;
+    assert!(completed(&outcome).starts_with("hello\nThe working directory was reset to "), "{outcome:?}");
+    assert_eq!(room.scene.cwd, room.path(""));
+    if nix::unistd::geteuid().is_root() {
+        eprintln!("SKIPPED: no folder is closed to root");
+        return;
+    }
+    let outcome = room.run("Bash", bash("mkdir s; cd s; chmod 644 .")).await;
+    assert!(completed(&outcome).contains("was reset"), "{outcome:?}");
+    completed(&room.run("Bash", bash("chmod 755 s; cd s")).await);
+    assert_eq!(room.scene.cwd, room.path("s"));
+    completed(&room.run("Bash", bash("chmod 644 .")).await);
+    let top = room.path("");
+    let outcome = room.run("Bash", bash("chmod 755 s; pwd")).await;
+    assert_eq!(Path::new(completed(&outcome).trim_end()), top.components().as_path());
+}
+
+#[tokio::test]
 async fn a_folder_that_a_command_makes_up_is_not_taken() {
     let mut room = Room::new();
     std::os::unix::fs::symlink(room.root.join("home"), room.path("link")).unwrap();
