@@ -270,6 +270,7 @@ pub enum RulesCommand {
     /// Add one; it counts at once
     Add(RuleArgs),
     /// Take one back; that counts at once
+    #[command(visible_alias = "revoke")]
     Rm(RuleArgs),
 }
 

@@ -59,19 +59,20 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
     let home = absolute("home", &question.home)?;
     let rules = with_links(Arc::new(rules), &workspace, &home);
     let text = |key: &str| question.input.get(key).and_then(Value::as_str);
-    let path_of = |key: &str| {
+    let path_of = |name: &'static str| {
+        let key = name.trim_start_matches("input.");
         text(key)
-            .ok_or_else(|| SessionError::BadParam("input", format!("{} takes a text {key:?}", question.tool)))
+            .ok_or_else(|| SessionError::BadParam(name, format!("{} takes a text {key:?}", question.tool)))
     };
     let subject = match question.tool.as_str() {
-        "Bash" => Ok(Subject::command(path_of("command")?)),
-        "Read" => file(path_of("file_path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
-        "LS" => file(path_of("path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
+        "Bash" => Ok(Subject::command(path_of("input.command")?)),
+        "Read" => file(path_of("input.file_path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
+        "LS" => file(path_of("input.path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
         "Write" | "Edit" => {
-            file(path_of("file_path")?, Access::Edit, &workspace, &home, |path| Subject::Edit { path })
+            file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| Subject::Edit { path })
         }
         "Delete" => {
-            file(path_of("file_path")?, Access::Edit, &workspace, &home, |path| Subject::Delete { path })
+            file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| Subject::Delete { path })
         }
         tool => {
             let why = format!("{tool:?} is not explained; Bash, Read, Write, Edit, Delete and LS are");

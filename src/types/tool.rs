@@ -340,8 +340,8 @@ pub struct ResolvedPath {
     pub care: PathCare,
 }
 
-/// How careful to be with a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How careful to be with a path, from least to most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathCare {
     /// An ordinary file.

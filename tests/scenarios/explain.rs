@@ -99,7 +99,7 @@ async fn a_wrong_rule_or_tool_is_named() {
     for (params, path) in [
         (json!({"workspace": "/w", "allow": ["Bash("], "tool": "Bash", "input": {"command": "ls"}}), "allow"),
         (json!({"workspace": "w", "tool": "Bash", "input": {"command": "ls"}}), "workspace"),
-        (json!({"workspace": "/w", "tool": "Bash", "input": {}}), "input"),
+        (json!({"workspace": "/w", "tool": "Bash", "input": {}}), "input.command"),
         (json!({"workspace": "/w", "tool": "Task", "input": {}}), "tool"),
     ] {
         let error = client.refused("permission.explain", params.clone()).await;

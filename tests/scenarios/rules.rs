@@ -204,6 +204,8 @@ async fn rules_and_modes_at_the_command_line() {
     assert_eq!(listed.as_array().map(Vec::len), Some(3), "{listed}");
     let all: Value = serde_json::from_str(&ctl(&house, &["rules", "--json"]).await.fine()).expect("JSON");
     assert!(all.to_string().contains("Bash(rm:*)"), "{all}");
+    ctl(&house, &["rules", "revoke", "--user", "--deny", "Bash(rm:*)"]).await.fine();
+    ctl(&house, &["rules", "add", "--user", "--deny", "Bash(rm:*)"]).await.fine();
     ctl(&house, &["rules", "rm", "--user", "--deny", "Bash(rm:*)"]).await.fine();
     ctl(&house, &["mode", "work", "accept_edits"]).await.fine();
     assert_eq!(session.view().await["mode"], "accept_edits");

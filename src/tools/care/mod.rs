@@ -24,6 +24,9 @@ pub enum Access {
     Edit,
 }
 
+/// Links of one folder that are followed.
+const MOST_LINKS: usize = 256;
+
 /// Folders that the tables need to know.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
@@ -34,6 +37,8 @@ pub(super) struct Places {
     folded_protected: Vec<Vec<String>>,
     /// Where credentials really lie that a link in the home folder leads to.
     linked: Vec<Vec<String>>,
+    /// Where links in the home folder lead, each with the link: what lies there has that name, too.
+    aliases: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Places {
@@ -44,6 +49,7 @@ impl Places {
             folded_home: folded(home),
             folded_protected: protected.iter().map(|folder| folded(folder)).collect(),
             linked: Vec::new(),
+            aliases: Vec::new(),
         }
     }
 
@@ -62,7 +68,28 @@ impl Places {
                 self.linked.push(folded(&real));
             }
         }
+        for folder in ["", ".config", ".local", ".local/share"].map(|name| home.join(name)) {
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+            // A folder of links beyond count is nobody's settings.
+            for link in links.take(MOST_LINKS) {
+                if let Ok(real) = link.path().canonicalize()
+                    && !home.starts_with(&real)
+                {
+                    self.aliases.push((folded(&real), folded(&folder.join(link.file_name()))));
+                }
+            }
+        }
         self
+    }
+
+    /// The other names of a path, by links in the home folder.
+    fn other_names<'p>(&'p self, parts: &'p [&'p str]) -> impl Iterator<Item = Vec<&'p str>> {
+        let named = move |(real, link): &'p (Vec<String>, Vec<String>)| {
+            let rest = begins(parts, real).then(|| &parts[real.len()..])?;
+            Some(link.iter().map(String::as_str).chain(rest.iter().copied()).collect())
+        };
+        self.aliases.iter().filter_map(named)
     }
 
     fn lead_to(&self, parts: &[&str]) -> bool {
@@ -81,18 +108,23 @@ impl Places {
 pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathCare {
     let parts = folded(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let below_home = places.below_home(&parts);
-    let daemon = is_daemon_place(&parts, below_home, places);
+    let others = places.other_names(&parts).map(|parts| of_name(&parts, access, places));
+    others.fold(of_name(&parts, access, places), |care, other| if care < other { other } else { care })
+}
+
+fn of_name(parts: &[&str], access: Access, places: &Places) -> PathCare {
+    let below_home = places.below_home(parts);
+    let daemon = is_daemon_place(parts, below_home, places);
     match access {
-        Access::Read if daemon || places.lead_to(&parts) || secret_names::is_secret(&parts, below_home) => {
+        Access::Read if daemon || places.lead_to(parts) || secret_names::is_secret(parts, below_home) => {
             PathCare::Secret
         }
         Access::Read => PathCare::Ordinary,
-        Access::Edit if daemon || git::is_control(&parts) => PathCare::Protected,
-        Access::Edit => match agentd_folder(&parts) {
+        Access::Edit if daemon || git::is_control(parts) => PathCare::Protected,
+        Access::Edit => match agentd_folder(parts) {
             Some(care) => care,
-            None if obeyed::is_auto_executed(&parts, below_home) => PathCare::AutoExecuted,
-            None if secret_names::is_secret(&parts, below_home) => PathCare::Secret,
+            None if obeyed::is_auto_executed(parts, below_home) => PathCare::AutoExecuted,
+            None if secret_names::is_secret(parts, below_home) => PathCare::Secret,
             None => PathCare::Ordinary,
         },
     }
@@ -239,6 +271,22 @@ mod tests {
         let places = Places::new(&root.join("home"), &[]).with_links();
         for (path, expected) in [("home/dots/netrc", Secret), ("home/dots/other", Ordinary)] {
             assert_eq!(care(&root.join(path), Access::Read, &places), expected, "{path}");
+        }
+        // What is obeyed is so by every name.
+        for (to, link) in [("dots/bashrc", ".bashrc"), ("dots/config", ".config"), (".", "self")] {
+            std::os::unix::fs::symlink(root.join("home").join(to), root.join("home").join(link)).unwrap();
+        }
+        std::fs::create_dir_all(root.join("home/dots/config/agentd")).unwrap();
+        std::fs::write(root.join("home/dots/bashrc"), "").unwrap();
+        let places = Places::new(&root.join("home"), &[]).with_links();
+        for (path, expected) in [
+            ("dots/bashrc", AutoExecuted),
+            ("dots/config/systemd/user/x.service", AutoExecuted),
+            ("dots/config/agentd/new.toml", Protected),
+            ("dots/config/other", Ordinary),
+            ("dots/other", Ordinary),
+        ] {
+            assert_eq!(care(&root.join("home").join(path), Access::Edit, &places), expected, "{path}");
         }
     }
 
