@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-use super::{Policy, Repository, Rules, judge};
-use crate::types::permission::{Mode, VerdictKind};
+use super::{Policy, Rules, judge};
+use crate::types::permission::VerdictKind;
 use crate::types::tool::Subject;
 
 /// Programs that are granted; every other name that bash looks for is a hole.
@@ -109,17 +109,7 @@ fn what_is_allowed_runs_only_granted_names() {
     std::fs::create_dir(folder.path().join("a")).expect("a folder");
     let written: Vec<String> = GRANTED.iter().map(|name| format!("Bash({name}:*)")).collect();
     let rules = Rules::parse(&written, &[], &[]).expect("rules");
-    let policy = Policy {
-        mode: Mode::Default,
-        rules: &rules,
-        grants: &[],
-        workspace: folder.path(),
-        additional: &[],
-        home: Path::new("/home/u"),
-        safe_mode: false,
-        safe_commands: false,
-        repository: Repository::Top,
-    };
+    let policy = Policy { workspace: folder.path(), ..Policy::of_tests(&rules) };
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let mut allowed = 0;

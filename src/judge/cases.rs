@@ -21,17 +21,7 @@ struct Case {
 fn verdict(grants: &[String], denies: &[String], command: &str, safe_commands: bool) -> Verdict {
     let written = |list: &[String]| list.iter().map(|text| format!("Bash({text})")).collect::<Vec<_>>();
     let rules = Rules::parse(&written(grants), &[], &written(denies)).expect("rules");
-    let policy = Policy {
-        mode: Mode::Default,
-        rules: &rules,
-        grants: &[],
-        workspace: Path::new("/w/proj"),
-        additional: &[],
-        home: Path::new("/home/u"),
-        safe_mode: false,
-        safe_commands,
-        repository: Repository::Top,
-    };
+    let policy = Policy { safe_commands, ..Policy::of_tests(&rules) };
     judge(&policy, "Bash", &Subject::command(command))
 }
 
@@ -104,17 +94,7 @@ fn git_passes_by_what_it_finds() {
     use Repository::{Above, Content, Nowhere, Top};
     let verdict = |repository: Repository, command: &str| {
         let rules = Rules::default();
-        let policy = Policy {
-            mode: Mode::Default,
-            rules: &rules,
-            grants: &[],
-            workspace: Path::new("/w/proj"),
-            additional: &[],
-            home: Path::new("/home/u"),
-            safe_mode: false,
-            safe_commands: true,
-            repository,
-        };
+        let policy = Policy { safe_commands: true, repository, ..Policy::of_tests(&rules) };
         judge(&policy, "Bash", &Subject::command(command)).verdict == VerdictKind::Allow
     };
     // What lies above the workspace is not shown unasked; where there is none, two places are compared with all in them.
@@ -153,17 +133,8 @@ fn verdict_from(
     let written: Vec<String> = grants.iter().map(|text| format!("Bash({text})")).collect();
     let rules = Rules::parse(&written, &[], &[]).expect("rules");
     let additional: Vec<PathBuf> = additional.iter().map(PathBuf::from).collect();
-    let policy = Policy {
-        mode: Mode::Default,
-        rules: &rules,
-        grants: &[],
-        workspace: Path::new(workspace),
-        additional: &additional,
-        home: Path::new("/home/u"),
-        safe_mode: false,
-        safe_commands: false,
-        repository: Repository::Top,
-    };
+    let policy =
+        Policy { workspace: Path::new(workspace), additional: &additional, ..Policy::of_tests(&rules) };
     let cwd = (cwd != workspace).then(|| PathBuf::from(cwd));
     judge(&policy, "Bash", &Subject::Bash { command: command.into(), background: false, cwd }).verdict
 }
@@ -246,17 +217,7 @@ fn a_line_that_is_too_dear_is_never_allowed() {
         }
         // Whatever a rule says of all commands: what is denied may not have been found.
         let rules = Rules::parse(&["Bash"], &[], &["Bash(rm:*)"]).expect("rules");
-        let policy = Policy {
-            mode: Mode::Default,
-            rules: &rules,
-            grants: &[],
-            workspace: Path::new("/w/proj"),
-            additional: &[],
-            home: Path::new("/home/u"),
-            safe_mode: false,
-            safe_commands: true,
-            repository: Repository::Top,
-        };
+        let policy = Policy { safe_commands: true, ..Policy::of_tests(&rules) };
         let denied = judge(&policy, "Bash", &Subject::command(format!("{}; rm x", &line[..2_000]))).verdict;
         assert_ne!(denied, VerdictKind::Allow, "{shown}");
     }
@@ -317,17 +278,7 @@ fn a_line_that_is_far_too_long_is_looked_through_and_never_allowed() {
         assert_eq!(verdict(&grants, &denies, &line, true).verdict, expected, "…{tail}");
         // Where everything runs, too: what is protected may not have been found.
         let rules = Rules::parse(&["Bash"], &[], &[]).expect("rules");
-        let policy = Policy {
-            mode: Mode::Bypass,
-            rules: &rules,
-            grants: &[],
-            workspace: Path::new("/w/proj"),
-            additional: &[],
-            home: Path::new("/home/u"),
-            safe_mode: false,
-            safe_commands: true,
-            repository: Repository::Top,
-        };
+        let policy = Policy { mode: Mode::Bypass, safe_commands: true, ..Policy::of_tests(&rules) };
         let got = judge(&policy, "Bash", &Subject::command(line.clone())).verdict;
         assert_ne!(got, VerdictKind::Allow, "…{tail}");
     }

@@ -1,10 +1,10 @@
 //! Laws of the judgement, over random rules, modes and calls.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use super::{Policy, Repository, Rule, Rules, judge};
+use super::{Policy, Rule, Rules, judge};
 use crate::types::permission::{Mode, VerdictKind};
 use crate::types::tool::{PathCare, ResolvedPath, Subject};
 
@@ -116,17 +116,7 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
 }
 
 fn policy<'a>(mode: Mode, rules: &'a Rules, grants: &'a [Rule]) -> Policy<'a> {
-    Policy {
-        mode,
-        rules,
-        grants,
-        workspace: Path::new(WORKSPACE),
-        additional: &[],
-        home: Path::new("/home/u"),
-        safe_mode: false,
-        safe_commands: false,
-        repository: Repository::Top,
-    }
+    Policy { mode, grants, ..Policy::of_tests(rules) }
 }
 
 proptest! {

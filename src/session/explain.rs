@@ -66,14 +66,16 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
     };
     let subject = match question.tool.as_str() {
         "Bash" => Ok(Subject::command(path_of("input.command")?)),
-        "Read" => file(path_of("input.file_path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
+        "Read" => {
+            file(path_of("input.file_path")?, Access::Read, &workspace, &home, |path| Subject::Read { path })
+        }
         "LS" => file(path_of("input.path")?, Access::Read, &workspace, &home, |path| Subject::Read { path }),
         "Write" | "Edit" => {
             file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| Subject::Edit { path })
         }
-        "Delete" => {
-            file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| Subject::Delete { path })
-        }
+        "Delete" => file(path_of("input.file_path")?, Access::Edit, &workspace, &home, |path| {
+            Subject::Delete { path }
+        }),
         tool => {
             let why = format!("{tool:?} is not explained; Bash, Read, Write, Edit, Delete and LS are");
             return Err(SessionError::Unsupported("tool", why));

@@ -1,14 +1,13 @@
 //! The judgement of a command line: what is denied whatever is granted, and what grants allow.
 
 mod forbid;
+mod named;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use super::braces;
 use super::collect::{Collected, collect};
 use super::condense::condense;
 use super::files;
@@ -173,55 +172,6 @@ impl<'a> Reading<'a> {
             && [Self::second, Self::eased]
                 .iter()
                 .any(|look| look(self).is_some_and(|found| second::adds_nothing(found, &self.all)))
-    }
-
-    /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
-    /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
-    /// written.
-    /// `rules`: how many there are.
-    pub(in crate::judge) fn names<T>(
-        &self,
-        rules: usize,
-        kept: &dyn Fn(&Path, bool) -> Option<T>,
-    ) -> Option<T> {
-        let scripts = self.all.scripts().iter().zip(&self.cwds);
-        let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
-        commands.find_map(|(command, cwds)| {
-            let look = |text: &str, home: bool, writes: bool| {
-                let parts = |text: &str| text.bytes().filter(|c| *c == b'/').count();
-                let own = parts(text);
-                // Each rule looks at a path and at all that it lies in.
-                let is_cheap = |cwd: &&String| {
-                    let parts = own + if text.starts_with('/') { 0 } else { parts(cwd) };
-                    self.folders.meter.spend(rules * (10 + 4 * parts + parts * parts / 4))
-                };
-                let path = |cwd: &String| places::resolve(text, home, cwd, self.folders);
-                cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
-            };
-            let redirected = command.redirs.iter().find_map(|redir| {
-                let (target, home) = (&redir.target.text, redir.target.marks.has(Marks::HOME));
-                let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
-                    .then(|| look(target, home, true));
-                let read = matches!(redir.kind, RedirKind::Input | RedirKind::Both)
-                    .then(|| look(target, home, false));
-                written.flatten().or(read.flatten())
-            });
-            let named = |word: &Word| {
-                let one = |word: &Word| {
-                    let mut paths = places::candidates(word, false);
-                    paths.retain(|(text, _)| !text.is_empty());
-                    paths.into_iter().find_map(|(text, home)| look(text, home, false))
-                };
-                let chooses =
-                    word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
-                let choices = if chooses { braces::choices(&word.text) } else { None };
-                let chosen = choices.into_iter().flatten();
-                one(word).or_else(|| {
-                    chosen.map(|text| Word { text, ..word.clone() }).find_map(|choice| one(&choice))
-                })
-            };
-            redirected.or_else(|| command.words.iter().skip(1).find_map(named))
-        })
     }
 
     /// Why nothing but a rule for the whole text may allow the line, if so.

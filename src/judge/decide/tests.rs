@@ -1,0 +1,323 @@
+//! What a call may, by mode, rule and path.
+
+use super::*;
+use VerdictKind::{Allow, Ask, Deny};
+
+fn path(text: &str, care: PathCare) -> ResolvedPath {
+    ResolvedPath { path: PathBuf::from(text), in_workspace: Path::new(text).starts_with("/w/proj"), care }
+}
+
+fn read(text: &str, care: PathCare) -> Subject {
+    Subject::Read { path: path(text, care) }
+}
+
+fn edit(text: &str, care: PathCare) -> Subject {
+    Subject::Edit { path: path(text, care) }
+}
+
+fn bash(command: &str) -> Subject {
+    Subject::command(command)
+}
+
+/// Rules are written `+Rule` (allow), `?Rule` (ask), `-Rule` (deny).
+fn check(mode: Mode, rules: &[&str], tool: &str, subject: &Subject, expected: VerdictKind) -> Verdict {
+    let of = |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
+    let parsed = Rules::parse(&of('+'), &of('?'), &of('-')).unwrap();
+    let policy = Policy { mode, ..Policy::of_tests(&parsed) };
+    let got = judge(&policy, tool, subject);
+    assert_eq!(got.verdict, expected, "{mode:?} {rules:?} {tool} {subject:?}: {got:?}");
+    got
+}
+
+#[test]
+fn modes_decide_what_no_rule_names() {
+    use Mode::{AcceptEdits, Bypass, Default, DontAsk, Plan};
+    use PathCare::{AutoExecuted, Ordinary, Protected, Secret};
+    let inside = "/w/proj/src/a.rs";
+    let outside = "/etc/hosts";
+    for (subject, tool, expected) in [
+        // default, accept_edits, dont_ask, bypass, plan
+        (read(inside, Ordinary), "Read", [Allow, Allow, Allow, Allow, Allow]),
+        (read(outside, Ordinary), "Read", [Ask, Ask, Deny, Allow, Ask]),
+        (read("/w/proj/.env", Secret), "Read", [Ask, Ask, Deny, Allow, Ask]),
+        (read("/w/proj/AGENTS.md", AutoExecuted), "Read", [Allow, Allow, Allow, Allow, Allow]),
+        (edit(inside, Ordinary), "Edit", [Ask, Allow, Deny, Allow, Deny]),
+        (edit(outside, Ordinary), "Write", [Ask, Ask, Deny, Allow, Deny]),
+        (edit("/w/proj/.envrc", AutoExecuted), "Write", [Ask, Ask, Deny, Allow, Deny]),
+        (edit("/w/proj/.git/config", Protected), "Edit", [Deny, Deny, Deny, Deny, Deny]),
+        (bash("ls"), "Bash", [Ask, Ask, Deny, Allow, Ask]),
+        (bash("make"), "Bash", [Ask, Ask, Deny, Allow, Deny]),
+        (bash("ls > x"), "Bash", [Ask, Ask, Deny, Allow, Deny]),
+        (Subject::Tool { name: "mcp__a__b".into() }, "mcp__a__b", [Ask, Ask, Deny, Allow, Ask]),
+    ] {
+        for (mode, expected) in [Default, AcceptEdits, DontAsk, Bypass, Plan].into_iter().zip(expected) {
+            check(mode, &[], tool, &subject, expected);
+        }
+    }
+}
+
+#[test]
+fn plan_mode_runs_no_command_that_may_change_something_whatever_is_granted() {
+    for rules in [&["+Bash"][..], &["+Bash(make:*)"], &["+Bash(make x)"], &["?Bash(make:*)"]] {
+        let denied = check(Mode::Plan, rules, "Bash", &bash("make x"), Deny);
+        assert!(denied.reason.contains("plan mode") && denied.reason.contains("make x"), "{denied:?}");
+    }
+    for text in ["ls && touch x", "echo $(touch x)", "for f in *; do rm $f; done", "cat <<EOF > x\nEOF"] {
+        check(Mode::Plan, &["+Bash"], "Bash", &bash(text), Deny);
+    }
+    // What only reads is granted as elsewhere.
+    check(Mode::Plan, &["+Bash"], "Bash", &bash("git status && ls | wc -l"), Allow);
+    check(Mode::Plan, &["+Bash(uname:*)"], "Bash", &bash("uname -a"), Allow);
+    check(Mode::Plan, &["+Bash(uname:*)"], "Bash", &bash("uname -a; ls"), Ask);
+}
+
+#[test]
+fn who_may_not_read_a_file_does_not_learn_of_it_by_editing() {
+    let subject = edit("/w/proj/private/k", PathCare::Ordinary);
+    for tool in ["Edit", "MultiEdit", "ApplyPatch"] {
+        let rules = |sign: &str| [format!("{sign}Read(private/**)"), "+Edit".to_owned()];
+        let of = |rules: [String; 2], expected| {
+            let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+            check(Mode::AcceptEdits, &rules, tool, &subject, expected);
+        };
+        of(rules("-"), Deny);
+        of(rules("?"), Ask);
+    }
+    // It shows nothing of what it overwrites, and wants that to be known.
+    check(Mode::AcceptEdits, &["-Read(private/**)"], "Write", &subject, Allow);
+}
+
+#[test]
+fn of_a_path_without_end_not_every_part_is_looked_at() {
+    let rules = Rules::parse(&["Bash(cat:*)"], &[], &["Read(.env)", "Read(private/**)"]).unwrap();
+    let verdict = |command: String| {
+        let policy = Policy::of_tests(&rules);
+        judge(&policy, "Bash", &bash(&command)).verdict
+    };
+    assert_eq!(verdict(format!("cat {}x", "a/".repeat(100))), Allow);
+    assert_eq!(verdict(format!("cat {}.env", "a/".repeat(100))), Ask);
+    assert_eq!(verdict(format!("cat {}x", "a/".repeat(4_000))), Ask);
+    assert_eq!(verdict(format!("cat {}", format!("{}x ", "a/".repeat(500)).repeat(60))), Ask);
+    // Choices are looked at, what a pattern finds is not.
+    for choice in ["{f,.env}", ".{env,x}", ".e{n,}v", "{sub/../,}.env", "private/{a,b}"] {
+        assert_eq!(verdict(format!("cat {choice}")), Ask, "{choice}");
+    }
+    assert_eq!(verdict("cat {a,b}".to_owned()), Allow);
+}
+
+#[test]
+fn a_rule_for_files_counts_for_what_a_command_names() {
+    let rules = [
+        "-Read(private/**)",
+        "?Read(askme.txt)",
+        "-Edit(z*)",
+        "+Bash(cat:*)",
+        "+Bash(tee:*)",
+        "+Bash(echo:*)",
+    ];
+    let judged = |mode, safe_commands, text: &str| {
+        let of = |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
+        let parsed = Rules::parse(&of('+'), &of('?'), &of('-')).unwrap();
+        let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
+        let (grants, additional) = (&[][..], &[][..]);
+        let policy =
+            Policy { mode, grants, workspace, additional, home, safe_commands, ..Policy::of_tests(&parsed) };
+        judge(&policy, "Bash", &bash(text))
+    };
+    for text in [
+        "cat private/k",
+        "cat ./x/../private/k",
+        "cat < private/k",
+        "cd private && cat k",
+        "head -n 3 askme.txt",
+        "wc -l /w/proj/private/k",
+        "echo x > zed",
+        "cat a.rs; cat private/k",
+    ] {
+        let verdict = judged(Mode::Bypass, true, text);
+        assert!(verdict.verdict == Ask && verdict.reason.contains("the rule "), "{text}: {verdict:?}");
+        assert_eq!(judged(Mode::Default, true, text).verdict, Ask, "{text}");
+        assert_eq!(judged(Mode::DontAsk, true, text).verdict, Deny, "{text}");
+    }
+    // What they show is not spelled out.
+    for text in ["head *.rs", "git diff", "git show HEAD", "git log -p", "git blame src/a.rs"] {
+        assert_eq!(judged(Mode::Default, true, text).verdict, Ask, "{text}");
+    }
+    for text in ["cat src/a.rs", "head a.rs", "ls", "git status", "git log --oneline -5", "cat zed"] {
+        assert_eq!(judged(Mode::Default, true, text).verdict, Allow, "{text}");
+    }
+}
+
+#[test]
+fn deny_wins_over_ask_wins_over_allow() {
+    let all = ["+Bash", "?Bash(cargo publish:*)", "-Bash(rm:*)"];
+    for mode in [Mode::Default, Mode::Bypass] {
+        check(mode, &all, "Bash", &bash("cargo build"), Allow);
+        check(mode, &all, "Bash", &bash("cargo publish"), Ask);
+        let denied = check(mode, &all, "Bash", &bash("rm x"), Deny);
+        assert_eq!(denied.rule.as_deref(), Some("Bash(rm:*)"));
+        check(mode, &all, "Bash", &bash("ls; rm x"), Deny);
+    }
+}
+
+#[test]
+fn bypass_asks_where_a_denied_program_may_hide() {
+    check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("x=r; ${x}m a"), Ask);
+    check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("cargo build && ls | wc"), Allow);
+    check(Mode::Bypass, &[], "Bash", &bash("x=r; ${x}m a"), Allow);
+}
+
+#[test]
+fn file_rules_cover_their_family() {
+    let (inside, outside) = ("/w/proj/src/a.rs", "/data/x/a.txt");
+    let ordinary = PathCare::Ordinary;
+    check(Mode::Default, &["+Edit(src/**)"], "Write", &edit(inside, ordinary), Allow);
+    check(Mode::Default, &["+Write(src/**)"], "Edit", &edit(inside, ordinary), Ask);
+    check(Mode::Default, &["+Read(/data/**)"], "Grep", &read(outside, ordinary), Allow);
+    check(Mode::Default, &["-Read(src/**)"], "LS", &read(inside, ordinary), Deny);
+    check(Mode::Default, &["+Edit"], "Edit", &edit(outside, ordinary), Allow);
+    check(Mode::Default, &["+Read"], "Edit", &edit(outside, ordinary), Ask);
+    check(Mode::Default, &["+mcp__a"], "x", &Subject::Tool { name: "mcp__a__b".into() }, Allow);
+    check(Mode::Default, &["+mcp__a"], "x", &Subject::Tool { name: "mcp__ab__b".into() }, Ask);
+    check(Mode::Default, &["+mcp__a__b"], "x", &Subject::Tool { name: "mcp__a__b".into() }, Allow);
+    check(Mode::Default, &["+mcp__a__b"], "x", &Subject::Tool { name: "mcp__a__c".into() }, Ask);
+}
+
+#[test]
+fn rules_for_tools_to_come_cover_nothing_of_today() {
+    let later = ["+Task(reviewer)"];
+    check(Mode::Default, &later, "Bash", &bash("ls"), Ask);
+    check(Mode::Default, &later, "Read", &read("/etc/hosts", PathCare::Ordinary), Ask);
+    let task = Subject::Tool { name: "Task".into() };
+    check(Mode::Default, &later, "Task", &task, Ask);
+    check(Mode::Bypass, &["-Task(reviewer)"], "Task", &task, Ask);
+    check(Mode::Bypass, &["-Task(reviewer)"], "Bash", &bash("ls"), Allow);
+}
+
+#[test]
+fn pages_are_judged_by_their_host() {
+    let web = |host: &str| Subject::Web { url: format!("https://{host}/x"), host: host.into() };
+    let rule = ["+WebFetch(domain:example.org)"];
+    for (rules, host, expected) in [
+        (&[][..], "example.org", Ask),
+        (&rule, "example.org", Allow),
+        (&rule, "docs.example.org", Ask),
+        (&rule, "example.org.", Allow),
+        (&rule, "notexample.org", Ask),
+        (&rule, "example.org.evil.net", Ask),
+        (&["+WebFetch(domain:Example.ORG)"], "example.org", Allow),
+        (&["+WebFetch"], "anywhere.net", Allow),
+        (&["+WebFetch", "-WebFetch(domain:evil.net)"], "a.evil.net", Deny),
+        (&["+WebFetch", "?WebFetch(domain:evil.net)"], "evil.net", Ask),
+        (&["+Read", "+Bash"], "example.org", Ask),
+    ] {
+        check(Mode::Default, rules, "WebFetch", &web(host), expected);
+    }
+    check(Mode::Bypass, &["-WebFetch(domain:evil.net)"], "WebFetch", &web("evil.net"), Deny);
+    check(Mode::DontAsk, &[], "WebFetch", &web("example.org"), Deny);
+    let asked = check(Mode::Default, &[], "WebFetch", &web("docs.example.org"), Ask);
+    assert_eq!(asked.suggestions, ["WebFetch(domain:docs.example.org)"]);
+}
+
+#[test]
+fn removing_a_file_asks_whatever_may_be_edited() {
+    let delete = |text: &str, care| Subject::Delete { path: path(text, care) };
+    let (inside, ordinary) = ("/w/proj/src/a.rs", PathCare::Ordinary);
+    check(Mode::AcceptEdits, &["+Edit(src/**)", "+ApplyPatch"], "ApplyPatch", &delete(inside, ordinary), Ask);
+    check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &delete(inside, ordinary), Allow);
+    check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &edit(inside, ordinary), Ask);
+    check(Mode::Bypass, &["-Edit(src/**)"], "ApplyPatch", &delete(inside, ordinary), Deny);
+    check(Mode::Bypass, &[], "ApplyPatch", &delete("/w/proj/.git/config", PathCare::Protected), Deny);
+    check(Mode::Bypass, &[], "ApplyPatch", &delete(inside, ordinary), Allow);
+    check(Mode::Plan, &["+Delete"], "ApplyPatch", &delete(inside, ordinary), Deny);
+    check(Mode::DontAsk, &[], "ApplyPatch", &delete(inside, ordinary), Deny);
+}
+
+#[test]
+fn of_several_parts_the_strictest_verdict_counts() {
+    let part = |text: &str, care| edit(text, care);
+    let several = |parts: Vec<Subject>| Subject::Several { parts };
+    let (a, b) = ("/w/proj/src/a.rs", "/w/proj/docs/b.md");
+    let ordinary = PathCare::Ordinary;
+    let both = several(vec![part(a, ordinary), part(b, ordinary)]);
+    let asked = check(Mode::Default, &["+Edit(src/**)"], "ApplyPatch", &both, Ask);
+    assert!(asked.suggestions.contains(&"Edit(docs/**)".to_owned()), "{asked:?}");
+    check(Mode::Default, &["+Edit(src/**)", "+Edit(docs/**)"], "ApplyPatch", &both, Allow);
+    check(Mode::AcceptEdits, &[], "ApplyPatch", &both, Allow);
+    check(Mode::AcceptEdits, &["-Edit(docs/**)"], "ApplyPatch", &both, Deny);
+    let hooks = part("/w/proj/.git/hooks/x", PathCare::Protected);
+    check(Mode::Bypass, &[], "ApplyPatch", &several(vec![part(a, ordinary), hooks]), Deny);
+    check(
+        Mode::AcceptEdits,
+        &[],
+        "ApplyPatch",
+        &several(vec![part(a, ordinary), part("/etc/x", ordinary)]),
+        Ask,
+    );
+    check(Mode::AcceptEdits, &[], "ApplyPatch", &several(Vec::new()), Ask);
+    check(Mode::Plan, &[], "ApplyPatch", &both, Deny);
+    let moved = Subject::Several {
+        parts: vec![Subject::Delete { path: path(a, ordinary) }, edit("/w/zz", ordinary)],
+    };
+    let asked = check(Mode::AcceptEdits, &[], "ApplyPatch", &moved, Ask);
+    assert_eq!(asked.reason, "the path lies outside the workspace", "what needs more care is said");
+}
+
+#[test]
+fn files_that_need_care_pass_only_by_their_own_name() {
+    use PathCare::{AutoExecuted, Protected, Secret};
+    let (rc, key) = ("/home/u/.bashrc", "/home/u/.ssh/id_rsa");
+    check(Mode::Default, &["+Edit(~/**)"], "Write", &edit(rc, AutoExecuted), Ask);
+    check(Mode::Default, &["+Edit(~/.bashrc)"], "Write", &edit(rc, AutoExecuted), Allow);
+    check(Mode::Default, &["+Read(~/**)"], "Read", &read(key, Secret), Ask);
+    check(Mode::Default, &["+Read(~/.ssh/id_rsa)"], "Read", &read(key, Secret), Allow);
+    check(Mode::Default, &["+Read"], "Read", &read(key, Secret), Ask);
+    let hooks = "/w/proj/.git/hooks/pre-commit";
+    check(Mode::Bypass, &["+Edit(.git/hooks/pre-commit)"], "Write", &edit(hooks, Protected), Deny);
+}
+
+#[test]
+fn a_reason_for_people_says_that_an_unattended_session_never_asks() {
+    let denied = check(Mode::DontAsk, &[], "Bash", &bash("ls"), Deny);
+    assert!(denied.reason.contains("never asks"), "{denied:?}");
+    assert!(denied.suggestions.is_empty());
+}
+
+#[test]
+fn safe_mode_asks_whatever_is_allowed() {
+    let rules = Rules::parse(&["Bash", "Read"], &[], &["Bash(rm:*)"]).unwrap();
+    let policy =
+        Policy { mode: Mode::Bypass, safe_mode: true, safe_commands: true, ..Policy::of_tests(&rules) };
+    let of = |subject: Subject| judge(&policy, "Bash", &subject).verdict;
+    assert_eq!(of(bash("ls")), Ask);
+    assert_eq!(of(read("/w/proj/a", PathCare::Ordinary)), Ask);
+    assert_eq!(of(bash("rm a")), Deny);
+    assert_eq!(of(edit("/w/proj/.git/config", PathCare::Protected)), Deny);
+}
+
+#[test]
+fn an_empty_command_a_nul_and_self_approval_are_denied() {
+    check(Mode::Bypass, &["+Bash(agentctl:*)"], "Bash", &bash("agentctl approve 42"), Deny);
+    check(Mode::Bypass, &[], "Bash", &bash("x=1; /usr/bin/agentctl 'approve' 42"), Deny);
+    check(Mode::Bypass, &[], "Bash", &bash("agentctl ps"), Allow);
+    check(Mode::Bypass, &["+Bash"], "Bash", &bash("  "), Deny);
+    check(Mode::Bypass, &["+Bash"], "Bash", &bash("ls\0"), Deny);
+}
+
+#[test]
+fn the_parts_of_a_verdict_are_told_whole_and_never_many_times_the_command() {
+    let told = |text: &str| {
+        let asked = check(Mode::Default, &[], "Bash", &bash(text), Ask);
+        let size = serde_json::to_string(&asked).unwrap().len();
+        assert!(size < 600_000, "{size} bytes for {}", text.len());
+        asked.parts
+    };
+    let long = format!("python3 -c '{}' && make", "x".repeat(60_000));
+    let parts = told(&long);
+    assert_eq!(parts.len(), 2);
+    assert_eq!(format!("{} && {}", parts[0].command, parts[1].command), long);
+
+    let nested = told(&format!("echo {}{}", "a".repeat(20_000), " \"$(b".repeat(7_000)));
+    assert!(nested.len() > 1 && nested.last().unwrap().command.ends_with('…'), "{:?}", nested.last());
+    told(&"\"$(".repeat(20_000));
+}
