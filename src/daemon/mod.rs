@@ -127,6 +127,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
     // First of all: from now on no signal ends us in the middle of something.
     let mut signals = shutdown::Signals::listen()?;
+    transport::call_itself();
     // The environment may hold keys: no process of ours may read it out of /proc.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         tracing::warn!(%error, "the daemon's memory cannot be closed to other processes");

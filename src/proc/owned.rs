@@ -162,18 +162,18 @@ pub fn has_no_orphan() -> bool {
     all_owned() && all_owned()
 }
 
-/// Whether a process is an orphan that came to this one: a child that nobody here has started. `false` while one is
-/// being started, and in a process that does not adopt orphans.
+/// Whether a process is an orphan that came to this one: a child that nobody here has started. `None` while one is
+/// being started: ask again. Never in a process that does not adopt orphans.
 #[must_use]
-pub fn is_adopted(process: &stat::Process) -> bool {
-    let (true, true, Ok(_alone)) = (ADOPTS.load(Ordering::Acquire), is_ours(process), STARTING.try_write())
-    else {
-        return false;
-    };
+pub fn is_adopted(process: &stat::Process) -> Option<bool> {
+    if !ADOPTS.load(Ordering::Acquire) || !is_ours(process) {
+        return Some(false);
+    }
+    let Ok(_alone) = STARTING.try_write() else { return None };
     let noted = |(pid, started): &(i32, u64)| {
         *pid == process.pid && (*started == process.started || *started == UNKNOWN)
     };
-    !owned().iter().any(noted)
+    Some(!owned().iter().any(noted))
 }
 
 /// Whether this process has no child, neither a living nor a dead one. The kernel looks at all of them at

@@ -12,6 +12,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,8 +189,15 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Desce
 
 /// The mark of a daemon's tools begins so in their environment.
 const MARK: &[u8] = b"AGENTD_INSTANCE=";
-/// As the kernel knows a daemon: no process below it can change that.
+/// As the kernel knows a daemon, whatever its file is called: it says so itself when it begins ([`call_itself`]), and no
+/// process below it can change that.
 const NAME: &str = "agentd";
+
+/// Makes this process known as a daemon to others of its user.
+pub fn call_itself() {
+    // Not through prctl(2), which names the thread alone. Who cannot be known by name is by the mark.
+    let _ = std::fs::write("/proc/self/comm", NAME);
+}
 
 /// Other daemons, but for those that have started this one: who works inside a tool of theirs works with us there.
 struct Others {
@@ -201,9 +209,9 @@ impl Others {
     fn of(own: i32) -> Self {
         // What ends meanwhile has started nobody who asks.
         let lineage = walk(own, -1).map(|chain| chain.links).unwrap_or_default();
-        let environ = proc::environ(own).unwrap_or_default();
-        let inherited = environ.split(|byte| *byte == 0).find(|entry| entry.starts_with(MARK));
-        Self { lineage, inherited: inherited.map(<[u8]>::to_vec) }
+        // The daemon has closed its own environment to others of its user, and so to itself, as far as `/proc` goes.
+        let inherited = std::env::var_os("AGENTD_INSTANCE").map(|value| [MARK, value.as_bytes()].concat());
+        Self { lineage, inherited }
     }
 
     fn is_daemon(&self, link: Link) -> bool {

@@ -36,6 +36,7 @@ pub mod fuzz;
 mod tests;
 
 pub use connection::{Connection, Overloaded};
+pub use descent::call_itself;
 pub use error::TransportError;
 pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;

@@ -1,6 +1,7 @@
 //! Which repository git finds in a folder, by names alone: git itself would obey it.
 
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use crate::judge::Repository;
 
@@ -10,7 +11,14 @@ use crate::judge::Repository;
 pub fn repository(workspace: &Path) -> Repository {
     for (at, folder) in workspace.ancestors().enumerate() {
         let own = folder.join(".git");
-        if own.is_file() || own.join("HEAD").symlink_metadata().is_ok() {
+        let kind = own.symlink_metadata().map(|meta| meta.file_type());
+        if kind.is_ok_and(|kind| !kind.is_dir()) {
+            // A link or a file, which may lead to content as well: but for what lies in a repository itself.
+            let is_sound = leads(folder, &own).is_some_and(|led| led.iter().any(|part| part == ".git"));
+            let found = if at == 0 { Repository::Top } else { Repository::Above };
+            return if is_sound { found } else { Repository::Content };
+        }
+        if own.join("HEAD").symlink_metadata().is_ok() {
             return if at == 0 { Repository::Top } else { Repository::Above };
         }
         // Of a bare one `objects` and `refs` may lie elsewhere (gitrepository-layout(5), "commondir").
@@ -20,6 +28,20 @@ pub fn repository(workspace: &Path) -> Repository {
     }
     Repository::Nowhere
 }
+
+/// Where a `.git` leads that is no folder (gitrepository-layout(5), "gitfile").
+fn leads(folder: &Path, own: &Path) -> Option<PathBuf> {
+    let real = own.canonicalize().ok()?;
+    if real.is_dir() {
+        return Some(real);
+    }
+    let mut text = String::new();
+    std::fs::File::open(real).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+    folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
+}
+
+/// The longest name of a path, and what stands before it.
+const LONGEST: u64 = 4_200;
 
 #[cfg(test)]
 mod tests {
@@ -44,7 +66,17 @@ mod tests {
         assert_eq!((repository(&top), repository(&sub)), (Repository::Top, Repository::Above));
         fs::write(top.join("a/HEAD"), "").unwrap();
         assert_eq!(repository(&sub), Repository::Content);
-        fs::write(sub.join(".git"), "gitdir: /x\n").unwrap();
+        // Of one that lies in a repository: a work tree, a submodule.
+        fs::create_dir_all(top.join(".git/worktrees/b")).unwrap();
+        fs::write(sub.join(".git"), format!("gitdir: {}\n", top.join(".git/worktrees/b").display())).unwrap();
         assert_eq!(repository(&sub), Repository::Top);
+        fs::create_dir_all(sub.join("x/store.d")).unwrap();
+        for text in ["gitdir: x/store.d\n", "gitdir: /none\n", "", "x/store.d"] {
+            fs::write(sub.join(".git"), text).unwrap();
+            assert_eq!(repository(&sub), Repository::Content, "{text:?}");
+        }
+        fs::remove_file(sub.join(".git")).unwrap();
+        std::os::unix::fs::symlink("x/store.d", sub.join(".git")).unwrap();
+        assert_eq!(repository(&sub), Repository::Content);
     }
 }

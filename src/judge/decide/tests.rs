@@ -99,7 +99,7 @@ fn of_a_path_without_end_not_every_part_is_looked_at() {
     assert_eq!(verdict(format!("cat {}x", "a/".repeat(4_000))), Ask);
     assert_eq!(verdict(format!("cat {}", format!("{}x ", "a/".repeat(500)).repeat(60))), Ask);
     // Choices are looked at, what a pattern finds is not.
-    for choice in ["{f,.env}", ".{env,x}", ".e{n,}v", "{sub/../,}.env", "private/{a,b}"] {
+    for choice in ["{f,.env}", ".{env,x}", ".e{n,}v", "{sub/../,}.env", "private/{a,b}", ".e{n..n}v"] {
         assert_eq!(verdict(format!("cat {choice}")), Ask, "{choice}");
     }
     assert_eq!(verdict("cat {a,b}".to_owned()), Allow);

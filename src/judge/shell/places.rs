@@ -133,6 +133,14 @@ pub(super) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders
             part => {
                 path.push('/');
                 path.push_str(part);
+                // Links that every machine has: what is above them is above where they lead.
+                match path.as_str() {
+                    "/dev/fd" => path.replace_range(.., "/proc/self/fd"),
+                    "/var/run" => path.replace_range(.., "/run"),
+                    "/proc/self/cwd" => path.replace_range(.., folder.trim_end_matches('/')),
+                    "/proc/self/root" => path.clear(),
+                    _ => {}
+                }
             }
         }
     }

@@ -39,6 +39,9 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
         _ => looks::program(name).and_then(|row| by_table(words, row)),
     };
     let Some(look) = look else { return true };
+    if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| pours_out(&word.text)) {
+        return true;
+    }
     // What lies above the workspace is in the same repository.
     let is_more = name == "git" && folders.repository == Repository::Above;
     let is_kept =
@@ -48,6 +51,14 @@ pub(super) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> boo
     let call = Call { words, granted, outside: &outside, meter: &folders.meter };
     let leaves = |at: &usize| leaves(name, &words[*at], look.shows, cwds, folders);
     is_kept() || rows(words).asks(&call).is_some() || look.paths.iter().any(leaves)
+}
+
+/// Whether a format asks for more blanks than anybody reads: `%999999s`.
+fn pours_out(text: &str) -> bool {
+    text.match_indices('%').any(|(at, _)| {
+        let width = text[at + 1..].trim_start_matches(|c: char| "-+ #'0^_<>|(,.".contains(c));
+        width.bytes().take_while(u8::is_ascii_digit).count() > 3
+    })
 }
 
 /// Whether a word is what it says, or a number.
@@ -70,7 +81,7 @@ fn prints(words: &[Word]) -> Option<Look> {
     // A width of many digits is a flood.
     let prints = |rest: &str| {
         let kind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #'.".contains(c));
-        rest.len() - kind.len() <= 8 && kind.starts_with(|c: char| "sbqdiuxXofeEgGc%".contains(c))
+        rest.len() - kind.len() <= 4 && kind.starts_with(|c: char| "sbqdiuxXofeEgGc%".contains(c))
     };
     let mut kinds =
         format.text.replace("%%", "").split('%').skip(1).map(prints).collect::<Vec<_>>().into_iter();
@@ -114,9 +125,7 @@ fn by_table(words: &[Word], row: &Looks) -> Option<Look> {
         // More of them than anybody reads never ends.
         Operands::Numbers => {
             let is_small = |word: &Word| {
-                word.is_literal()
-                    && word.text.len() <= 7
-                    && word.text.bytes().all(|c| c.is_ascii_digit() || c == b'.')
+                word.is_literal() && word.text.len() <= 7 && word.text.bytes().all(|c| c.is_ascii_digit())
             };
             operands.iter().map(word).all(is_small).then_some(&[][..])?
         }
@@ -187,7 +196,7 @@ fn is_output(path: &str) -> bool {
 /// Programs of which no option does more than look at what lies in the workspace and bears no secret: a file may have
 /// the name of one.
 fn is_harmless_with_any_option(name: &str) -> bool {
-    matches!(name, "ls" | "cat" | "tac" | "head" | "rev" | "nl" | "wc" | "stat")
+    matches!(name, "ls" | "cat" | "tac" | "head" | "rev" | "nl" | "stat")
 }
 
 /// Whether a command names all that it shows of the content of files. Else that may be what a rule keeps.
@@ -211,7 +220,10 @@ fn spells_out_what_it_shows(words: &[Word]) -> bool {
             };
             !rest.iter().any(|word| is_verbose(&word.text))
         }
-        ("git", "rev-parse" | "ls-files" | "describe" | "merge-base") => true,
+        (
+            "git",
+            "rev-parse" | "ls-files" | "describe" | "merge-base" | "branch" | "tag" | "remote" | "shortlog",
+        ) => true,
         ("git", "log") => rest.iter().all(tells_names),
         ("git", _) => false,
         _ => !rest.iter().any(|word| word.marks.has(Marks::GLOB)),

@@ -112,6 +112,9 @@ pub(super) fn shape(words: &[Word]) -> Result<(), String> {
         if unknown.iter().any(|mark| word.marks.has(*mark)) {
             return Err(format!("{} is only known when it runs", word.text));
         }
+        if word.marks.has(Marks::BRACE_QUOTED) {
+            return Err(format!("what the braces of {} choose is not certain", word.text));
+        }
         if word.marks.has(Marks::BRACE_DASH) {
             return Err(format!("{} may become an option", word.text));
         }

@@ -155,7 +155,8 @@ impl Spelled {
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    unit.len() < text.len() && unit.len() <= 3 && unit.bytes().all(|c| c.is_ascii_alphabetic())
+    let digits = text.len() - unit.len();
+    (1..=7).contains(&digits) && unit.len() <= 3 && unit.bytes().all(|c| c.is_ascii_alphabetic())
 }
 
 #[cfg(test)]

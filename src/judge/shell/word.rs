@@ -26,6 +26,8 @@ impl Marks {
     pub(in crate::judge) const TILDE: Marks = Marks(256);
     /// Some of it is quoted or escaped.
     pub(in crate::judge) const QUOTED: Marks = Marks(512);
+    /// Braces that choose, beside others or commas that mean themselves: without the quotes it cannot be told which.
+    pub(in crate::judge) const BRACE_QUOTED: Marks = Marks(1024);
 
     pub(in crate::judge) fn has(self, other: Marks) -> bool {
         self.0 & other.0 != 0
@@ -170,6 +172,10 @@ impl Draft {
             && !bytes[..at].contains(&b'[')
         {
             equals = None;
+        }
+        let is_sign = |(index, byte): (usize, &u8)| matches!(byte, b'{' | b'}' | b',' | b'.') && !bare[index];
+        if marks.has(Marks::BRACE) && bytes.iter().enumerate().any(is_sign) {
+            marks.add(Marks::BRACE_QUOTED);
         }
         if marks.has(Marks::BRACE) {
             let first = open == Some(0);

@@ -1,7 +1,7 @@
 //! Which of its words a command writes.
 
+use super::braces;
 use super::hatch::{Rows, stem};
-use super::places::may_matter;
 use super::spelled::Spelled;
 use super::table::Kind;
 use super::word::{Marks, Word};
@@ -89,7 +89,7 @@ impl Written {
 
 /// What a command that copies makes where it copies to: each of what it is given there, by its own name. Each with the
 /// word that it comes from.
-pub(super) fn made<'w>(rows: Rows, words: &'w [Word]) -> Vec<(Word, &'w Word)> {
+pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     if rows.kind() != Kind::Copies || words.len() < 3 {
         return Vec::new();
     }
@@ -122,17 +122,28 @@ pub(super) fn made<'w>(rows: Rows, words: &'w [Word]) -> Vec<(Word, &'w Word)> {
         (None, Some((last, sources))) => (sources, last.text.clone()),
         (None, None) => return Vec::new(),
     };
-    let into = |word: &&'w Word| {
-        let text = word.text.as_str();
-        let own = match is_whole {
-            true => text.rsplit("/./").next().unwrap_or(text),
-            // All that lies in it, without its name.
-            false if name == "rsync" && text.ends_with('/') => return None,
-            false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
+    let mut all = Vec::new();
+    for word in sources {
+        let texts = match word.marks.has(Marks::BRACE) {
+            // Of too many any may be one that matters.
+            true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
+            false => vec![word.text.clone()],
         };
-        may_matter(own).then(|| (Word { text: format!("{target}/{own}"), ..(*word).clone() }, *word))
-    };
-    sources.iter().filter_map(into).collect()
+        for text in texts {
+            let own = match is_whole {
+                true => text.rsplit("/./").next().unwrap_or(&text),
+                // All that lies in it, without its name.
+                false if name == "rsync" && text.ends_with('/') => continue,
+                false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
+            };
+            let mut marks = Marks::default();
+            if own.contains(['*', '?', '[']) {
+                marks.add(Marks::GLOB);
+            }
+            all.push((Word { text: format!("{target}/{own}"), marks, ..(*word).clone() }, *word));
+        }
+    }
+    all
 }
 
 impl Copies {

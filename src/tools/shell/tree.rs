@@ -139,11 +139,19 @@ impl Tree {
     }
 
     /// Whether a process that shows nothing of itself can be of this call alone.
-    fn has_left(&self, process: &Process) -> bool {
+    fn has_left(&mut self, process: &Process) -> bool {
         let is_older = |(leader, began): &(i32, u64)| {
             (*leader, *began) != (self.leader, self.began) && *began <= process.started
         };
-        proc::is_adopted(process) && !running().iter().any(is_older)
+        let is_alone = !running().iter().any(is_older);
+        let adopted = if is_alone { proc::is_adopted(process) } else { Some(false) };
+        self.in_doubt |= adopted.is_none();
+        adopted == Some(true)
+    }
+
+    /// It does not run any more.
+    fn leave(&self) {
+        running().retain(|tree| *tree != (self.leader, self.began));
     }
 
     fn signal(&self, members: &[i32], signal: Signal) {
@@ -185,6 +193,8 @@ impl Tree {
     /// Ends every member: TERM, after `grace` KILL, until none is left or five seconds are over.
     /// If this future is dropped, what is left is killed at once.
     pub(super) async fn end(mut self, grace: Duration) -> Ended {
+        // Of two that end at once, at least the later one finds whoever may be of both.
+        self.leave();
         if self.is_surely_empty() {
             self.ended = true;
             // Orphans that have died.
@@ -225,7 +235,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        running().retain(|tree| *tree != (self.leader, self.began));
+        self.leave();
         if self.ended {
             return;
         }

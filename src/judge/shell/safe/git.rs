@@ -60,9 +60,18 @@ fn may_compare_folders(call: &[Word], parts: &Parts<'_>, repository: Repository)
     let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
     // A pattern may be any number.
     let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
-    let leads_away =
-        |word: &&Word| word.text.starts_with('/') || word.text.split('/').any(|part| part == "..");
+    // Where there is one, git may still not want it: it belongs to another, or is broken.
+    let is_revision = |text: &str| {
+        let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();
+        let is_hash = name.len() >= 7 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+        let is_mixed =
+            name.bytes().any(|c| c.is_ascii_digit()) && name.bytes().any(|c| c.is_ascii_lowercase());
+        name.is_empty() && text.starts_with('@')
+            || is_hash && is_mixed
+            || name.ends_with("HEAD") && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_')
+    };
+    let is_of_revisions = || operands.iter().any(|word| is_revision(&word.text));
     may_be_two
-        && (repository == Repository::Nowhere || operands.iter().any(leads_away))
+        && (repository == Repository::Nowhere || !is_of_revisions())
         && !operands.iter().all(|word| names_a_file(&word.text))
 }

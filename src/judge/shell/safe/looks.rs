@@ -117,7 +117,7 @@ const PROGRAMS: &[Looks] = &[
     looks("nproc", Names, Texts, "", "--all --ignore#"),
     looks("which", Names, Paths, "a", NONE),
     looks("type", Names, Paths, "aftpP", ""),
-    looks("seq", Names, Numbers, "#f:s~w", "--format: --separator~ --equal-width"),
+    looks("seq", Names, Numbers, "#s~w", "--separator~ --equal-width"),
     looks(
         "file",
         Content,

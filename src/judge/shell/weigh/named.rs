@@ -8,6 +8,9 @@ use crate::judge::shell::places;
 use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::word::{Marks, Word};
 
+/// More than a judgement may cost.
+const ALL: usize = 1 << 30;
+
 impl Reading<'_> {
     /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
     /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
@@ -49,6 +52,11 @@ impl Reading<'_> {
                 let chooses =
                     word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
                 let choices = if chooses { braces::choices(&word.text) } else { None };
+                // What a sequence runs through is not put together.
+                let is_certain = |all: &Vec<String>| !all.iter().any(|text| text.contains('*'));
+                if chooses && !choices.as_ref().is_some_and(is_certain) {
+                    self.folders.meter.spend(ALL);
+                }
                 let chosen = choices.into_iter().flatten();
                 one(word).or_else(|| {
                     chosen.map(|text| Word { text, ..word.clone() }).find_map(|choice| one(&choice))

@@ -54,15 +54,18 @@ const GUARDED: &[&str] = &[".git", ".agentd"];
 /// What is said of a place that is hidden: it is as if it were not there, or nobody answered.
 const UNSEEN: &[&str] = &["o such file or directory", "ENOENT", "onnection refused", "ECONNREFUSED"];
 
-/// Words of who missed what is hidden, or was refused what no sandbox gives, without naming a place.
+/// What is said where something was to be made in a folder that is not there.
+const MADE: &[&str] = &["mkdir", "reate"];
+
+/// How a line begins of who missed what is hidden, or was refused what no sandbox gives, without naming a place.
 const MISSED: &[&str] = &[
     "Host key verification failed",
     "Error connecting to agent",
-    "Cannot connect to the Docker daemon",
-    "Could not create local repository",
-    "\"no new privileges\" flag is set",
-    "LeakSanitizer has encountered a fatal error",
+    "sudo: The \"no new privileges\" flag is set",
 ];
+
+/// The same within a line, behind a number that nobody knows.
+const SANITIZER: &str = "LeakSanitizer has encountered a fatal error";
 
 const NETWORK: &[&str] = &[
     "etwork is unreachable",
@@ -114,12 +117,13 @@ pub(in crate::tools::shell) fn suspect(output: &str, choice: Choice, ground: &Gr
             return Some(Blocked { by: Barrier::Network, what: host(line) });
         }
         let is_held = line.contains(BUSY) && says(line, GUARDED);
-        if found.is_none() && says(line, UNSEEN) {
+        if found.is_none() && (says(line, UNSEEN) || says(line, MADE)) {
             let mut words = line.split(|c: char| c.is_whitespace() || "'\"‘’`:,()[]".contains(c));
-            let unseen = words.find(|word| ground.misses(Path::new(word))).and_then(plain);
-            found = unseen.map(|named| Blocked { by: Barrier::Files, what: Some(named) });
+            let unseen = words.find(|word| ground.misses(Path::new(word), says(line, MADE)));
+            found = unseen.and_then(plain).map(|named| Blocked { by: Barrier::Files, what: Some(named) });
         }
-        if found.is_none() && says(line, MISSED) {
+        let begins = || MISSED.iter().any(|words| line.starts_with(words)) || line.contains(SANITIZER);
+        if found.is_none() && begins() {
             found = Some(Blocked { by: Barrier::Files, what: None });
         }
         if found.is_none() && (is_held || says(line, FILES)) {
@@ -150,11 +154,13 @@ impl Ground {
         holds(&self.writable) && !holds(&self.guarded)
     }
 
-    /// Whether this place is not there because of the sandbox.
-    fn misses(&self, named: &Path) -> bool {
+    /// Whether this place is not there because of the sandbox, or could not be `made` because of it.
+    fn misses(&self, named: &Path, made: bool) -> bool {
         let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place));
         named.is_absolute()
-            && (lies_in(named) || lies_in(&real(named)) || Layout::lies_in_missing_cache(&self.home, named))
+            && (lies_in(named)
+                || lies_in(&real(named))
+                || made && Layout::lies_in_missing_cache(&self.home, named))
     }
 }
 
@@ -320,6 +326,11 @@ mod tests {
             ("npm error ENOENT: no such file or directory, mkdir '/home/u/.npm'", Some("/home/u/.npm")),
             ("cat: /home/u/.ssh/config: No such file or directory", Some("/home/u/.ssh/config")),
             ("connect to /run/docker.sock: Connection refused", Some("/run/docker.sock")),
+            (
+                "[ERROR] Could not create local repository at /home/u/.m2/repository",
+                Some("/home/u/.m2/repository"),
+            ),
+            ("==12==LeakSanitizer has encountered a fatal error.", None),
             ("Host key verification failed.\nfatal: Could not read from remote repository.", None),
             ("Error connecting to agent: Connection refused", None),
         ] {
@@ -330,6 +341,10 @@ mod tests {
         for said in [
             "cat: /home/u/none: No such file or directory",
             "cat: none: No such file or directory",
+            "ls: cannot access '/home/u/.npm/_logs': No such file or directory",
+            "FAIL: expected \"Host key verification failed\"",
+            "Cannot connect to the Docker daemon at tcp://localhost:2375",
+            "Could not create local repository at /w/.m2",
             "curl: (7) Failed to connect to localhost port 80: Connection refused",
             "cc: fatal error: no input files",
         ] {
