@@ -321,3 +321,28 @@ fn the_parts_of_a_verdict_are_told_whole_and_never_many_times_the_command() {
     assert!(nested.len() > 1 && nested.last().unwrap().command.ends_with('…'), "{:?}", nested.last());
     told(&"\"$(".repeat(20_000));
 }
+
+#[test]
+fn what_is_protected_is_so_wherever_the_line_goes() {
+    let rules = Rules::parse(&["Bash"], &[], &[]).unwrap();
+    for command in [
+        "cd ~/.config/agentd && touch config.toml",
+        "cd ~/.config && echo x > agentd/config.toml",
+        "cd ~/.local/share/agentd; rm -rf x",
+        "mv evil/config .git",
+        "mv evil/config .git/",
+        "ln -sf ../evil/config .git",
+        "cp evil/config .git",
+        "cd .git && cp ../evil/config .",
+        "mv evil/agentd ~/.config",
+    ] {
+        let policy = Policy { mode: Mode::Bypass, ..Policy::of_tests(&rules) };
+        assert_eq!(judge(&policy, "Bash", &bash(command)).verdict, Deny, "{command}");
+    }
+    for command in
+        ["mv a b", "mv a b .git2", "cd ~/x && ls", "ln -s a b", "cp a ~/b", "cd ~ && touch config.toml"]
+    {
+        let policy = Policy { mode: Mode::Bypass, ..Policy::of_tests(&rules) };
+        assert_eq!(judge(&policy, "Bash", &bash(command)).verdict, Allow, "{command}");
+    }
+}

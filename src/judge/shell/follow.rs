@@ -9,6 +9,11 @@ use super::word::{Marks, Word};
 
 /// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
 pub(super) fn folder(words: &[Word]) -> Option<&str> {
+    target(words).filter(|word| word.is_literal()).map(|word| word.text.as_str())
+}
+
+/// The same, also below the home folder.
+fn target(words: &[Word]) -> Option<&Word> {
     let mut rest = &words[1..];
     while let Some(first) = rest.first().filter(|first| matches!(first.text.as_str(), "-L" | "--")) {
         let ended = first.text == "--";
@@ -17,14 +22,15 @@ pub(super) fn folder(words: &[Word]) -> Option<&str> {
             break;
         }
     }
+    const UNKNOWN: [Marks; 5] = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
     match rest {
         [target]
-            if target.is_literal()
+            if !UNKNOWN.iter().any(|mark| target.marks.has(*mark))
                 && !target.marks.has(Marks::DOLLAR_QUOTE)
                 && !target.text.is_empty()
                 && !target.text.starts_with('-') =>
         {
-            Some(&target.text)
+            Some(target)
         }
         _ => None,
     }
@@ -91,7 +97,7 @@ struct Sets<'f> {
     folders: &'f Folders,
     all: Vec<Arc<Where>>,
     known: HashMap<Arc<Where>, usize>,
-    steps: HashMap<(usize, String), usize>,
+    steps: HashMap<(usize, String, bool), usize>,
     unions: HashMap<(usize, usize), usize>,
 }
 
@@ -109,13 +115,15 @@ impl Sets<'_> {
         })
     }
 
-    fn step(&mut self, from: usize, target: &str) -> usize {
-        if let Some(found) = self.steps.get(&(from, target.to_owned())) {
+    fn step(&mut self, from: usize, target: &Word) -> usize {
+        let home = target.marks.has(Marks::HOME);
+        let key = (from, target.text.clone(), home);
+        if let Some(found) = self.steps.get(&key) {
             return *found;
         }
-        let to = |cwd: &String| places::resolve(target, false, cwd, self.folders);
+        let to = |cwd: &String| places::resolve(&target.text, home, cwd, self.folders);
         let set = self.keep(self.all[from].iter().map(to).collect());
-        self.steps.insert((from, target.to_owned()), set);
+        self.steps.insert(key, set);
         set
     }
 
@@ -169,7 +177,7 @@ pub(super) fn follow(script: &Script, start: &Arc<Where>, folders: &Folders) -> 
         scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
         all.push(Arc::clone(&sets.all[stand.now]));
         if changes_folder(&command.words)
-            && let Some(target) = folder(behind_command(&command.words))
+            && let Some(target) = target(behind_command(&command.words))
         {
             let reached = sets.step(stand.now, target);
             let stayed = sets.union(stand.now, reached);

@@ -87,13 +87,14 @@ impl Written {
     }
 }
 
-/// What a command that copies makes where it copies to: each of what it is given there, by its own name. Each with the
+/// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name. Each with the
 /// word that it comes from.
 pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
-    if rows.kind() != Kind::Copies || words.len() < 3 {
+    let name = words.first().map_or("", |first| stem(&first.text));
+    let moves = matches!(name, "mv" | "gmv" | "ln" | "gln");
+    if rows.kind() != Kind::Copies && !moves || words.len() < 3 {
         return Vec::new();
     }
-    let name = words.first().map_or("", |first| stem(&first.text));
     let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
     let parts = row.and_then(|row| row.options.parts(words));
     let target = parts.as_ref().zip(row).and_then(|(parts, row)| {
