@@ -83,9 +83,9 @@ fn prints(words: &[Word]) -> Option<Look> {
         let kind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #'.".contains(c));
         rest.len() - kind.len() <= 4 && kind.starts_with(|c: char| "sbqdiuxXofeEgGc%".contains(c))
     };
-    let mut kinds =
-        format.text.replace("%%", "").split('%').skip(1).map(prints).collect::<Vec<_>>().into_iter();
-    let is_tame = format.is_literal() && !format.text.starts_with('-') && kinds.all(|fine| fine);
+    let kinds = format.text.replace("%%", "");
+    let is_tame =
+        format.is_literal() && !format.text.starts_with('-') && kinds.split('%').skip(1).all(prints);
     (is_tame && words[at..].iter().all(says_itself)).then_some(Look::SAYS)
 }
 

@@ -56,7 +56,8 @@ pub(super) struct Given<'w> {
     /// `n` or `--lines`; of `-5` nothing.
     pub(super) name: &'w str,
     pub(super) takes: Takes,
-    /// The word of its value, if it has one.
+    /// Its value, and the word in which that stands, if it has one.
+    pub(super) value: Option<&'w str>,
     pub(super) value_at: Option<usize>,
 }
 
@@ -99,21 +100,23 @@ impl Spelled {
     /// Adds the options of one word; tells which word is the last that belongs to them.
     fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut Parts<'w>) -> Option<usize> {
         let text = words[at].text.as_str();
-        let mut give = |name: &'w str, takes: Takes, joined: Option<&str>| {
+        let mut give = |name: &'w str, takes: Takes, joined: Option<&'w str>| {
             let value_at = match (takes, joined) {
                 (Takes::Nothing | Takes::Maybe, None) => None,
                 (Takes::Nothing | Takes::Next, Some(_)) | (Takes::Joined, None) => return None,
                 (_, Some(_)) => Some(at),
                 (_, None) => Some(at + 1),
             };
+            let mut value = None;
             if let Some(value_at) = value_at {
                 let word = words.get(value_at)?;
-                let value = joined.unwrap_or(&word.text);
-                if !word.is_literal() || takes == Takes::Number && !is_number(value) {
+                let text = joined.unwrap_or(&word.text);
+                if !word.is_literal() || takes == Takes::Number && !is_number(text) {
                     return None;
                 }
+                value = Some(text);
             }
-            parts.options.push(Given { at, name, takes, value_at });
+            parts.options.push(Given { at, name, takes, value, value_at });
             Some(value_at.unwrap_or(at))
         };
         if text.starts_with("--") {

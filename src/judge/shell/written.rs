@@ -87,8 +87,8 @@ impl Written {
     }
 }
 
-/// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name. Each with the
-/// word that it comes from.
+/// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name,
+/// with the word that it comes from.
 pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
     let moves = matches!(name, "mv" | "gmv" | "ln" | "gln");
@@ -98,16 +98,7 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
     let parts = row.and_then(|row| row.options.parts(words));
     let target = parts.as_ref().zip(row).and_then(|(parts, row)| {
-        let option = parts.options.iter().find(|option| row.targets.contains(&option.name))?;
-        let at = option.value_at?;
-        let text = words[at].text.as_str();
-        // `-tDIR`, `--target-directory=DIR`
-        let value = match option.at == at {
-            true if text.starts_with("--") => text.split_once('=')?.1,
-            true => text.split_once('t')?.1,
-            false => text,
-        };
-        Some(value.to_owned())
+        parts.options.iter().find(|option| row.targets.contains(&option.name))?.value
     });
     let is_whole = words.iter().any(|word| {
         let text = word.text.as_str();
@@ -120,7 +111,7 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     };
     let (sources, target) = match (target, operands.split_last()) {
         (Some(target), _) => (operands.as_slice(), target),
-        (None, Some((last, sources))) => (sources, last.text.clone()),
+        (None, Some((last, sources))) => (sources, last.text.as_str()),
         (None, None) => return Vec::new(),
     };
     let mut all = Vec::new();

@@ -4,7 +4,8 @@
 //! it carries the call's mark in its environment, or if it descends from one that does. What was seen
 //! once is remembered, so a process that loses its parent while we kill is not lost. One that closes its environment to
 //! us (`gpg-agent` does, prctl(2), PR_SET_DUMPABLE) and loses its parents becomes our child without anybody having
-//! started it here: it belongs to the last call to end that ran when it began. Where there is no cgroup, a process that left the session, scrubbed its environment *and* lost its parents before
+//! started it here: it belongs to the last call to end that ran when it began. Where there is no cgroup, a process
+//! that left the session, scrubbed its environment *and* lost its parents before
 //! we first looked escapes; that takes a PID namespace to catch.
 
 use std::collections::{HashMap, HashSet};
@@ -28,7 +29,7 @@ const DOUBTS: u8 = 5;
 /// Looks and kills of a tree that is dropped: nobody waits for it.
 const LAST_LOOKS: usize = 3;
 
-/// Leader and start of the trees that have not ended.
+/// Leader and start of the trees that have not ended, of all sessions: an orphan may be of any of them.
 static RUNNING: Mutex<Vec<(i32, u64)>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<(i32, u64)>> {

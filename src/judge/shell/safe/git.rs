@@ -30,7 +30,7 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     };
     let is_fine = |word: &Word| word.is_literal() || word.marks.has(Marks::GLOB);
     let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
-    let mut formats = formats.filter_map(|option| option.value_at).map(|at| call[at].text.as_str());
+    let mut formats = formats.map(|option| option.value.unwrap_or_default());
     let passes = (verb.takes_operands || parts.operands.is_empty())
         && !parts.options.iter().any(is_odd)
         && parts.operands.iter().all(|at| is_fine(&call[*at]))
@@ -46,15 +46,14 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
 
 /// `--format=…` without what runs gpg: `%G?` and its like, also with what may stand behind `%` (git-log(1), "PRETTY
 /// FORMATS"). A name that is none of git's own is one of the settings, and may hold anything.
-fn is_tame_format(option: &str) -> bool {
+fn is_tame_format(format: &str) -> bool {
     const NAMES: &[&str] = &["", "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
-    let format = option.split_once('=').map_or("", |(_, format)| format);
     let verifies =
         |(at, _): (usize, &str)| format[at + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
     NAMES.contains(&format) || format.contains('%') && !format.match_indices('%').any(verifies)
 }
 
-/// Whether `git diff` may be of two folders: where there is no repository, or of places beyond it, it compares what two
+/// Whether `git diff` may be of two folders: where there is no repository, or none that it wants, it compares what two
 /// paths hold, with all that lies below them (git-diff(1), `--no-index`). Of more than two it does not.
 fn may_compare_folders(call: &[Word], parts: &Parts<'_>, repository: Repository) -> bool {
     let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();

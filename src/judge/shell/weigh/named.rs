@@ -14,8 +14,7 @@ const ALL: usize = 1 << 30;
 impl Reading<'_> {
     /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
     /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
-    /// written.
-    /// `rules`: how many there are.
+    /// written. `rules` says how many `kept` looks through: each costs.
     pub(in crate::judge) fn names<T>(
         &self,
         rules: usize,
