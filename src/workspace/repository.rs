@@ -18,11 +18,16 @@ pub fn repository(workspace: &Path) -> Repository {
             let found = if at == 0 { Repository::Top } else { Repository::Above };
             return if is_sound { found } else { Repository::Content };
         }
+        let is_bare = || folder.join("HEAD").symlink_metadata().is_ok();
         if own.join("HEAD").symlink_metadata().is_ok() {
+            // What git does not take for one it passes over, and what that is would be for us to know.
+            if at == 0 && is_bare() {
+                return Repository::Content;
+            }
             return if at == 0 { Repository::Top } else { Repository::Above };
         }
         // Of a bare one `objects` and `refs` may lie elsewhere (gitrepository-layout(5), "commondir").
-        if folder.join("HEAD").symlink_metadata().is_ok() {
+        if is_bare() {
             return Repository::Content;
         }
     }
@@ -64,6 +69,9 @@ mod tests {
         assert_eq!(repository(&top), around, "an empty one is none");
         fs::write(top.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         assert_eq!((repository(&top), repository(&sub)), (Repository::Top, Repository::Above));
+        fs::write(top.join("HEAD"), "").unwrap();
+        assert_eq!(repository(&top), Repository::Content, "which of the two git takes is not known by names");
+        fs::remove_file(top.join("HEAD")).unwrap();
         fs::write(top.join("a/HEAD"), "").unwrap();
         assert_eq!(repository(&sub), Repository::Content);
         // Of one that lies in a repository: a work tree, a submodule.

@@ -17,6 +17,9 @@ struct Copies {
     makes_all: &'static [&'static str],
 }
 
+/// Those that say where to copy, move or link to.
+const INTO: &[&str] = &["t", "--target-directory"];
+
 const COPIES: &[Copies] = &[
     Copies {
         names: "cp|gcp",
@@ -27,7 +30,7 @@ const COPIES: &[Copies] = &[
                 "--target-directory:",
             ],
         },
-        targets: &["t", "--target-directory"],
+        targets: INTO,
         makes_all: &[],
     },
     Copies {
@@ -39,8 +42,32 @@ const COPIES: &[Copies] = &[
                 "--target-directory:",
             ],
         },
-        targets: &["t", "--target-directory"],
+        targets: INTO,
         makes_all: &["d", "--directory"],
+    },
+    Copies {
+        names: "mv|gmv",
+        options: Spelled {
+            letters: "bfinS~t:TuvZ",
+            long: [
+                "--backup? --debug --exchange --force --interactive --no-clobber --no-copy --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose",
+                "--target-directory:",
+            ],
+        },
+        targets: INTO,
+        makes_all: &[],
+    },
+    Copies {
+        names: "ln|gln",
+        options: Spelled {
+            letters: "bdfFiLnPrsS~t:Tv",
+            long: [
+                "--backup? --directory --force --interactive --logical --no-dereference --physical --relative --symbolic --suffix~ --no-target-directory --verbose",
+                "--target-directory:",
+            ],
+        },
+        targets: INTO,
+        makes_all: &[],
     },
     Copies {
         names: "rsync",
@@ -91,29 +118,16 @@ impl Written {
 /// with the word that it comes from.
 pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
-    let moves = matches!(name, "mv" | "gmv" | "ln" | "gln");
-    if rows.kind() != Kind::Copies && !moves || words.len() < 3 {
+    let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
+    if row.is_none() && rows.kind() != Kind::Copies || words.len() < 3 {
         return Vec::new();
     }
-    let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
-    let parts = row.and_then(|row| row.options.parts(words));
-    let target = parts.as_ref().zip(row).and_then(|(parts, row)| {
-        parts.options.iter().find(|option| row.targets.contains(&option.name))?.value
-    });
     let is_whole = words.iter().any(|word| {
         let text = word.text.as_str();
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
         text == "--parents" || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
-    let operands: Vec<&Word> = match &parts {
-        Some(parts) => parts.operands.iter().map(|at| &words[*at]).collect(),
-        None => words[1..].iter().filter(|word| !word.text.starts_with('-')).collect(),
-    };
-    let (sources, target) = match (target, operands.split_last()) {
-        (Some(target), _) => (operands.as_slice(), target),
-        (None, Some((last, sources))) => (sources, last.text.as_str()),
-        (None, None) => return Vec::new(),
-    };
+    let (sources, targets) = ends(row, words);
     let mut all = Vec::new();
     for word in sources {
         let texts = match word.marks.has(Marks::BRACE) {
@@ -132,11 +146,46 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
             if own.contains(['*', '?', '[']) {
                 marks.add(Marks::GLOB);
             }
-            all.push((Word { text: format!("{target}/{own}"), marks, ..(*word).clone() }, *word));
+            let make = |target: &&str| Word { text: format!("{target}/{own}"), marks, ..word.clone() };
+            all.extend(targets.iter().map(|target| (make(target), word)));
         }
     }
     all
 }
+
+/// What is copied, and where that may be.
+fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<&'w Word>, Vec<&'w str>) {
+    if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
+        let mut operands: Vec<&Word> = parts.operands.iter().map(|at| &words[*at]).collect();
+        let given = parts.options.iter().find(|option| row.targets.contains(&option.name));
+        let target = match given {
+            Some(option) => option.value,
+            None => operands.pop().map(|last| last.text.as_str()),
+        };
+        return (operands, target.into_iter().collect());
+    }
+    // With an option that nobody knows the last word may be any, and so may what looks like the value of `-t`.
+    let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
+    let mut targets: Vec<&str> = operands.last().map(|last| last.text.as_str()).into_iter().collect();
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let value = match word.text.strip_prefix('-') {
+            Some(long) if long.starts_with("-t") => long.split_once('=').map(|(_, value)| value),
+            Some(letters) if !letters.starts_with('-') && letters.contains('t') => {
+                letters.split_once('t').map(|(_, value)| value).filter(|value| !value.is_empty())
+            }
+            _ => continue,
+        };
+        targets.extend(value.or_else(|| words.get(at + 1).map(|next| next.text.as_str())));
+    }
+    // More than one of these the programs refuse: the others are values of what nobody knows, to hide one.
+    if targets.len() > MOST_TARGETS {
+        targets = vec![".git", ".agentd"];
+    }
+    (operands, targets)
+}
+
+/// So many words may look like the folder that is written.
+const MOST_TARGETS: usize = 4;
 
 impl Copies {
     /// What is written, if every option is known and every word is one.

@@ -1,6 +1,6 @@
 //! `git` where it only looks.
 
-use super::looks::{self, Shows};
+use super::looks::{self, Shows, Told};
 use super::{Look, names_a_file, values_that_may_be_paths};
 use crate::judge::Repository;
 use crate::judge::shell::places::Folders;
@@ -20,9 +20,12 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     if cwds.iter().any(|cwd| *cwd != folders.workspace) || folders.repository == Repository::Content {
         return None;
     }
-    let at = verb_at(words);
+    let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
+    let name = literal(verb_at(words))?;
+    let in_two = literal(verb_at(words) + 1).and_then(|second| looks::git_in_two(name, second));
+    let at = verb_at(words) + usize::from(in_two.is_some());
     let call = &words[at..];
-    let verb = looks::git(call.first().filter(|word| word.is_literal())?.text.as_str())?;
+    let verb = in_two.or_else(|| looks::git(name))?;
     let parts = verb.options.parts(call)?;
     // Of many options git itself does not take the next word for the value.
     let is_odd = |option: &Given<'_>| {
@@ -31,7 +34,12 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let is_fine = |word: &Word| word.is_literal() || word.marks.has(Marks::GLOB);
     let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
-    let passes = (verb.takes_operands || parts.operands.is_empty())
+    let lists = match verb.operands {
+        Told::Shown => false,
+        Told::Listed(beside) if parts.operands.is_empty() || parts.has(beside) => true,
+        Told::Listed(_) => return None,
+    };
+    let passes = !(lists && parts.operands.iter().any(|at| !call[*at].is_literal()))
         && !parts.options.iter().any(is_odd)
         && parts.operands.iter().all(|at| is_fine(&call[*at]))
         && formats.all(is_tame_format)
@@ -40,7 +48,9 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
         return None;
     }
     let mut paths = values_that_may_be_paths(&parts);
-    paths.extend(&parts.operands);
+    if !lists {
+        paths.extend(&parts.operands);
+    }
     Some(Look { shows: Shows::Content, paths: paths.into_iter().map(|path| at + path).collect() })
 }
 

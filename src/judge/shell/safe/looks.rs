@@ -256,17 +256,36 @@ const NONE: &str = "";
 pub(super) struct Verb {
     name: &'static str,
     pub(super) options: Spelled,
-    /// Whether it takes operands: without, what it does is list.
-    pub(super) takes_operands: bool,
+    pub(super) operands: Told,
+}
+
+/// What the operands of a verb of git are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Revisions and paths.
+    Shown,
+    /// Names and patterns of names, beside one of these options: without, something is made of them.
+    Listed(&'static [&'static str]),
 }
 
 const fn verb(name: &'static str, letters: &'static str, long: [&'static str; 2]) -> Verb {
-    Verb { name, options: Spelled { letters, long }, takes_operands: true }
+    Verb { name, options: Spelled { letters, long }, operands: Told::Shown }
 }
 
-const fn lists(name: &'static str, letters: &'static str, long: &'static str) -> Verb {
-    Verb { name, options: Spelled { letters, long: [long, NONE] }, takes_operands: false }
+const fn lists(
+    name: &'static str,
+    letters: &'static str,
+    long: &'static str,
+    beside: &'static [&'static str],
+) -> Verb {
+    Verb { name, options: Spelled { letters, long: [long, NONE] }, operands: Told::Listed(beside) }
 }
+
+/// With one of these `branch` and `tag` list, whatever stands behind them (git-branch(1), git-tag(1)).
+/// Before git 2.19 `branch -l` made one.
+const LIST: &[&str] = &["--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+const LIST_TAGS: &[&str] =
+    &["l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
 
 const GIT: &[Verb] = &[
     verb(
@@ -314,16 +333,34 @@ const GIT: &[Verb] = &[
             NONE,
         ],
     ),
+    verb("rev-list", "#n#", [COMMITS, "--count --objects --no-object-names"]),
+    verb(
+        "ls-tree",
+        "drtlz",
+        ["--name-only --name-status --object-only --full-name --full-tree --long --abbrev?", NONE],
+    ),
+    verb("stash list", "#n#", ["--oneline --stat --name-only --name-status --format= --pretty? --date:", NONE]),
     lists(
         "branch",
         "alrv",
-        "--list --all --remotes --show-current --verbose --merged --no-merged --color? --no-color --no-column --no-abbrev --ignore-case",
+        "--list --all --remotes --show-current --verbose --contains? --no-contains? --merged? --no-merged? --points-at= --color? --no-color --no-column --no-abbrev --ignore-case",
+        LIST,
     ),
-    lists("remote", "v", "--verbose"),
-    lists("tag", "ln?", "--list --merged --no-merged --no-column --color? --ignore-case"),
+    lists("remote", "v", "--verbose", &[]),
+    lists(
+        "tag",
+        "ln?",
+        "--list --contains? --no-contains? --merged? --no-merged? --points-at= --no-column --color? --ignore-case",
+        LIST_TAGS,
+    ),
 ];
 
 /// What a verb of git is known for.
 pub(super) fn git(name: &str) -> Option<&'static Verb> {
     GIT.iter().find(|row| row.name == name)
+}
+
+/// The same of one that is said in two words: `stash list`.
+pub(super) fn git_in_two(first: &str, second: &str) -> Option<&'static Verb> {
+    GIT.iter().find(|row| row.name.split_once(' ') == Some((first, second)))
 }
