@@ -31,7 +31,6 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
     let is_odd = |option: &Given<'_>| {
         option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
     };
-    let is_fine = |word: &Word| word.is_literal() || word.marks.has(Marks::GLOB);
     let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
     let lists = match verb.operands {
@@ -39,9 +38,9 @@ pub(super) fn look(words: &[Word], cwds: &[String], folders: &Folders) -> Option
         Told::Listed(beside) if parts.operands.is_empty() || parts.has(beside) => true,
         Told::Listed(_) => return None,
     };
-    let passes = !(lists && parts.operands.iter().any(|at| !call[*at].is_literal()))
-        && !parts.options.iter().any(is_odd)
-        && parts.operands.iter().all(|at| is_fine(&call[*at]))
+    let is_told = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
+    let passes = !parts.options.iter().any(is_odd)
+        && parts.operands.iter().all(is_told)
         && formats.all(is_tame_format)
         && !(call[0].text == "diff" && may_compare_folders(call, &parts, folders.repository));
     if !passes {
