@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
     let arguments = Arguments::parse();
     let options = agentd::daemon::Options { config: arguments.config, socket: arguments.socket };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match agentd::daemon::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("agentd: could not start: {error}");

@@ -12,6 +12,7 @@ mod reload;
 mod retention;
 mod shutdown;
 mod telemetry;
+mod threads;
 mod wiring;
 
 use std::path::PathBuf;
@@ -42,6 +43,7 @@ pub use crate::tools::{DOCUMENT_ARGUMENT, convert_document};
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 pub use shutdown::ignore_hangup;
+pub use threads::runtime;
 
 /// What the command line said.
 #[derive(Clone, Debug, Default)]

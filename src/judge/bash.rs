@@ -24,6 +24,11 @@ impl<'l> Line<'l> {
     /// Judges it, as if `extra` had been granted as well. Suggestions are left out.
     pub(super) fn weigh(&self, extra: Option<&Rule>) -> Verdict {
         let judged = weigh_all(self, extra);
+        if judged.verdict == Allow
+            && let Some(reason) = self.reading.forbidden_by_choice()
+        {
+            return verdict(Deny, None, reason);
+        }
         match self.reading.is_too_much() {
             // What is denied may not have been found.
             Some(reason) if judged.verdict == Allow => {

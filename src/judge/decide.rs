@@ -244,7 +244,8 @@ fn search<'r>(
                 Pattern::Path(pattern),
                 Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path },
             ) => {
-                if pattern.catches(&path.path, policy.workspace, policy.home) {
+                let mut names = std::iter::once(&path.path).chain(&path.ruled);
+                if names.any(|name| pattern.catches(name, policy.workspace, policy.home)) {
                     Found::Yes
                 } else {
                     Found::No

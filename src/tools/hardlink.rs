@@ -31,8 +31,8 @@ fn delicate_folders(home: &Path) -> BTreeSet<PathBuf> {
 const FILLED: &[&str] =
     &["node_modules", "site-packages", ".venv", "venv", "target", "objects", ".pnpm-store"];
 
-/// How careful to be with a regular file of more than one name. `hidden` says of a path whether a
-/// rule keeps it from being read.
+/// How careful to be with a regular file of more than one name, and of which of them a rule speaks: `hidden` says of a
+/// path whether one keeps it from being read.
 pub(super) fn care<'r>(
     path: &Path,
     meta: &Metadata,
@@ -41,7 +41,7 @@ pub(super) fn care<'r>(
     roots: impl Iterator<Item = &'r Path>,
     places: &Places,
     hidden: &dyn Fn(&Path) -> bool,
-) -> PathCare {
+) -> (PathCare, Vec<PathBuf>) {
     let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
     for folder in delicate_folders(&places.home) {
         search.look(&folder, 0);
@@ -61,15 +61,13 @@ pub(super) fn care<'r>(
     }
     search.names.sort();
     search.names.dedup();
-    let known = search.names.iter().fold(by_name, |strictest, name| {
-        let of_name = if hidden(name) { PathCare::Secret } else { care::care(name, access, places) };
-        care::strictest(strictest, of_name)
-    });
-    if search.names.len() >= wanted || is_filled {
-        known
-    } else {
-        care::strictest(known, PathCare::HardLinked)
-    }
+    let is_all = search.names.len() >= wanted || is_filled;
+    let of_names = search.names.iter().map(|name| care::care(name, access, places));
+    let beside = if is_all { PathCare::Ordinary } else { PathCare::HardLinked };
+    let care = of_names.fold(care::strictest(by_name, beside), care::strictest);
+    let ruled: Vec<PathBuf> = search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
+    let of_rules = if ruled.is_empty() { PathCare::Ordinary } else { PathCare::Secret };
+    (care::strictest(care, of_rules), ruled)
 }
 
 /// Entries of the workspace that a search looks at for the names of the files that it meets.

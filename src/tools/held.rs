@@ -365,9 +365,10 @@ impl Held {
     /// Compares what is there while the new content goes to the disk: of a large file either takes its time.
     fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, Refusal> {
         std::thread::scope(|scope| {
-            let syncing = scope.spawn(|| temp.sync_all());
+            let syncing = std::thread::Builder::new().spawn_scoped(scope, || temp.sync_all());
             let seen = self.require_unchanged(before);
-            let synced = syncing.join().unwrap_or_else(|_| temp.sync_all());
+            // Without a thread one comes after the other.
+            let synced = syncing.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| temp.sync_all());
             synced.map_err(|e| Refusal::io(&self.path, &e))?;
             seen
         })

@@ -154,16 +154,17 @@ impl Jail {
             return Err(resolve::magic(&path));
         }
         let mut care = care(&path, access, &self.places);
+        let mut ruled = Vec::new();
         if let Some(found) = &found {
             disk::refuse_special(&path, found.meta.file_type())?;
             if found.meta.is_file() {
-                care = self.care_of_names(&path, found, access, care, hidden);
+                (care, ruled) = self.care_of_names(&path, found, access, care, hidden);
             }
         }
         if access == Access::Edit {
             care = strictest(care, self.care_by_surroundings(&path, &folder, &missing));
         }
-        let resolved = ResolvedPath { path, in_workspace, care };
+        let resolved = ResolvedPath { path, in_workspace, care, ruled };
         Ok(Held { resolved, anchor, folder: Arc::new(folder), missing, name, found })
     }
 
@@ -175,10 +176,10 @@ impl Jail {
         access: Access,
         by_name: PathCare,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> PathCare {
+    ) -> (PathCare, Vec<PathBuf>) {
         use std::os::unix::fs::MetadataExt as _;
         if found.meta.nlink() < 2 || by_name == PathCare::Protected {
-            return by_name;
+            return (by_name, Vec::new());
         }
         let roots = self.roots.iter().map(|root| root.path.as_path());
         hardlink::care(path, &found.meta, access, by_name, roots, &self.places, hidden)

@@ -338,6 +338,9 @@ pub struct ResolvedPath {
     pub in_workspace: bool,
     /// Whether writing there could change what runs or who may do what.
     pub care: PathCare,
+    /// Other names of the same file (hard links) of which a rule speaks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ruled: Vec<PathBuf>,
 }
 
 /// How careful to be with a path, from least to most.

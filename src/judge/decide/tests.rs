@@ -4,7 +4,7 @@ use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
 fn path(text: &str, care: PathCare) -> ResolvedPath {
-    ResolvedPath { path: PathBuf::from(text), in_workspace: Path::new(text).starts_with("/w/proj"), care }
+    ResolvedPath { path: PathBuf::from(text), in_workspace: Path::new(text).starts_with("/w/proj"), care, ruled: Vec::new() }
 }
 
 fn read(text: &str, care: PathCare) -> Subject {
@@ -165,6 +165,26 @@ fn bypass_asks_where_a_denied_program_may_hide() {
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("x=r; ${x}m a"), Ask);
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash("cargo build && ls | wc"), Allow);
     check(Mode::Bypass, &[], "Bash", &bash("x=r; ${x}m a"), Allow);
+}
+
+#[test]
+fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
+    let lines = [
+        "tee .git/{config,x}",
+        "cp {x,.git/config}",
+        "cp x .git/{c..c}onfig .git/config",
+        "mv {config,.git}",
+        "touch {.git,x}/config",
+        "rm -rf .git/hooks/*",
+        "mv -t .git config",
+        "cd -P .git && rm config",
+        "cd $'.git' && rm config",
+    ];
+    for line in lines {
+        check(Mode::Bypass, &[], "Bash", &bash(line), Deny);
+        check(Mode::Default, &["+Bash"], "Bash", &bash(line), Deny);
+    }
+    check(Mode::Bypass, &[], "Bash", &bash("touch src/{a,b}.rs .g*"), Allow);
 }
 
 #[test]

@@ -9,31 +9,40 @@ use super::word::{Marks, Word};
 
 /// The folder that `cd` names, if it is spelled out. With `-P` it is where links lead, which the text does not tell.
 pub(super) fn folder(words: &[Word]) -> Option<&str> {
-    target(words).filter(|word| word.is_literal()).map(|word| word.text.as_str())
+    target(words)
+        .filter(|target| target.is_told && target.word.is_literal())
+        .map(|target| target.word.text.as_str())
 }
 
-/// The same, also below the home folder.
-fn target(words: &[Word]) -> Option<&Word> {
+/// Where `cd` may go.
+struct Target<'w> {
+    word: &'w Word,
+    /// The text tells it, at least below the home folder.
+    is_told: bool,
+}
+
+fn target(words: &[Word]) -> Option<Target<'_>> {
     let mut rest = &words[1..];
-    while let Some(first) = rest.first().filter(|first| matches!(first.text.as_str(), "-L" | "--")) {
-        let ended = first.text == "--";
+    let mut is_told = true;
+    let is_options = |text: &str| text.len() > 1 && text[1..].bytes().all(|c| b"LPe@".contains(&c));
+    while let Some(first) = rest.first().filter(|first| first.text.starts_with('-') && first.is_literal()) {
+        if first.text != "--" && !is_options(&first.text) {
+            return None;
+        }
+        is_told &= matches!(first.text.as_str(), "-L" | "--");
         rest = &rest[1..];
-        if ended {
+        if first.text == "--" {
             break;
         }
     }
-    const UNKNOWN: [Marks; 5] = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
-    match rest {
-        [target]
-            if !UNKNOWN.iter().any(|mark| target.marks.has(*mark))
-                && !target.marks.has(Marks::DOLLAR_QUOTE)
-                && !target.text.is_empty()
-                && !target.text.starts_with('-') =>
-        {
-            Some(target)
-        }
-        _ => None,
+    let [word] = rest else { return None };
+    let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    if may_be_several || word.text.is_empty() || word.text.starts_with('-') {
+        return None;
     }
+    const OPEN: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
+    is_told &= !OPEN.iter().any(|mark| word.marks.has(*mark));
+    Some(Target { word, is_told })
 }
 
 /// `cd`, also behind `command`.
@@ -156,6 +165,8 @@ pub(super) fn follow(script: &Script, start: &Arc<Where>, folders: &Folders) -> 
         steps: HashMap::new(),
         unions: HashMap::new(),
     };
+    // `cd -`, `popd`: back to any of them.
+    let mut visited = 0;
     let mut scopes: HashMap<usize, Stand> = HashMap::from([(0, Stand { run: 0, now: 0, later: 0 })]);
     let mut all = Vec::with_capacity(script.commands.len());
     for command in &script.commands {
@@ -176,12 +187,17 @@ pub(super) fn follow(script: &Script, start: &Arc<Where>, folders: &Folders) -> 
         };
         scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
         all.push(Arc::clone(&sets.all[stand.now]));
-        if changes_folder(&command.words)
-            && let Some(target) = target(behind_command(&command.words))
-        {
-            let reached = sets.step(stand.now, target);
+        if changes_folder(&command.words) {
+            let target = target(behind_command(&command.words));
+            let reached = match &target {
+                Some(target) => sets.step(stand.now, target.word),
+                None => visited,
+            };
             let stayed = sets.union(stand.now, reached);
-            let surely = command.then == Some(After::And) && !command.joined;
+            visited = sets.union(visited, stayed);
+            let surely = target.is_some_and(|target| target.is_told)
+                && command.then == Some(After::And)
+                && !command.joined;
             stand.later = sets.union(stand.later, stayed);
             stand.now = if surely { reached } else { stayed };
         }

@@ -87,6 +87,23 @@ impl Folders {
         !self.meter.spend(16 + 2 * path.len()) || is_secret(path)
     }
 
+    /// Whether a text names what likely holds secrets, from any of these folders. Where the workspace itself lies does
+    /// not count.
+    pub(super) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
+        self.may_be_secret(text)
+            || cwds.iter().filter(|cwd| **cwd != self.workspace).any(|cwd| {
+                let path = resolve(text, false, cwd, self);
+                let root = self.roots().find(|root| is_in(&path, root)).unwrap_or_default();
+                self.may_be_secret(&path[root.trim_end_matches('/').len()..])
+            })
+    }
+
+    /// Whether a resolved path lies where the daemon keeps its own in the home folder.
+    pub(super) fn is_daemons(&self, path: &str) -> bool {
+        let path = fold(path);
+        self.daemon.iter().any(|place| is_in(&path, place))
+    }
+
     /// Whether the line begins elsewhere than at the top of the workspace.
     pub(super) fn begin_below(&self) -> bool {
         self.start != self.workspace
@@ -116,7 +133,7 @@ pub(super) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders
         (folders.home.as_str(), &word[1..])
     } else if let Some(rest) = variable("$HOME") {
         (folders.home.as_str(), rest)
-    } else if let Some(rest) = variable("$PWD") {
+    } else if let Some(rest) = variable("$PWD").or_else(|| variable("~+")) {
         (folder, rest)
     } else if word.starts_with('/') {
         ("", word)
@@ -234,13 +251,20 @@ pub(super) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
         .collect();
     let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
     let mut found = Care::Ordinary;
-    let certain = if wild { Care::Careful } else { Care::Protected };
+    // What a pattern may turn out to be asks; what lies in a protected place whatever else is a pattern is denied.
+    let certain = |named: &[usize]| {
+        let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
+        if is_open { Care::Careful } else { Care::Protected }
+    };
     let mut in_git = false;
     for at in 0..parts.len() {
         if is(at, ".agentd") {
-            let kept =
-                parts.get(at + 1).is_some_and(|next| matches!(next.text, "agents" | "commands" | "skills"));
-            found = found.max(if kept { Care::Careful } else { certain });
+            let free = ["agents", "commands", "skills"];
+            let is_free = parts.get(at + 1).is_some_and(|next| match next.wild {
+                true => free.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
+                false => free.contains(&next.text),
+            });
+            found = found.max(if is_free { Care::Careful } else { certain(&[at]) });
         }
         if is(at, ".agent") {
             found = found.max(Care::Careful);
@@ -248,19 +272,28 @@ pub(super) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
         // Of several the first has all that the others have below it.
         if !in_git && is(at, ".git") {
             in_git = true;
-            let hooks = (at + 1..parts.len()).any(|at| is(at, "hooks"));
             let last = parts.len() - 1;
-            let config =
-                last > at && ["config", "config.worktree", "commondir"].iter().any(|name| is(last, name));
-            found = found.max(if hooks || config { certain } else { Care::Careful });
+            let is_config = |at: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(at, name));
+            let hooks = (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
+            let config = (last > at && is_config(last)).then(|| certain(&[at, last]));
+            found = hooks.chain(config).fold(found.max(Care::Careful), Care::max);
         }
-        if is(at, ".config") && is(at + 1, "agentd")
-            || is(at, ".local") && (is(at + 1, "share") || is(at + 1, "state")) && is(at + 2, "agentd")
-            || at == 0 && is(0, "run") && is(1, "user") && is(3, "agentd")
-            || at == 0 && is(0, "etc") && is(1, "agentd")
-            || parts[at].text.starts_with("$xdg_") && is(at + 1, "agentd")
-        {
-            found = found.max(certain);
+        let daemons: &[usize] = if is(at, ".config") && is(at + 1, "agentd") {
+            &[0, 1]
+        } else if is(at, ".local") && (is(at + 1, "share") || is(at + 1, "state")) && is(at + 2, "agentd") {
+            &[0, 1, 2]
+        } else if at == 0 && is(0, "run") && is(1, "user") && is(3, "agentd") {
+            &[0, 1, 3]
+        } else if at == 0 && is(0, "etc") && is(1, "agentd") {
+            &[0, 1]
+        } else if parts[at].text.starts_with("$xdg_") && is(at + 1, "agentd") {
+            &[1]
+        } else {
+            &[]
+        };
+        if !daemons.is_empty() {
+            let named: Vec<usize> = daemons.iter().map(|behind| at + behind).collect();
+            found = found.max(certain(&named));
         }
         if found == Care::Protected {
             return found;

@@ -186,7 +186,7 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
         *home
             || (path.starts_with('/') || path.split('/').any(|part| part == ".."))
                 && (is_outside(path, cwds, folders) || is_output(path))
-            || shows == Shows::Content && folders.may_be_secret(path)
+            || shows == Shows::Content && folders.may_name_secret(path, cwds)
     })
 }
 

@@ -254,7 +254,7 @@ impl<'a> Reading<'a> {
         let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
         !commands.any(|(command, cwds)| {
             let words = &command.words;
-            let is_secret = |word: &Word| self.folders.may_be_secret(&word.text);
+            let is_secret = |word: &Word| self.folders.may_name_secret(&word.text, cwds);
             files::removal(words, cwds, self.folders).is_err()
                 || is_prefix && rows(words).kind() == Kind::Reads && words[1..].iter().any(is_secret)
         })
@@ -279,7 +279,7 @@ impl<'a> Reading<'a> {
         let secret = command
             .redirs
             .iter()
-            .find(|redir| redir.kind == RedirKind::Input && self.folders.may_be_secret(&redir.target.text));
+            .find(|it| it.kind == RedirKind::Input && self.folders.may_name_secret(&it.target.text, cwds));
         let Some(first) = words.first() else {
             return if command.redirs.is_empty() {
                 Err("nothing runs here".into())

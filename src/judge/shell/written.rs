@@ -119,54 +119,67 @@ impl Written {
 pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
     let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
-    if row.is_none() && rows.kind() != Kind::Copies || words.len() < 3 {
+    if row.is_none() && rows.kind() != Kind::Copies {
         return Vec::new();
     }
     let is_whole = words.iter().any(|word| {
         let text = word.text.as_str();
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
-        text == "--parents" || name == "rsync" && (text == "--relative" || letters.contains('R'))
+        text.len() > 4 && "--parents".starts_with(text)
+            || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
     let (sources, targets) = ends(row, words);
     let mut all = Vec::new();
-    for word in sources {
-        let texts = match word.marks.has(Marks::BRACE) {
-            // Of too many any may be one that matters.
-            true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
-            false => vec![word.text.clone()],
+    for (text, word) in sources {
+        let own = match is_whole {
+            true => text.rsplit("/./").next().unwrap_or(&text),
+            // All that lies in it, without its name.
+            false if name == "rsync" && text.ends_with('/') => continue,
+            false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
-        for text in texts {
-            let own = match is_whole {
-                true => text.rsplit("/./").next().unwrap_or(&text),
-                // All that lies in it, without its name.
-                false if name == "rsync" && text.ends_with('/') => continue,
-                false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
-            };
+        for target in &targets {
             let mut marks = Marks::default();
             if own.contains(['*', '?', '[']) {
                 marks.add(Marks::GLOB);
             }
-            let make = |target: &&str| Word { text: format!("{target}/{own}"), marks, ..word.clone() };
-            all.extend(targets.iter().map(|target| (make(target), word)));
+            if target.starts_with("~/") {
+                marks.add(Marks::HOME);
+            }
+            all.push((Word { text: format!("{target}/{own}"), marks, ..word.clone() }, word));
         }
     }
     all
 }
 
+/// A text that a word comes to.
+type Text<'w> = (String, &'w Word);
+
 /// What is copied, and where that may be.
-fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<&'w Word>, Vec<&'w str>) {
+fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<Text<'w>>, Vec<String>) {
+    let texts = |word: &'w Word| {
+        let all = match word.marks.has(Marks::BRACE) {
+            // Of too many any may be one that matters.
+            true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
+            false => vec![word.text.clone()],
+        };
+        all.into_iter().map(move |text| (text, word))
+    };
     if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
-        let mut operands: Vec<&Word> = parts.operands.iter().map(|at| &words[*at]).collect();
+        let mut operands: Vec<Text<'_>> = parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
         let given = parts.options.iter().find(|option| row.targets.contains(&option.name));
-        let target = match given {
-            Some(option) => option.value,
-            None => operands.pop().map(|last| last.text.as_str()),
+        let target = match given.and_then(|option| option.value) {
+            Some(target) => Some(target.to_owned()),
+            // `ln -s x/y` makes y here.
+            None if operands.len() == 1 => Some(".".to_owned()),
+            None => operands.pop().map(|(text, _)| text),
         };
         return (operands, target.into_iter().collect());
     }
     // With an option that nobody knows the last word may be any, and so may what looks like the value of `-t`.
-    let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
-    let mut targets: Vec<&str> = operands.last().map(|last| last.text.as_str()).into_iter().collect();
+    let is_option = |word: &&Word| word.text.starts_with('-');
+    let operands: Vec<Text<'_>> =
+        words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
+    let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
     for (at, word) in words.iter().enumerate().skip(1) {
         let value = match word.text.strip_prefix('-') {
             Some(long) if long.starts_with("-t") => long.split_once('=').map(|(_, value)| value),
@@ -175,11 +188,12 @@ fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<&'w Word>, Vec<&'w 
             }
             _ => continue,
         };
-        targets.extend(value.or_else(|| words.get(at + 1).map(|next| next.text.as_str())));
+        let value = value.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        targets.extend(value.map(str::to_owned));
     }
     // More than one of these the programs refuse: the others are values of what nobody knows, to hide one.
     if targets.len() > MOST_TARGETS {
-        targets = vec![".git", ".agentd"];
+        targets = vec![".git".to_owned(), ".agentd".to_owned()];
     }
     (operands, targets)
 }

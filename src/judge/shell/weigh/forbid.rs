@@ -1,6 +1,7 @@
 //! What a command line may not do whatever is granted (R12): write protected places, and answer the daemon's own questions.
 
 use super::Reading;
+use crate::judge::shell::braces;
 use crate::judge::shell::collect::View;
 use crate::judge::shell::follow::Where;
 use crate::judge::shell::hatch::{Call, rows};
@@ -35,10 +36,18 @@ const WRITING_RUNNERS: &[&str] = &[
 impl Reading<'_> {
     /// Why the line is denied whatever is granted (R12).
     pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
-        self.forbidden.get_or_init(|| self.find_forbidden()).as_deref()
+        self.forbidden.get_or_init(|| self.find_forbidden(false)).as_deref()
     }
 
-    fn find_forbidden(&self) -> Option<String> {
+    /// The same where braces are put together. They are not to decide what a person is asked (R11), but to tell what
+    /// nobody would be asked.
+    pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
+        let has_braces = self.all.scripts().iter().flat_map(|script| &script.commands);
+        let mut words = has_braces.flat_map(|command| &command.words);
+        words.any(|word| word.marks.has(Marks::BRACE)).then(|| self.find_forbidden(true)).flatten()
+    }
+
+    fn find_forbidden(&self, by_choice: bool) -> Option<String> {
         for (at, script) in self.all.scripts().iter().enumerate() {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
                 for redir in &command.redirs {
@@ -66,7 +75,7 @@ impl Reading<'_> {
             let words = self.all.words(*view);
             approves(words).then(|| "a command may not answer the daemon's own questions".to_owned()).or_else(
                 || {
-                    self.writes_protected(*view, words)
+                    self.writes_protected(*view, words, by_choice)
                         .map(|text| format!("{text} is protected: nothing allows writing there"))
                 },
             )
@@ -98,7 +107,7 @@ impl Reading<'_> {
         None
     }
 
-    fn writes_protected<'w>(&self, view: View, words: &'w [Word]) -> Option<&'w str> {
+    fn writes_protected<'w>(&self, view: View, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
         let special = cwds.special;
         if !special && self.matters[view.script()][view.command()] <= view.from() {
@@ -120,12 +129,19 @@ impl Reading<'_> {
         let meter = &self.folders.meter;
         let hatch = rows.asks(&Call { words, granted: 0, outside: &none, meter }).is_some();
         let written = Written::by(rows, words);
+        // Elsewhere it is a copy of what is kept here.
         let is_kept = |word: &Word| {
-            let is_inside =
-                |cwd: &String| self.folders.hold(&places::resolve(&word.text, false, cwd, self.folders));
-            cwds.iter().any(is_inside) && self.care(word, cwds) == Care::Protected
+            let home = word.marks.has(Marks::HOME);
+            let is_here = |cwd: &String| {
+                let path = places::resolve(&word.text, home, cwd, self.folders);
+                self.folders.hold(&path) || self.folders.is_daemons(&path)
+            };
+            cwds.iter().any(is_here) && self.care(word, cwds) == Care::Protected
         };
-        if let Some((_, source)) = made(rows, words).into_iter().find(|(word, _)| is_kept(word)) {
+        let mut made = made(rows, words).into_iter();
+        if let Some((_, source)) =
+            made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
+        {
             return Some(source.text.as_str());
         }
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
@@ -133,8 +149,20 @@ impl Reading<'_> {
             if !(special || may_matter(&word.text)) || !written() {
                 return None;
             }
-            (self.care_within(word, cwds, hatch) == Care::Protected).then_some(word.text.as_str())
+            let is_chosen = |text: String| {
+                let home = text.starts_with("~/");
+                self.care_of(&text, home, word, cwds) == Care::Protected
+            };
+            (self.care_within(word, cwds, hatch) == Care::Protected
+                || by_choice && self.choices(word).into_iter().any(is_chosen))
+            .then_some(word.text.as_str())
         })
+    }
+
+    /// What the braces of a word choose, if that is not too much to look at.
+    fn choices(&self, word: &Word) -> Vec<String> {
+        let chooses = word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
+        chooses.then(|| braces::choices(&word.text)).flatten().unwrap_or_default()
     }
 
     /// The same of a command that runs another: of that other it is asked by itself.
