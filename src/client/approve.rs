@@ -8,8 +8,8 @@ use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
-use super::{answer, escape, render, summary};
-use crate::api::params::{ApproveParams, ApproveReply, Approved};
+use super::{answer, escape, prompt, render, summary};
+use crate::api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
@@ -107,11 +107,25 @@ fn told(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
     format!("{word} {id}{}", granted.unwrap_or_default())
 }
 
-pub(super) async fn list(reach: &Reach, json: bool, out: &mut Out) -> Result<(), Failure> {
+pub(super) async fn list(reach: &Reach, wanted: &[String], json: bool, out: &mut Out) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let requests = names::all_requests(&client).await?;
+    let mut requests = names::all_requests(&client).await?;
+    if !wanted.is_empty() {
+        let mut ids = Vec::with_capacity(wanted.len());
+        for name in wanted {
+            let id = names::request(&client, name).await?;
+            if !requests.iter().any(|pending| pending.request.request_id == id) {
+                return Err(names::no_request(name));
+            }
+            ids.push(id);
+        }
+        requests.retain(|pending| ids.contains(&pending.request.request_id));
+    }
     if json {
         return Ok(out.json(&requests)?);
+    }
+    if !wanted.is_empty() {
+        return show(&requests, out);
     }
     let questions = answer::all_open(&client).await?;
     if requests.is_empty() && questions.is_empty() {
@@ -146,8 +160,27 @@ pub(super) async fn list(reach: &Reach, json: bool, out: &mut Out) -> Result<(),
             .and(Tone::Warn, deadline(request, now));
         out.line(&line)?;
     }
-    let hint = "agentctl approve REQUEST… [--session | --project] · agentctl deny REQUEST… [--feedback TEXT] [--stop]";
+    let hint = "agentctl approvals REQUEST shows all of it · agentctl approve REQUEST… [--session | --project] · agentctl deny REQUEST… [--feedback TEXT] [--stop]";
     Ok(out.note(hint)?)
+}
+
+/// Requests as a prompt puts them, to the byte.
+fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
+    for pending in requests {
+        let request = &pending.request;
+        let line = Line::new(Tone::Bold, request.request_id.to_string())
+            .and(Tone::Dim, format!("  {}", short_id(pending.session_id)))
+            .and(Tone::Warn, deadline(request, now()));
+        out.line(&line)?;
+        for row in prompt::question(request) {
+            out.line(&row)?;
+        }
+        for grant in &request.suggestions {
+            let line = Line::new(Tone::Dim, "    could be granted: ").and(Tone::Tool, escape::line(grant));
+            out.line(&line)?;
+        }
+    }
+    Ok(())
 }
 
 /// How long an answer is still waited for, and what becomes of the request then.
@@ -190,7 +223,7 @@ mod tests {
         );
         assert_eq!(text.text(), format!("allowed {ASK}, granted for the session: Bash(make)\n"));
         let (mut out, text, _) = papers();
-        list(&fake.reach(), false, &mut out).await.expect("listed");
+        list(&fake.reach(), &[], false, &mut out).await.expect("listed");
         assert!(text.text().starts_with(ASK) && text.text().ends_with("Bash make\n"), "{}", text.text());
     }
 }

@@ -155,8 +155,11 @@ pub enum Command {
         /// continue or abort
         choice: String,
     },
-    /// List what waits for an answer
+    /// List what waits for an answer, or show all of what a request would do
     Approvals {
+        /// Request ids (perm_…), or unique starts of them: show these whole
+        #[arg(value_name = "REQUEST")]
+        requests: Vec<String>,
         /// As JSON
         #[arg(long)]
         json: bool,

@@ -91,7 +91,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
         Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
         Command::Answer { request, choice } => answer::answer(&reach, &request, &choice, out).await,
-        Command::Approvals { json } => approve::list(&reach, json, out).await,
+        Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
         Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {

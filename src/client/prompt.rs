@@ -1,6 +1,8 @@
 //! A permission request as it is put to a person: the exact bytes of what would happen (S28), why
 //! it is asked, and the keys.
 
+use std::path::{Component, Path, PathBuf};
+
 use serde_json::Value;
 
 use super::escape;
@@ -127,6 +129,11 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
     if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
         shown.extend(field("in", &Value::from(request.cwd.as_str())));
     }
+    if request.diff.is_none() {
+        for path in elsewhere(request) {
+            shown.extend(field("really", &Value::from(path)));
+        }
+    }
     if let Some(what) = request.blocked.as_ref().and_then(|blocked| blocked.what.as_deref()) {
         shown.extend(field("stopped at", &Value::from(what)));
     }
@@ -134,6 +141,48 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
         shown.extend(summary::diff(diff));
     }
     shown
+}
+
+/// The files that would be touched where the arguments name others: what links lead to, and other names of the same file
+/// of which a rule speaks.
+fn elsewhere(request: &PermissionRequest) -> Vec<String> {
+    let parts = match &request.subject {
+        Subject::Several { parts } => parts.as_slice(),
+        subject => std::slice::from_ref(subject),
+    };
+    let texts = request.input.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    let named: Vec<PathBuf> =
+        texts.filter(|text| text.len() <= LONGEST_PATH).map(|text| spelled_out(&request.cwd, text)).collect();
+    let mut found = Vec::new();
+    for part in parts {
+        let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = part else {
+            continue;
+        };
+        let is_named =
+            path.path == Path::new(&request.cwd) || named.iter().any(|named| named.starts_with(&path.path));
+        let own = (!is_named).then_some(&path.path);
+        found.extend(own.into_iter().chain(&path.ruled).map(|path| path.display().to_string()));
+    }
+    found.truncate(MOST_ELSEWHERE);
+    found
+}
+
+/// PATH_MAX of Linux.
+const LONGEST_PATH: usize = 4_096;
+/// So many files are told; more stand in the call.
+const MOST_ELSEWHERE: usize = 20;
+
+/// A path of the arguments as text alone has it.
+fn spelled_out(cwd: &str, text: &str) -> PathBuf {
+    let mut path = PathBuf::from(cwd);
+    for part in Path::new(text).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path
 }
 
 /// The question in rows of at most `columns`. What a row has no room for goes on below it further in: only our
@@ -256,6 +305,28 @@ mod tests {
                 "    timeout_ms: 5",
             ],
         );
+    }
+
+    #[test]
+    fn where_a_link_leads_is_shown() {
+        let of = |named: &str, path: &str, ruled: &[&str]| {
+            let path = json!({"path": path, "in_workspace": true, "care": "secret", "ruled": ruled});
+            let subject = json!({"kind": "read", "path": path});
+            let asked = request("Read", json!({"file_path": named}), None);
+            PermissionRequest {
+                subject: serde_json::from_value(subject).expect("a subject"),
+                cwd: "/w/proj".into(),
+                ..asked
+            }
+        };
+        let named = |path: &str| format!("    file_path: {path}");
+        let asks = "▌ May Read do this? no rule allows it";
+        check(&of("a.md", "/w/proj/a.md", &[]), &[asks, &named("a.md")]);
+        check(&of("x/../a.md", "/w/proj/a.md", &[]), &[asks, &named("x/../a.md")]);
+        check(&of("/w/proj/a.md", "/w/proj/a.md", &[]), &[asks, &named("/w/proj/a.md")]);
+        check(&of("a.md", "/h/.ssh/key\u{1b}", &[]), &[asks, &named("a.md"), "    really: /h/.ssh/key⟦ESC⟧"]);
+        let asked = of("a.md", "/w/proj/a.md", &["/w/proj/b.txt"]);
+        check(&asked, &[asks, &named("a.md"), "    really: /w/proj/b.txt"]);
     }
 
     #[test]

@@ -85,7 +85,12 @@ fn resolved() -> impl Strategy<Value = ResolvedPath> {
         .prop_filter_map("dots are resolved before", |(root, parts, care)| {
             let bad = parts.iter().any(|part| part == "." || part == "..");
             let path = PathBuf::from(root).join(parts.join("/"));
-            (!bad).then(|| ResolvedPath { in_workspace: path.starts_with(WORKSPACE), path, care, ruled: Vec::new() })
+            (!bad).then(|| ResolvedPath {
+                in_workspace: path.starts_with(WORKSPACE),
+                path,
+                care,
+                ruled: Vec::new(),
+            })
         })
 }
 

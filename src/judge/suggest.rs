@@ -508,7 +508,12 @@ mod tests {
     #[test]
     fn files_offer_themselves_and_their_folder() {
         let edit = |path: &str, care| Subject::Edit {
-            path: ResolvedPath { path: PathBuf::from(path), in_workspace: path.starts_with("/w/proj"), care, ruled: Vec::new() },
+            path: ResolvedPath {
+                path: PathBuf::from(path),
+                in_workspace: path.starts_with("/w/proj"),
+                care,
+                ruled: Vec::new(),
+            },
         };
         let ordinary = PathCare::Ordinary;
         check(&edit("/w/proj/src/a.rs", ordinary), &["Edit(/w/proj/src/a.rs)", "Edit(src/**)"]);

@@ -66,6 +66,10 @@ impl From<sqlx::Error> for StoreError {
                 let code = inner.code().and_then(|code| code.parse().ok()).unwrap_or(0);
                 StoreError::of_code(code, inner.message().to_string())
             }
+            // Each of its connections is a thread, and EAGAIN is what says that there can be no more (pthread_create(3)).
+            sqlx::Error::Io(why) if why.kind() == std::io::ErrorKind::WouldBlock => {
+                StoreError::Sql(format!("no thread could be started for it: {why}; end some processes"))
+            }
             // The database's thread is gone: a new connection may do better.
             sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => StoreError::Unwritable(error.to_string()),
             sqlx::Error::PoolClosed => StoreError::Closed,

@@ -368,7 +368,8 @@ impl Held {
             let syncing = std::thread::Builder::new().spawn_scoped(scope, || temp.sync_all());
             let seen = self.require_unchanged(before);
             // Without a thread one comes after the other.
-            let synced = syncing.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| temp.sync_all());
+            let synced =
+                syncing.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| temp.sync_all());
             synced.map_err(|e| Refusal::io(&self.path, &e))?;
             seen
         })

@@ -172,9 +172,12 @@ fn look(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<Desce
         chain.links.iter().any(|link| proc::environ(link.pid).is_ok_and(has))
     };
     let tool = if chain.ends_here {
-        Some("it descends from this daemon, so a tool has started it".to_owned())
+        Some(
+            "it descends from this daemon: from a tool, or from a program that the configuration names"
+                .to_owned(),
+        )
     } else if chain.links.iter().any(|link| others.is_daemon(*link)) {
-        Some("it descends from another agentd, so a tool has started it".to_owned())
+        Some("it descends from another process called agentd, as the tools of one do".to_owned())
     } else if mark.is_some_and(|mark| carries(&|entry| entry == mark)) {
         Some("it, or a process above it, carries the mark of this daemon's tools".to_owned())
     } else if carries(&|entry| others.is_mark(entry)) {

@@ -36,6 +36,7 @@ const SECRET_FILES: &[&str] = &[
     ".s3cfg",
     ".rclone.conf",
     "rclone.conf",
+    ".envrc",
     "id_rsa",
     "id_dsa",
     "id_ecdsa",

@@ -342,6 +342,12 @@ async fn a_session_in_the_background_is_looked_after_from_outside() {
     assert_eq!(waiting[0]["input"]["command"], "touch made");
     let request = waiting[0]["request_id"].as_str().expect("an id");
     assert!(ctl(&house, &["approvals"]).await.fine().contains(request));
+    let whole = ctl(&house, &["approvals", &request[..request.len() - 4]]).await.fine();
+    assert!(whole.starts_with(request) && whole.contains("▌ May Bash do this?"), "{whole}");
+    assert!(
+        whole.contains("    $ touch made\n") && whole.contains("could be granted: Bash(touch made)"),
+        "{whole}"
+    );
     let said = ctl(&house, &["rm", id]).await;
     assert!(said.code == 4 && said.err.contains("is working"), "{said:?}");
 

@@ -127,7 +127,8 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
             });
         }
     };
-    let path = ResolvedPath { path: "/w/f".into(), in_workspace: true, care: PathCare::Ordinary, ruled: Vec::new() };
+    let path =
+        ResolvedPath { path: "/w/f".into(), in_workspace: true, care: PathCare::Ordinary, ruled: Vec::new() };
     let change = PlannedChange::One(PlannedEdit {
         sha256_before: None,
         sha256_after: "aa".into(),

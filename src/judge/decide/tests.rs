@@ -4,7 +4,12 @@ use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
 fn path(text: &str, care: PathCare) -> ResolvedPath {
-    ResolvedPath { path: PathBuf::from(text), in_workspace: Path::new(text).starts_with("/w/proj"), care, ruled: Vec::new() }
+    ResolvedPath {
+        path: PathBuf::from(text),
+        in_workspace: Path::new(text).starts_with("/w/proj"),
+        care,
+        ruled: Vec::new(),
+    }
 }
 
 fn read(text: &str, care: PathCare) -> Subject {
@@ -124,6 +129,13 @@ fn a_rule_for_files_counts_for_what_a_command_names() {
             Policy { mode, grants, workspace, additional, home, safe_commands, ..Policy::of_tests(&parsed) };
         judge(&policy, "Bash", &bash(text))
     };
+    for text in ["cd sub && git show HEAD:private/k", "git diff ':(top)private/k'", "git show :/private/k"] {
+        assert_eq!(judged(Mode::Bypass, true, text).verdict, Ask, "{text}");
+    }
+    assert_eq!(judged(Mode::Bypass, true, "git show HEAD:public/k").verdict, Allow);
+    for text in ["cd -P private && cat k", "cd \"$PWD/private\" && cat k"] {
+        assert_eq!(judged(Mode::Bypass, true, text).verdict, Ask, "{text}");
+    }
     for text in [
         "cat private/k",
         "cat ./x/../private/k",

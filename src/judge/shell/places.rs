@@ -273,8 +273,10 @@ pub(super) fn care(path: &str, wild: bool, folders: &Folders) -> Care {
         if !in_git && is(at, ".git") {
             in_git = true;
             let last = parts.len() - 1;
-            let is_config = |at: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(at, name));
-            let hooks = (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
+            let is_config =
+                |at: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(at, name));
+            let hooks =
+                (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
             let config = (last > at && is_config(last)).then(|| certain(&[at, last]));
             found = hooks.chain(config).fold(found.max(Care::Careful), Care::max);
         }

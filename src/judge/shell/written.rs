@@ -177,8 +177,7 @@ fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<Text<'w>>, Vec<Stri
     }
     // With an option that nobody knows the last word may be any, and so may what looks like the value of `-t`.
     let is_option = |word: &&Word| word.text.starts_with('-');
-    let operands: Vec<Text<'_>> =
-        words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
+    let operands: Vec<Text<'_>> = words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
     let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
     for (at, word) in words.iter().enumerate().skip(1) {
         let value = match word.text.strip_prefix('-') {

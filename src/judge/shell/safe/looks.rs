@@ -339,7 +339,11 @@ const GIT: &[Verb] = &[
         "drtlz",
         ["--name-only --name-status --object-only --full-name --full-tree --long --abbrev?", NONE],
     ),
-    verb("stash list", "#n#", ["--oneline --stat --name-only --name-status --format= --pretty? --date:", NONE]),
+    verb(
+        "stash list",
+        "#n#",
+        ["--oneline --stat --name-only --name-status --format= --pretty? --date:", NONE],
+    ),
     lists(
         "branch",
         "alrv",

@@ -52,12 +52,19 @@ pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
 pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
     // `-spf` keeps whole paths; lists name what is not in the text.
     any(call, "this lies outside the workspace, or may", |text| {
-        if text.starts_with("-spf") || text.starts_with("-i@") || text.starts_with('@') {
+        if text.starts_with("-spf")
+            || text.starts_with('@')
+            || (text.starts_with("-i") || text.starts_with("-x")) && text.contains('@')
+        {
             return true;
         }
         if !text.starts_with('-') {
             return (text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".."))
                 && (call.outside)(text);
+        }
+        // `-u-!NAME` makes another archive.
+        if let Some((_, path)) = text.split_once('!').filter(|_| text.starts_with("-u")) {
+            return (call.outside)(path);
         }
         text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| (call.outside)(path))
     })

@@ -137,6 +137,7 @@ pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
             || text.starts_with("-Wl,")
                 && (text.contains(",-o,") || text.contains("-Map"))
                 && text.split([',', '=']).any(|part| (call.outside)(part))
+            || text.starts_with("-Wa,") && text.split([',', '=']).any(|part| (call.outside)(part))
             || text.starts_with("-fpass-plugin")
             || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))
     })

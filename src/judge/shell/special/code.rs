@@ -15,9 +15,8 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
         return hit(&call.words[at].text, "code named on the command line");
     }
     if name == "bun"
-        && let Some((_, text)) = call
-            .free()
-            .find(|(at, text)| *text == "-" || text.starts_with("./") && call.words[at - 1].text == "run")
+        && let Some((_, text)) =
+            call.free().find(|(at, text)| *text == "-" || is_code(text) && call.words[at - 1].text == "run")
     {
         return hit(text, "code named on the command line");
     }
@@ -53,6 +52,12 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
         let text = call.words[at].text.as_str();
         matches!(text, "self-update" | "setup").then(|| format!("{text}: this changes the system"))
     })
+}
+
+/// Whether `bun run` takes a text for a file, and not for the name of a script.
+fn is_code(text: &str) -> bool {
+    const ENDINGS: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "sh", "wasm"];
+    text.contains('/') || text.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
 }
 
 /// pytest: tests outside the workspace are code from elsewhere; `-o` sets options.

@@ -60,6 +60,9 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
                     }
                     _ => continue,
                 }
+            } else if let Some(letter) = waits(before) {
+                cluster = format!("-{letter}");
+                (cluster.as_str(), text)
             } else {
                 (before, text)
             };
@@ -98,14 +101,48 @@ pub(in crate::judge::shell) fn curl(call: &Call<'_>) -> Option<String> {
     None
 }
 
+/// The letter at the end of a cluster of curl that takes the next word.
+fn waits(word: &str) -> Option<char> {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let letter = letters.chars().next_back()?;
+    let is_first = letters.find(CURL_VALUES) == Some(letters.len() - letter.len_utf8());
+    is_first.then_some(letter)
+}
+
 /// Letters of curl that take a value.
 const CURL_VALUES: &[char] = &[
     'd', 'H', 'w', 'F', 'b', 'X', 'A', 'e', 'm', 'u', 'x', 'r', 'C', 'y', 'Y', 'z', 'P', 'U', 'D', 'E', 'K',
     'Q', 'T', 't', 'o', 'c', 'h',
 ];
 
-/// ffmpeg: addresses of files.
+/// ffmpeg: addresses of files, and filters that load code or files, or write some.
 pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
+    const FILTERS: &[&str] = &[
+        "ladspa",
+        "lv2",
+        "frei0r",
+        "movie",
+        "opencl",
+        "dnn_",
+        "sendcmd",
+        "zmq",
+        "file=",
+        "filename=",
+        "=f=",
+        ":f=",
+        "model",
+        "whisper",
+    ];
+    let is_filter = |before: &str| {
+        let name = before.trim_start_matches('-').split(':').next().unwrap_or_default();
+        before.starts_with('-') && matches!(name, "vf" | "af" | "filter" | "filter_complex" | "lavfi")
+    };
+    let filter = call.free().find(|(at, text)| {
+        is_filter(&call.words[at - 1].text) && FILTERS.iter().any(|own| text.contains(own))
+    });
+    if let Some((_, text)) = filter {
+        return hit(text, "a filter that loads or writes a file");
+    }
     any(call, "this lies outside the workspace", |text| {
         text.split([':', '|'])
             .skip(1)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Reading;
 use crate::judge::shell::braces;
+use crate::judge::shell::pattern::name;
 use crate::judge::shell::places;
 use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::word::{Marks, Word};
@@ -61,6 +62,22 @@ impl Reading<'_> {
                     chosen.map(|text| Word { text, ..word.clone() }).find_map(|choice| one(&choice))
                 })
             };
+            // `git show HEAD:a/b`, `git diff ':(top)a/b'`: from the top of the repository.
+            let is_git = command.words.first().is_some_and(|first| name(&first.text) == "git");
+            let from_top = |word: &Word| {
+                let (_, text) = word.text.split_once(':').filter(|_| is_git)?;
+                let text = text
+                    .strip_prefix('(')
+                    .and_then(|text| text.split_once(')'))
+                    .map_or(text, |(_, rest)| rest);
+                let text = text.trim_start_matches(['/', '!', '^']);
+                let top = &self.folders.workspace;
+                let is_told = !text.is_empty() && self.folders.meter.spend(rules * (10 + text.len()));
+                is_told
+                    .then(|| kept(Path::new(&places::resolve(text, false, top, self.folders)), false))
+                    .flatten()
+            };
+            let named = |word: &Word| named(word).or_else(|| from_top(word));
             redirected.or_else(|| command.words.iter().skip(1).find_map(named))
         })
     }
