@@ -2,6 +2,7 @@
 //! those that are needed to end such a command are there before it begins, and stay.
 
 use std::io;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -13,8 +14,8 @@ const AT_HAND: usize = 4;
 /// be made then, the next task panics (`spawn_blocking`). With one left, tasks wait for it.
 const KEPT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// So long each of the first tasks keeps its thread, so that the next gets another.
-const APART: Duration = Duration::from_millis(20);
+/// So long each of the first tasks waits for the others at most, so that each gets a thread of its own.
+const APART: Duration = Duration::from_secs(1);
 
 /// The daemon's runtime, with threads at hand.
 ///
@@ -25,10 +26,20 @@ const APART: Duration = Duration::from_millis(20);
 /// There is not one thread for tasks that block.
 pub fn runtime() -> io::Result<Runtime> {
     let runtime = Builder::new_multi_thread().enable_all().thread_keep_alive(KEPT).build()?;
+    let met = Arc::new((Mutex::new(0), Condvar::new()));
     for _ in 0..AT_HAND {
-        drop(runtime.spawn_blocking(|| std::thread::sleep(APART)));
+        let met = Arc::clone(&met);
+        drop(runtime.spawn_blocking(move || meet(&met)));
     }
     Ok(runtime)
+}
+
+/// Waits until all of the first tasks are here.
+fn meet((count, came): &(Mutex<usize>, Condvar)) {
+    let Ok(mut here) = count.lock() else { return };
+    *here += 1;
+    came.notify_all();
+    drop(came.wait_timeout_while(here, APART, |here| *here < AT_HAND));
 }
 
 #[cfg(test)]
