@@ -256,3 +256,32 @@ async fn the_audit_names_the_rule_and_folders_that_were_added() {
     assert!(folders[0]["reason"].as_str().expect("words").contains(&*more.to_string_lossy()), "{folders:?}");
     assert_eq!(folders[0]["client"], "alice");
 }
+
+#[tokio::test]
+async fn a_rule_that_denies_a_file_denies_it_by_its_other_names() {
+    let config = "[permissions]\ndeny = [\"Read(notes.txt)\"]\nask = [\"Read(plan.txt)\"]\n";
+    let house = House::plan().config(config).start().await;
+    for (name, other) in [("notes.txt", "n.md"), ("plan.txt", "p.md"), ("free.txt", "f.md")] {
+        std::fs::write(house.workspace().join(name), "kept").expect("written");
+        std::fs::hard_link(house.workspace().join(name), house.workspace().join(other)).expect("linked");
+    }
+    for name in ["n.md", "p.md", "f.md"] {
+        house.models.push(Step::calls([("Read", json!({"file_path": name}))]));
+        house.models.push(Step::text("Done."));
+    }
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let mut seen = session.follow().await;
+    session.submit("go").await;
+    let refused = seen.find("a refusal", |event| event["type"] == "tool.completed").await;
+    assert_eq!(
+        (&refused["status"], &refused["detail"]["rule"]),
+        (&json!("denied"), &json!("Read(notes.txt)"))
+    );
+    seen.turn_ends("success").await;
+    let asked = asks(&session, &mut seen).await.expect("the rule asks");
+    assert!(asked["reason"].as_str().is_some_and(|why| why.contains("Read(plan.txt)")), "{asked}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    assert_eq!(asks(&session, &mut seen).await, None, "no rule speaks of it");
+}

@@ -37,7 +37,9 @@ fn target(words: &[Word]) -> Option<Target<'_>> {
     }
     let [word] = rest else { return None };
     let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-    if may_be_several || word.text.is_empty() || word.text.starts_with('-') {
+    // `pushd +1` turns what was visited.
+    let turns = words[0].text == "popd" || words[0].text == "pushd" && word.text.starts_with('+');
+    if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
         return None;
     }
     const OPEN: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];

@@ -337,7 +337,7 @@ mod tests {
             ("/w/.git/HEAD", Ordinary, AutoExecuted),
             // Run or obeyed automatically.
             ("/home/u/.bashrc", Ordinary, AutoExecuted),
-            ("/w/.envrc", Ordinary, AutoExecuted),
+            ("/w/.envrc", Secret, AutoExecuted),
             ("/w/AGENTS.md", Ordinary, AutoExecuted),
             ("/w/sub/CLAUDE.md", Ordinary, AutoExecuted),
             ("/w/conftest.py", Ordinary, AutoExecuted),
