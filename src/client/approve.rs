@@ -8,7 +8,7 @@ use super::names;
 use super::out::Out;
 use super::paint::{Line, Tone, pad};
 use super::reach::Reach;
-use super::{answer, escape, prompt, render, summary};
+use super::{answer, escape, prompt, render, summary, whole};
 use crate::api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
 use crate::types::permission::{Decision, Scope};
 use crate::types::session::PermissionRequest;
@@ -120,6 +120,9 @@ pub(super) async fn list(reach: &Reach, wanted: &[String], json: bool, out: &mut
             ids.push(id);
         }
         requests.retain(|pending| ids.contains(&pending.request.request_id));
+        for pending in &mut requests {
+            *pending = whole::request(&client, pending.clone()).await?;
+        }
     }
     if json {
         return Ok(out.json(&requests)?);
@@ -174,6 +177,14 @@ fn show(requests: &[PendingRequest], out: &mut Out) -> Result<(), Failure> {
         out.line(&line)?;
         for row in prompt::question(request) {
             out.line(&row)?;
+        }
+        for cut in &pending.cut {
+            let line = format!(
+                "    not all of {} is shown: the whole has {} bytes",
+                escape::line(&cut.at),
+                cut.bytes
+            );
+            out.line(&Line::new(Tone::Bad, line))?;
         }
         for grant in &request.suggestions {
             let line = Line::new(Tone::Dim, "    could be granted: ").and(Tone::Tool, escape::line(grant));

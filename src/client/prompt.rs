@@ -150,16 +150,25 @@ fn elsewhere(request: &PermissionRequest) -> Vec<String> {
         Subject::Several { parts } => parts.as_slice(),
         subject => std::slice::from_ref(subject),
     };
-    let texts = request.input.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    let named: Vec<PathBuf> =
-        texts.filter(|text| text.len() <= LONGEST_PATH).map(|text| spelled_out(&request.cwd, text)).collect();
+    // Of a pattern what stands before its first sign names a folder.
+    let folder = |pattern: &str| {
+        let plain = pattern.find(['*', '?', '[', '{']).map_or(pattern, |at| &pattern[..at]);
+        plain.rfind('/').map_or(String::new(), |end| plain[..=end].to_owned())
+    };
+    let name = |name: &str| request.input.get(name).and_then(Value::as_str);
+    let names = ["file_path", "path", "notebook_path"].into_iter().filter_map(name).map(str::to_owned);
+    let pattern = (request.tool == "Glob").then(|| name("pattern")).flatten().map(folder);
+    let named: Vec<PathBuf> = names
+        .chain(pattern)
+        .filter(|text| text.len() <= LONGEST_PATH)
+        .map(|text| spelled_out(&request.cwd, &text))
+        .collect();
     let mut found = Vec::new();
     for part in parts {
         let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = part else {
             continue;
         };
-        let is_named =
-            path.path == Path::new(&request.cwd) || named.iter().any(|named| named.starts_with(&path.path));
+        let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
         let own = (!is_named).then_some(&path.path);
         found.extend(own.into_iter().chain(&path.ruled).map(|path| path.display().to_string()));
     }
@@ -325,6 +334,11 @@ mod tests {
         check(&of("x/../a.md", "/w/proj/a.md", &[]), &[asks, &named("x/../a.md")]);
         check(&of("/w/proj/a.md", "/w/proj/a.md", &[]), &[asks, &named("/w/proj/a.md")]);
         check(&of("a.md", "/h/.ssh/key\u{1b}", &[]), &[asks, &named("a.md"), "    really: /h/.ssh/key⟦ESC⟧"]);
+        check(&of("rt", "/", &[]), &[asks, &named("rt"), "    really: /"]);
+        let mut decoy = of("a.md", "/out/x", &[]);
+        decoy.input["note"] = json!("/out/x");
+        let note = "    note: /out/x";
+        check(&decoy, &[asks, &named("a.md"), note, "    really: /out/x"]);
         let asked = of("a.md", "/w/proj/a.md", &["/w/proj/b.txt"]);
         check(&asked, &[asks, &named("a.md"), "    really: /w/proj/b.txt"]);
     }

@@ -74,7 +74,7 @@ fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
     if ended.code == code::DENIED && output == Output::Text {
         out.aside(&Line::new(
             Tone::Warn,
-            "something was denied because nobody could be asked; allow it by a rule or a mode (-a), or attach",
+            "something was denied, and the turn ended with it; allow it by a rule or a mode (-a), or attach and answer",
         ))?;
     }
     if ended.code == code::SUCCESS { Ok(()) } else { Err(Failure::silent(ended.code)) }

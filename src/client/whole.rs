@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::connect::{CallError, Client};
 use super::wire::Received;
-use crate::api::params::{BlobEncoding, BlobParams, BlobReply};
+use crate::api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
 use crate::types::blob::Cut;
 use crate::types::ids::{BlobId, SessionId};
 use crate::types::wire::fill;
@@ -29,11 +29,33 @@ pub(super) async fn whole(client: &Client, received: Received) -> Result<Receive
         return Ok(received);
     };
     let Ok(mut value) = serde_json::from_str::<Value>(received.raw.get()) else { return Ok(received) };
+    put_back(client, event.session_id, &mut value, &event.cut).await?;
+    let whole = RawValue::from_string(value.to_string()).and_then(|raw| Received::parse(&raw));
+    Ok(whole.unwrap_or(received))
+}
+
+/// The same of a request that waits.
+///
+/// # Errors
+/// The daemon went away.
+pub(super) async fn request(client: &Client, pending: PendingRequest) -> Result<PendingRequest, CallError> {
+    let Ok(mut value) = serde_json::to_value(&pending) else { return Ok(pending) };
+    put_back(client, pending.session_id, &mut value, &pending.cut).await?;
+    Ok(serde_json::from_value(value).unwrap_or(pending))
+}
+
+/// Puts back what was cut out of a value, and leaves in its list what stays cut.
+async fn put_back(
+    client: &Client,
+    session_id: SessionId,
+    value: &mut Value,
+    cuts: &[Cut],
+) -> Result<(), CallError> {
     let mut known: Vec<(BlobId, Vec<u8>)> = Vec::new();
     let mut left: Vec<Cut> = Vec::new();
-    for cut in &event.cut {
+    for cut in cuts {
         if known.iter().all(|(id, _)| *id != cut.blob_id) {
-            match blob(client, event.session_id, cut.blob_id).await {
+            match blob(client, session_id, cut.blob_id).await {
                 Ok(bytes) => known.push((cut.blob_id, bytes)),
                 Err(CallError::Fault(_)) => {
                     left.push(cut.clone());
@@ -43,7 +65,7 @@ pub(super) async fn whole(client: &Client, received: Received) -> Result<Receive
             }
         }
         let bytes = |cut: &Cut| known.iter().find(|(id, _)| *id == cut.blob_id).map(|(_, b)| b.clone());
-        if fill(&mut value, std::slice::from_ref(cut), bytes).is_none() {
+        if fill(value, std::slice::from_ref(cut), bytes).is_none() {
             left.push(cut.clone());
         }
     }
@@ -53,8 +75,7 @@ pub(super) async fn whole(client: &Client, received: Received) -> Result<Receive
             fields.insert("cut".into(), left);
         }
     }
-    let whole = RawValue::from_string(value.to_string()).and_then(|raw| Received::parse(&raw));
-    Ok(whole.unwrap_or(received))
+    Ok(())
 }
 
 /// A whole blob.

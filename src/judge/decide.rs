@@ -177,8 +177,18 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
     {
         return verdict(Allow, Some(rule), format!("allowed by the rule {rule}"));
     }
-    let perhaps = perhaps_denied.or(perhaps_asked);
+    let perhaps = perhaps_denied.or(perhaps_asked).or_else(|| of_a_name_unknown(policy, tool, subject));
     by_mode(policy.mode, perhaps, subject)
+}
+
+/// A rule that may speak of a file by a name that nobody has found.
+fn of_a_name_unknown<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) -> Option<&'p Rule> {
+    let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = subject else {
+        return None;
+    };
+    let mut rules =
+        policy.rules.deny.iter().chain(&policy.rules.ask).filter(|_| path.care == PathCare::HardLinked);
+    rules.find(|rule| matches!(rule.pattern, Pattern::Path(_)) && rule.speaks_of(tool, subject))
 }
 
 fn is_read(subject: &Subject) -> bool {
@@ -194,7 +204,13 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
     if mode == Mode::Bypass {
         return match perhaps {
             Some(rule) => {
-                verdict(Ask, Some(rule), format!("a command of the rule {rule} may hide in this text"))
+                let reason = match rule.pattern {
+                    Pattern::Path(_) => {
+                        format!("{OTHER_NAMES}, and the rule {rule} may speak of one of them")
+                    }
+                    _ => format!("a command of the rule {rule} may hide in this text"),
+                };
+                verdict(Ask, Some(rule), reason)
             }
             None => verdict(Allow, None, "the session runs everything that no rule denies"),
         };

@@ -8,7 +8,7 @@ const MOST_ENTRIES: usize = 20_000;
 /// Lines of a file that are compared, and letters of a line.
 const MOST_LINES: usize = 20_000;
 const MOST_LETTERS: usize = 200;
-/// Bytes of a line of which each letter counts.
+/// Letters of a line of which each counts.
 const SHORT: usize = 16;
 /// Below this likeness nothing is shown: it would mislead.
 const ALIKE: f64 = 0.6;
@@ -127,10 +127,22 @@ fn likeness(a: &str, b: &str) -> f64 {
         return 0.0;
     }
     let cut = |text: &str| -> String { text.chars().take(MOST_LETTERS).collect() };
-    let by_pairs = strsim::sorensen_dice(&cut(a), &cut(b));
+    let by_pairs = likeness_of_pairs(&cut(a), &cut(b));
     // A letter of a short line is in most of its pairs.
-    let by_letters = if long <= SHORT { strsim::normalized_damerau_levenshtein(a, b) } else { 0.0 };
+    let is_short = a.chars().count().max(b.chars().count()) <= SHORT;
+    let by_letters = if is_short { strsim::normalized_damerau_levenshtein(a, b) } else { 0.0 };
     0.95 * by_pairs.max(by_letters)
+}
+
+/// By pairs of letters (Sørensen and Dice). strsim counts pairs of letters and divides by bytes: in other scripts than
+/// ours nothing would be like anything.
+fn likeness_of_pairs(a: &str, b: &str) -> f64 {
+    let strip = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
+    let (a, b) = (strip(a), strip(b));
+    let letters = (a.chars().count() + b.chars().count()).saturating_sub(2);
+    let bytes = (a.len() + b.len()).saturating_sub(2);
+    let scale = if letters == 0 { 1.0 } else { bytes as f64 / letters as f64 };
+    (strsim::sorensen_dice(&a, &b) * scale).min(1.0)
 }
 
 #[cfg(test)]
@@ -149,6 +161,15 @@ mod tests {
         for (text, wanted) in [("x = 1;", "x = 2;"), ("abc\n", "abd"), ("abc abc\nabc\n", "abd abc")] {
             assert_eq!(nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
         }
+        for (text, wanted) in [
+            ("привет мир!", "привет мир"),
+            ("привет большой и широкий мир", "превет большой и широкий мир"),
+            ("设置文件的默认路径和编码方式", "设置文件的默认路经和编码方式"),
+            ("café déjà vu français été", "café deja vu francais été"),
+        ] {
+            assert_eq!(nearest(text, wanted).map(|found| found.line), Some(1), "{wanted}");
+        }
+        assert_eq!(nearest("привет большой и широкий мир", "совсем другие слова здесь"), None);
         assert_eq!(nearest("a\nb\n", "c"), None);
         assert_eq!(nearest("", "x"), None);
         assert_eq!(nearest(text, "\n\n"), None);

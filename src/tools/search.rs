@@ -112,10 +112,10 @@ impl Search<'_> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MOST_THREADS);
         let Ok(folder) = self.root.folder_handle() else { return };
         let mut builder = walk.builder.clone();
-        builder.threads(threads).build_parallel().run(|| {
+        let looks = || {
             let mut searcher = self.wanted.searcher();
             let mut secret_names = SecretNames::new(&self.context.places);
-            Box::new(move |entry| {
+            move |entry: Result<DirEntry, ignore::Error>| {
                 if self.stop.is_cancelled() {
                     return WalkState::Quit;
                 }
@@ -139,8 +139,15 @@ impl Search<'_> {
                 let hits = self.search_file(&mut searcher, file);
                 shared.keep(self.wanted, entry.into_path(), hits);
                 WalkState::Continue
-            })
-        });
+            }
+        };
+        // Where the user has no process left no thread can be made, and the walk over several would panic.
+        if std::thread::Builder::new().spawn(|| ()).is_ok() {
+            builder.threads(threads).build_parallel().run(|| Box::new(looks()));
+        } else {
+            let mut look = looks();
+            let _ = builder.build().any(|entry| look(entry) == WalkState::Quit);
+        }
     }
 
     fn search_file(&self, searcher: &mut Searcher, file: File) -> Hits {

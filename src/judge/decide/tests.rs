@@ -132,6 +132,14 @@ fn a_rule_for_files_counts_for_what_a_command_names() {
     for text in ["cd sub && git show HEAD:private/k", "git diff ':(top)private/k'", "git show :/private/k"] {
         assert_eq!(judged(Mode::Bypass, true, text).verdict, Ask, "{text}");
     }
+    for text in [
+        "cd sub && command git show HEAD:private/k",
+        "cd sub && timeout 5 git cat-file -p :0:private/k",
+        "cd sub && git diff HEAD:x..HEAD:private/k",
+        "cat < {private/k,}",
+    ] {
+        assert_eq!(judged(Mode::Bypass, true, text).verdict, Ask, "{text}");
+    }
     assert_eq!(judged(Mode::Bypass, true, "git show HEAD:public/k").verdict, Allow);
     for text in ["cd -P private && cat k", "cd \"$PWD/private\" && cat k"] {
         assert_eq!(judged(Mode::Bypass, true, text).verdict, Ask, "{text}");
@@ -180,6 +188,15 @@ fn bypass_asks_where_a_denied_program_may_hide() {
 }
 
 #[test]
+fn of_a_file_with_names_that_nobody_found_a_rule_may_speak() {
+    let read = |care| Subject::Read { path: path("/w/proj/a", care) };
+    check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathCare::HardLinked), Ask);
+    check(Mode::Bypass, &["-Edit(private/**)"], "Read", &read(PathCare::HardLinked), Allow);
+    check(Mode::Bypass, &[], "Read", &read(PathCare::HardLinked), Allow);
+    check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathCare::Ordinary), Allow);
+}
+
+#[test]
 fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
     let lines = [
         "tee .git/{config,x}",
@@ -191,12 +208,32 @@ fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
         "mv -t .git config",
         "cd -P .git && rm config",
         "cd $'.git' && rm config",
+        "echo x > {.git/config,}",
+        "echo x > {,.agentd/config.toml}",
+        "cp x/config {.git,}",
+        "mv {-t,.git} config",
+        "cp -{a,t.git} config",
+        "cd {-P,.git} && tee config",
+        "{cd,.git}; tee config",
+        "pushd -n .git; popd && tee config",
+        "cp --pa hooks/a .git",
+        "mv -T -b -S gentd new .a",
     ];
+    let too_many = format!("{}true; cd .git; tee config", "cd + && ".repeat(14));
+    check(Mode::Bypass, &[], "Bash", &bash(&too_many), Ask);
     for line in lines {
         check(Mode::Bypass, &[], "Bash", &bash(line), Deny);
         check(Mode::Default, &["+Bash"], "Bash", &bash(line), Deny);
     }
-    check(Mode::Bypass, &[], "Bash", &bash("touch src/{a,b}.rs .g*"), Allow);
+    for line in [
+        "touch src/{a,b}.rs .g*",
+        "tar czf /tmp/x.tgz .git/hooks/*",
+        "rsync --delay-updates -rt .git/config ../b",
+        "cp {a,b}.rs {c,}",
+        "cd a && make; cd ../b && make; cd -",
+    ] {
+        check(Mode::Bypass, &[], "Bash", &bash(line), Allow);
+    }
 }
 
 #[test]

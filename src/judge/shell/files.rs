@@ -19,7 +19,7 @@ pub(super) fn refuse(
     folders: &Folders,
 ) -> Result<(), String> {
     let written = Written::by(rows, words);
-    for (word, source) in made(rows, words) {
+    for (word, source) in made(rows, words, &folders.meter) {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let is_there = |cwd: &String| {
             let path = places::resolve(&word.text, false, cwd, folders);

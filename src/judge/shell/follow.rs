@@ -24,7 +24,7 @@ struct Target<'w> {
 fn target(words: &[Word]) -> Option<Target<'_>> {
     let mut rest = &words[1..];
     let mut is_told = true;
-    let is_options = |text: &str| text.len() > 1 && text[1..].bytes().all(|c| b"LPe@".contains(&c));
+    let is_options = |text: &str| text.len() > 1 && text[1..].bytes().all(|c| b"LPe@n".contains(&c));
     while let Some(first) = rest.first().filter(|first| first.text.starts_with('-') && first.is_literal()) {
         if first.text != "--" && !is_options(&first.text) {
             return None;
@@ -118,7 +118,11 @@ impl Sets<'_> {
         self.folders.meter.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
         set.dedup();
-        set.truncate(MOST_FOLDERS);
+        if set.len() > MOST_FOLDERS {
+            // What is left out may be what matters: the line is not allowed.
+            self.folders.meter.spend(usize::MAX);
+            set.truncate(MOST_FOLDERS);
+        }
         let set = Arc::new(Where::at(set, self.folders));
         *self.known.entry(Arc::clone(&set)).or_insert_with(|| {
             self.all.push(set);

@@ -121,7 +121,7 @@ const TEXT: &[Program] = &[
     p("xsltproc", "-o --output -output --writesubtree --path --load-trace").kind(Kind::Reads),
     p("envsubst|getopt", "").kind(Kind::Reads),
     p("bc", "-f --file").kind(Kind::Reads),
-    p("patch", "-g --get -o --output -r --reject-file -d@ --directory@ -e --ed").value("-p -i --input -F -D -B -z -V").kind(Kind::Writes),
+    p("patch", "-g --get -Y@ -B@ --prefix@ --basename-prefix@ -z@ --suffix@ -o --output -r --reject-file -d@ --directory@ -e --ed").value("-p -i --input -F -D -B -Y -z -V").kind(Kind::Writes),
     p("pandoc", "-o --output -F --filter -L --lua-filter --pdf-engine --pdf-engine-opt --data-dir -d --defaults --template --extract-media -H --include-in-header -B -A --include-before-body --include-after-body --syntax-definition --log --csl --reference-doc --highlight-style --print-highlight-style lua server").value("-f -t -r -w --from --to --read --write").fine("").kind(Kind::Reads).also(special::pandoc),
     p("dot|neato|fdp|sfdp|circo|twopi|osage", "-o -O -l -c").value("-T -K -G -N -E").kind(Kind::Reads),
     p("identify", "-write -script -define -process -set -moments @").kind(Kind::Reads).also(special::magick),
@@ -130,7 +130,7 @@ const TEXT: &[Program] = &[
     p("xmlstarlet", "-L --inplace"),
     p("tidy", "-m -modify -o -output -output-file --output-file -f -file --write-back -config --config"),
     p("soffice|libreoffice|radare2|r2|logrotate", "**").fine("--version --help -h -v"),
-    p("ffmpeg|ffprobe", "@ -filter_script -filter_complex_script -f -protocol_whitelist -report -progress -dump_attachment -init_hw_device").fine("-vf -af -vframes -filter -filter:v -filter:a -filter_complex -framerate -profile:v -preset -ffmpeg -show_format -show_streams -show_entries -select_streams -print_format -of").also(special::protocols),
+    p("ffmpeg|ffprobe|ffplay", "@ -filter_script -filter_complex_script -f -protocol_whitelist -report -progress -dump_attachment -init_hw_device").fine("-vf -af -vframes -frames -frames:v -frames:a -crf -movflags -pix_fmt -bufsize -filter -filter:v -filter:a -filter_complex -framerate -profile:v -preset -ffmpeg -show_format -show_streams -show_entries -select_streams -print_format -of").also(special::protocols),
     // PostScript is a language that opens files.
     p("gs|ghostscript", "*").fine("--version --help -v -h"),
     p("groff|nroff|troff|pic|eqn|tbl|soelim", "-U -P -L -l -X -F -M -m -I -x"),
@@ -358,7 +358,7 @@ const NODE: &[Program] = &[
 const PYTHON: &[Program] = &[
     p("pip|pipx|pip-compile|pip-sync|easy_install", "install uninstall config download wheel cache --python --log --user -i --index-url --extra-index-url -f --find-links -t --target --prefix --root --config-settings -C --global-option --install-option --build-option -e@ --editable@ -r@ --requirement@ -c@ --constraint@ --cert --client-cert --proxy --trusted-host --src@ -d@ --dest@ -w@ --wheel-dir@ --build --cache-dir@ --report --keyring-provider --use-feature -o --output-file inject upgrade ensurepath reinstall --pip-args --rcfile --config").fine("--no-cache-dir").value("--platform --abi --python-version --format"),
     p("pip install|pip download|pip wheel|uv pip|pip uninstall", "--python --log -i --index-url --extra-index-url -f --find-links -t --target --prefix --root --config-settings -C --global-option --install-option --build-option -e@ --editable@ -r@ --requirement@ -c@ --constraint@ --cert --client-cert --proxy --trusted-host --src@ --report --user --break-system-packages @").kind(Kind::Tool),
-    p("uv|poetry|pipenv|pdm|hatch|rye|flit", "--directory@ --project@ -C@ -P@ --config-file --config-setting -p --python tool self config publish upload shell run --index --default-index --index-url --extra-index-url -i --find-links -f --install-dir --target --prefix@ init --build-backend --env-file --with-editable --repository --source cache --root@ --manifest-path@ global auth --tool-bin-dir plugin source python --skip-existing --sdist").fine("install").value("--extra --group --with --without"),
+    p("uv|poetry|pipenv|pdm|hatch|rye|flit", "--directory@ --project@ -C@ -P@ --config-file --config-setting -p@ tool self config publish upload shell run --index --default-index --index-url --extra-index-url -i --find-links -f --install-dir --target --prefix@ init --build-backend --env-file --with-editable --repository --source cache --root@ --manifest-path@ global auth --tool-bin-dir plugin source python --skip-existing --sdist").fine("install --python -p").value("--extra --group --with --without").also(special::uv),
     p("conda|mamba|micromamba|pixi|setuptools|twine|build", "--config-file --index-url -n --name -p --prefix install remove create update activate init config run shell global auth upload clean --repository -r --file -f -c --channel --override-channels -o --outdir@").kind(Kind::Tool),
     p("uv add|poetry add|pdm add|pipenv install", "@"),
     p("poetry env", "use @"),

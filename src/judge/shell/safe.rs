@@ -174,7 +174,8 @@ fn leaves(name: &str, word: &Word, shows: Shows, cwds: &[String], folders: &Fold
     // The pattern of a path in git is its own, quoted or not.
     let is_pattern = is_glob || name == "git" && text.contains(['*', '?', '[']) && !text.starts_with('-');
     // `wc` counts what it is named, also by a file of code.
-    let is_harmless = is_harmless_with_any_option(name) || name == "wc" && is_tame_glob(text);
+    let is_harmless =
+        is_harmless_with_any_option(name) || name == "wc" && !text.contains('/') && is_tame_glob(text);
     if is_glob && text.starts_with(['.', '*', '?', '[']) && !is_harmless
         || is_pattern && shows == Shows::Content && !is_tame_glob(text)
         || name == "git" && text.starts_with(":(")

@@ -110,7 +110,8 @@ pub(super) fn shape(words: &[Word]) -> Result<(), String> {
     for word in &words[1..] {
         let unknown = [Marks::EXPANDS, Marks::DOLLAR_QUOTE, Marks::TILDE];
         if unknown.iter().any(|mark| word.marks.has(*mark)) {
-            return Err(format!("{} is only known when it runs", word.text));
+            let text = if word.text.trim().is_empty() { "a word" } else { word.text.trim() };
+            return Err(format!("{text} is only known when it runs"));
         }
         if word.marks.has(Marks::BRACE_QUOTED) {
             return Err(format!("what the braces of {} choose is not certain", word.text));

@@ -2,6 +2,7 @@
 
 use super::braces;
 use super::hatch::{Rows, stem};
+use super::meter::Meter;
 use super::spelled::Spelled;
 use super::table::Kind;
 use super::word::{Marks, Word};
@@ -75,7 +76,7 @@ const COPIES: &[Copies] = &[
             letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
             long: [
                 "--archive --verbose --recursive --compress --dry-run --partial --progress --human-readable --times --perms --owner --group --devices --specials --links --copy-links --hard-links --acls --xattrs --checksum --update --whole-file --no-whole-file --one-file-system --sparse --quiet --itemize-changes --stats --inplace --existing --ignore-existing --size-only --ignore-times --relative --no-relative --mkpath --prune-empty-dirs --numeric-ids --append --append-verify --force --omit-dir-times --fuzzy --safe-links --copy-unsafe-links --munge-links --cvs-exclude --dirs --keep-dirlinks --list-only --executability --no-perms --no-owner --no-group --no-times",
-                "--delete --delete-before --delete-during --delete-delay --delete-after --delete-excluded --exclude~ --include~ --info= --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
+                "--delete --delete-before --delete-during --delete-delay --delay-updates --delete-after --delete-excluded --exclude~ --include~ --info= --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
             ],
         },
         targets: &[],
@@ -116,7 +117,8 @@ impl Written {
 
 /// What a command that copies, moves or links makes where it does so: each of what it is given there, by its own name,
 /// with the word that it comes from.
-pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
+/// Beyond the measure the rest is left out, and the line is not allowed.
+pub(super) fn made<'w>(rows: Rows, words: &'w [Word], meter: &Meter) -> Vec<(Word, &'w Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
     let row = COPIES.iter().find(|row| row.names.split('|').any(|own| own == name));
     if row.is_none() && rows.kind() != Kind::Copies {
@@ -125,11 +127,16 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
     let is_whole = words.iter().any(|word| {
         let text = word.text.as_str();
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
-        text.len() > 4 && "--parents".starts_with(text)
+        text.len() >= "--pa".len() && "--parents".starts_with(text)
             || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
-    let (sources, targets) = ends(row, words);
+    let (sources, targets, suffix) = ends(row, words, meter);
     let mut all = Vec::new();
+    // What was there is kept by another name.
+    let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
+    if let (Some(suffix), Some(last)) = (suffix, words.last()) {
+        all.extend(targets.iter().map(|target| kept(format!("{target}{suffix}"), last)));
+    }
     for (text, word) in sources {
         let own = match is_whole {
             true => text.rsplit("/./").next().unwrap_or(&text),
@@ -138,6 +145,9 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
             false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
         for target in &targets {
+            if !meter.spend(16 + (target.len() + own.len()) / 4) {
+                return all;
+            }
             let mut marks = Marks::default();
             if own.contains(['*', '?', '[']) {
                 marks.add(Marks::GLOB);
@@ -145,7 +155,12 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
             if target.starts_with("~/") {
                 marks.add(Marks::HOME);
             }
-            all.push((Word { text: format!("{target}/{own}"), marks, ..word.clone() }, word));
+            let text = format!("{target}/{own}");
+            if let Some(suffix) = suffix {
+                all.push(kept(format!("{text}{suffix}"), word));
+            }
+            let (start, end) = (word.start, word.end);
+            all.push((Word { text, marks, start, end, equals: None }, word));
         }
     }
     all
@@ -154,10 +169,14 @@ pub(super) fn made(rows: Rows, words: &[Word]) -> Vec<(Word, &Word)> {
 /// A text that a word comes to.
 type Text<'w> = (String, &'w Word);
 
-/// What is copied, and where that may be.
-fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<Text<'w>>, Vec<String>) {
+/// What is copied, where that may be, and what the names of backups end with.
+fn ends<'w>(
+    row: Option<&Copies>,
+    words: &'w [Word],
+    meter: &Meter,
+) -> (Vec<Text<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
-        let all = match word.marks.has(Marks::BRACE) {
+        let all = match word.marks.has(Marks::BRACE) && meter.spend(64 + 16 * word.text.len()) {
             // Of too many any may be one that matters.
             true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
             false => vec![word.text.clone()],
@@ -167,19 +186,22 @@ fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<Text<'w>>, Vec<Stri
     if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
         let mut operands: Vec<Text<'_>> = parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
         let given = parts.options.iter().find(|option| row.targets.contains(&option.name));
+        let suffix = parts.options.iter().find(|option| matches!(option.name, "S" | "--suffix"));
         let target = match given.and_then(|option| option.value) {
             Some(target) => Some(target.to_owned()),
             // `ln -s x/y` makes y here.
             None if operands.len() == 1 => Some(".".to_owned()),
             None => operands.pop().map(|(text, _)| text),
         };
-        return (operands, target.into_iter().collect());
+        return (operands, target.into_iter().collect(), suffix.and_then(|option| option.value));
     }
     // With an option that nobody knows the last word may be any, and so may what looks like the value of `-t`.
     let is_option = |word: &&Word| word.text.starts_with('-');
     let operands: Vec<Text<'_>> = words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
     let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
-    for (at, word) in words.iter().enumerate().skip(1) {
+    // Of rsync `-t` is no folder.
+    let has_target = row.is_none_or(|row| !row.targets.is_empty());
+    for (at, word) in words.iter().enumerate().skip(1).filter(|_| has_target) {
         let value = match word.text.strip_prefix('-') {
             Some(long) if long.starts_with("-t") => long.split_once('=').map(|(_, value)| value),
             Some(letters) if !letters.starts_with('-') && letters.contains('t') => {
@@ -194,7 +216,7 @@ fn ends<'w>(row: Option<&Copies>, words: &'w [Word]) -> (Vec<Text<'w>>, Vec<Stri
     if targets.len() > MOST_TARGETS {
         targets = vec![".git".to_owned(), ".agentd".to_owned()];
     }
-    (operands, targets)
+    (operands, targets, None)
 }
 
 /// So many words may look like the folder that is written.

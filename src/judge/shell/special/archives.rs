@@ -52,9 +52,12 @@ pub(in crate::judge::shell) fn archive(call: &Call<'_>) -> Option<String> {
 pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
     // `-spf` keeps whole paths; lists name what is not in the text.
     any(call, "this lies outside the workspace, or may", |text| {
+        // Its switches are the same in any case.
+        let lower = if text.starts_with('-') { text.to_ascii_lowercase() } else { text.to_owned() };
+        let text = lower.as_str();
         if text.starts_with("-spf")
             || text.starts_with('@')
-            || (text.starts_with("-i") || text.starts_with("-x")) && text.contains('@')
+            || ["-i", "-x", "-ai", "-ax"].iter().any(|own| text.starts_with(own)) && text.contains('@')
         {
             return true;
         }
@@ -63,7 +66,9 @@ pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
                 && (call.outside)(text);
         }
         // `-u-!NAME` makes another archive.
-        if let Some((_, path)) = text.split_once('!').filter(|_| text.starts_with("-u")) {
+        if let Some((_, path)) =
+            text.split_once('!').filter(|_| text.starts_with("-u") || text.starts_with("-ai"))
+        {
             return (call.outside)(path);
         }
         text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| (call.outside)(path))

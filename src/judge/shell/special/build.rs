@@ -121,6 +121,9 @@ pub(in crate::judge::shell) fn java_properties(call: &Call<'_>) -> Option<String
 }
 
 /// Arguments from a file, and options handed on to other programs.
+/// Options of linkers that name a file to be written, perhaps abbreviated (ld(1)).
+const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-dep", "--dep"];
+
 pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
     any(call, "options from a file, or for the programs behind", |text| {
         text.starts_with('@')
@@ -135,8 +138,9 @@ pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
             || text == "-p" && call.words[0].text == "javac"
             || text.starts_with("-f") && text.split_once('=').is_some_and(|(_, path)| (call.outside)(path))
             || text.starts_with("-Wl,")
-                && (text.contains(",-o,") || text.contains("-Map"))
+                && text.split(',').any(|part| LINKER_OUTPUT.iter().any(|own| part.starts_with(own)))
                 && text.split([',', '=']).any(|part| (call.outside)(part))
+            || ["-MF", "-MJ"].iter().filter_map(|own| text.strip_prefix(own)).any(|path| (call.outside)(path))
             || text.starts_with("-Wa,") && text.split([',', '=']).any(|part| (call.outside)(part))
             || text.starts_with("-fpass-plugin")
             || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))

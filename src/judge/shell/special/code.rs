@@ -16,7 +16,7 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
     }
     if name == "bun"
         && let Some((_, text)) =
-            call.free().find(|(at, text)| *text == "-" || is_code(text) && call.words[at - 1].text == "run")
+            call.free().find(|(at, text)| *text == "-" || is_code(text) && may_be_run(call, *at))
     {
         return hit(text, "code named on the command line");
     }
@@ -57,7 +57,38 @@ pub(in crate::judge::shell) fn npm(call: &Call<'_>) -> Option<String> {
 /// Whether `bun run` takes a text for a file, and not for the name of a script.
 fn is_code(text: &str) -> bool {
     const ENDINGS: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "sh", "wasm"];
-    text.contains('/') || text.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+    let ending = text.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    !text.starts_with('-')
+        && (text.contains('/') || ending.is_some_and(|own| ENDINGS.contains(&own.as_str())))
+}
+
+/// Whether a word may be what `bun run` runs: nothing but options stands before it, and what may be the value of one.
+fn may_be_run(call: &Call<'_>, at: usize) -> bool {
+    let Some(run) = call.words[..at].iter().position(|word| word.text == "run") else { return false };
+    let is_option = |at: usize| call.words[at].text.starts_with('-');
+    (run + 1..at).all(|before| is_option(before) || is_option(before - 1))
+}
+
+/// uv: a Python that is no version but a program or a folder (docs.astral.sh/uv, "Python versions").
+pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
+    const KINDS: &[&str] = &["", "python", "cpython", "pypy", "graalpy", "cp", "pp"];
+    let is_version = |text: &str| {
+        let text = text.trim_start_matches(['>', '<', '=', '~', '!']);
+        let kind = text.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        let name = &text[..text.len() - kind.len()];
+        let rest = kind.trim_start_matches(['-', '@']);
+        KINDS.contains(&name)
+            && (rest.starts_with(|c: char| c.is_ascii_digit()) || rest.is_empty() && !name.is_empty())
+            && rest.bytes().all(|c| c.is_ascii_alphanumeric() || b".,<>=~!".contains(&c))
+    };
+    let found = call.free().find(|(at, text)| {
+        let before = call.words[at - 1].text.as_str();
+        let joined =
+            text.strip_prefix("--python=").or_else(|| text.strip_prefix("-p").filter(|it| !it.is_empty()));
+        let value = if matches!(before, "-p" | "--python") { Some(*text) } else { joined };
+        value.is_some_and(|value| !is_version(value.trim_start_matches('=')))
+    });
+    found.and_then(|(_, text)| hit(text, "a Python that the line names"))
 }
 
 /// pytest: tests outside the workspace are code from elsewhere; `-o` sets options.

@@ -15,7 +15,7 @@ mod scripts;
 pub(super) use archives::{archive, seven, tar};
 pub(super) use build::{cmake, compiler, java_properties, ldd, make, protoc};
 pub(super) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
-pub(super) use code::{dotnet, go, npm, pytest};
+pub(super) use code::{dotnet, go, npm, pytest, uv};
 pub(super) use databases::{mysql, psql, psql_client, redis, sqlite};
 pub(super) use git::{clone, git, git_config};
 pub(super) use network::{curl, http_items, protocols, remote, rsync};

@@ -132,13 +132,20 @@ pub(in crate::judge::shell) fn protocols(call: &Call<'_>) -> Option<String> {
         ":f=",
         "model",
         "whisper",
+        "result=",
     ];
     let is_filter = |before: &str| {
         let name = before.trim_start_matches('-').split(':').next().unwrap_or_default();
         before.starts_with('-') && matches!(name, "vf" | "af" | "filter" | "filter_complex" | "lavfi")
     };
     let filter = call.free().find(|(at, text)| {
-        is_filter(&call.words[at - 1].text) && FILTERS.iter().any(|own| text.contains(own))
+        // What it quotes itself is not read here (ffmpeg-utils(1), "Quoting and escaping").
+        is_filter(&call.words[at - 1].text)
+            && (FILTERS.iter().any(|own| text.contains(own))
+                || text.contains(['\\', '\''])
+                || text
+                    .split(['=', ':', ',', ';', '|'])
+                    .any(|part| part.contains('/') && (call.outside)(part)))
     });
     if let Some((_, text)) = filter {
         return hit(text, "a filter that loads or writes a file");

@@ -1,6 +1,6 @@
 //! What a command line may not do whatever is granted (R12): write protected places, and answer the daemon's own questions.
 
-use super::Reading;
+use super::{LONGEST, Reading};
 use crate::judge::shell::braces;
 use crate::judge::shell::collect::View;
 use crate::judge::shell::follow::Where;
@@ -9,6 +9,7 @@ use crate::judge::shell::pattern::name;
 use crate::judge::shell::places::{self, Care, may_matter};
 use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::sight::approves;
+use crate::judge::shell::table::Kind;
 use crate::judge::shell::word::{Marks, Word};
 use crate::judge::shell::wrappers::inside;
 use crate::judge::shell::written::{Written, made};
@@ -44,10 +45,47 @@ impl Reading<'_> {
     pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
         let has_braces = self.all.scripts().iter().flat_map(|script| &script.commands);
         let mut words = has_braces.flat_map(|command| &command.words);
-        words.any(|word| word.marks.has(Marks::BRACE)).then(|| self.find_forbidden(true)).flatten()
+        if words.any(|word| word.marks.has(Marks::BRACE)) {
+            return self.find_forbidden(true);
+        }
+        let redirs = self.all.scripts().iter().flat_map(|script| &script.commands).flat_map(|it| &it.redirs);
+        let has = |word: &Word| word.marks.has(Marks::BRACE);
+        redirs.map(|redir| &redir.target).any(has).then(|| self.find_forbidden(true)).flatten()
+    }
+
+    /// The text with what its braces choose in their place, as far as that can be told from the text alone.
+    fn with_choices(&self) -> Option<String> {
+        let script = self.all.main();
+        let commands = script.commands.iter().filter(|command| !command.derived);
+        let words = commands
+            .flat_map(|command| command.words.iter().chain(command.redirs.iter().map(|it| &it.target)));
+        let mut chosen: Vec<&Word> = words.filter(|word| word.marks.has(Marks::BRACE)).collect();
+        chosen.sort_by_key(|word| std::cmp::Reverse(word.start));
+        let mut text = self.read.clone().into_owned();
+        for word in chosen {
+            let choices = self.choices(word).into_iter().filter(|choice| !choice.is_empty());
+            let quoted = |choice: String| {
+                let (home, rest) = match choice.strip_prefix("~/") {
+                    Some(rest) => ("~/", rest.to_owned()),
+                    None => ("", choice),
+                };
+                format!("{home}'{}'", rest.replace('\'', "'\\''"))
+            };
+            let choices: Vec<String> = choices.map(quoted).collect();
+            text.get(word.start..word.end)?;
+            text.replace_range(word.start..word.end, &choices.join(" "));
+        }
+        (text.len() <= 2 * LONGEST).then_some(text)
     }
 
     fn find_forbidden(&self, by_choice: bool) -> Option<String> {
+        if by_choice
+            && let Some(text) = self.with_choices()
+            && self.folders.meter.spend(4 * text.len())
+            && let Some(reason) = Reading::new(&text, self.folders).forbidden()
+        {
+            return Some(reason.to_owned());
+        }
         for (at, script) in self.all.scripts().iter().enumerate() {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
                 for redir in &command.redirs {
@@ -110,7 +148,13 @@ impl Reading<'_> {
     fn writes_protected<'w>(&self, view: View, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
         let special = cwds.special;
-        if !special && self.matters[view.script()][view.command()] <= view.from() {
+        // What no word says the end of a backup's name may: `-S gentd` for `.a`.
+        let is_suffix = |word: &Word| {
+            word.text.starts_with("--su") || word.text.starts_with('-') && word.text.contains('S')
+        };
+        let matters =
+            self.matters[view.script()][view.command()] > view.from() || words.iter().any(is_suffix);
+        if !special && !matters {
             return None;
         }
         // Each of many commands within commands looks at all that follow.
@@ -138,7 +182,7 @@ impl Reading<'_> {
             };
             cwds.iter().any(is_here) && self.care(word, cwds) == Care::Protected
         };
-        let mut made = made(rows, words).into_iter();
+        let mut made = made(rows, words, &self.folders.meter).into_iter();
         if let Some((_, source)) =
             made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
         {
@@ -147,6 +191,10 @@ impl Reading<'_> {
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
             let written = || hatch || written.is(at) || rows.has_hatches() && places::is_output(&word.text);
             if !(special || may_matter(&word.text)) || !written() {
+                return None;
+            }
+            // A tool may read what a pattern finds; a person is asked.
+            if rows.kind() == Kind::Tool && word.marks.has(Marks::GLOB) {
                 return None;
             }
             let is_chosen = |text: String| {

@@ -9,6 +9,9 @@ use crate::judge::shell::places;
 use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::word::{Marks, Word};
 
+/// So many `:` of a word are looked behind.
+const MOST_SIGNS: usize = 16;
+
 /// More than a judgement may cost.
 const ALL: usize = 1 << 30;
 
@@ -36,6 +39,9 @@ impl Reading<'_> {
                 cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
             };
             let redirected = command.redirs.iter().find_map(|redir| {
+                if redir.target.marks.has(Marks::BRACE) {
+                    self.folders.meter.spend(ALL);
+                }
                 let (target, home) = (&redir.target.text, redir.target.marks.has(Marks::HOME));
                 let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
                     .then(|| look(target, home, true));
@@ -63,9 +69,8 @@ impl Reading<'_> {
                 })
             };
             // `git show HEAD:a/b`, `git diff ':(top)a/b'`: from the top of the repository.
-            let is_git = command.words.first().is_some_and(|first| name(&first.text) == "git");
-            let from_top = |word: &Word| {
-                let (_, text) = word.text.split_once(':').filter(|_| is_git)?;
+            let is_git = command.words.iter().any(|word| name(&word.text) == "git");
+            let told_from_top = |text: &str| {
                 let text = text
                     .strip_prefix('(')
                     .and_then(|text| text.split_once(')'))
@@ -76,6 +81,14 @@ impl Reading<'_> {
                 is_told
                     .then(|| kept(Path::new(&places::resolve(text, false, top, self.folders)), false))
                     .flatten()
+            };
+            let from_top = |word: &Word| {
+                if is_git && word.marks.has(Marks::BRACE) && word.text.contains(':') {
+                    self.folders.meter.spend(ALL);
+                }
+                // Behind too many there is no telling; `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`.
+                let signs = word.text.match_indices(':').filter(|_| is_git).take(MOST_SIGNS);
+                signs.map(|(at, _)| &word.text[at + 1..]).find_map(told_from_top)
             };
             let named = |word: &Word| named(word).or_else(|| from_top(word));
             redirected.or_else(|| command.words.iter().skip(1).find_map(named))
