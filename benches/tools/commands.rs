@@ -105,6 +105,17 @@ const HOSTILE: &[(&str, &str)] = &[
     ("cat {", "a/b,"),
 ];
 
+/// Heads, units, how often, and what fills the rest.
+const FILLED: &[(&str, &str, usize, &str)] = &[
+    ("mv ", "{,,,}{,,,}{,,} ", 2_150, "x/"),
+    ("mv ", "{a,b,c}{a,b,c,d}{a,b,c,d,e} ", 1_000, "x/"),
+    ("ln -s ", "{a,b}{a,b}{a,b}{a,b}{a,b} ", 800, "x/"),
+    ("cp --no-such ", "-tx ", 8_000, "x/"),
+    ("cp -S x ", "a ", 8_000, "x/"),
+    ("tee ", "{a,b} ", 5_000, "x/"),
+    ("cd a && ", "cd b && ", 20, "tee {x,y} && "),
+];
+
 fn time(work: impl FnOnce()) -> Duration {
     let began = Instant::now();
     work();
@@ -115,9 +126,9 @@ fn rules(allow: &[String], deny: &[String]) -> Rules {
     Rules::parse(allow, &[], deny).expect("rules")
 }
 
-fn verdict(rules: &Rules, command: &str) {
+fn verdict(rules: &Rules, mode: Mode, command: &str) {
     let policy = Policy {
-        mode: Mode::Default,
+        mode,
         rules,
         grants: &[],
         workspace: Path::new("/home/u/work/project"),
@@ -146,7 +157,7 @@ pub fn commands(median: impl Fn(Vec<Duration>) -> Duration) {
     for round in 0..=ROUNDS {
         for line in ORDINARY {
             // Ten at a time: the clock is read less often.
-            let own = time(|| (0..10).for_each(|_| verdict(&few, line))) / 10;
+            let own = time(|| (0..10).for_each(|_| verdict(&few, Mode::Default, line))) / 10;
             let alone = time(|| (0..10).for_each(|_| parse(line))) / 10;
             if round > 0 {
                 ours.push(own);
@@ -181,12 +192,19 @@ fn hostile(few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
     let bytes = vec![b'a'; SIZE];
     let hash = median((0..50).map(|_| time(|| _ = std::hint::black_box(Sha256::digest(&bytes)))).collect());
     let mut worst = (Duration::ZERO, String::new());
-    for (head, unit) in HOSTILE {
-        let text = format!("{head}{}", unit.repeat((SIZE - head.len()) / unit.len()));
-        for (rules, name) in
-            [(few, "few rules"), (&many, "3,000 rules of each kind"), (&files, "rules for files")]
-        {
-            let took = median((0..5).map(|_| time(|| verdict(rules, &text))).collect());
+    let full = |head: &str, unit: &str| format!("{head}{}", unit.repeat((SIZE - head.len()) / unit.len()));
+    let filled = FILLED.iter().map(|(head, unit, times, rest)| {
+        (*head, *unit, full(&format!("{head}{}", unit.repeat(*times)), rest))
+    });
+    let plain = HOSTILE.iter().map(|(head, unit)| (*head, *unit, full(head, unit)));
+    for (head, unit, text) in plain.chain(filled) {
+        for (rules, mode, name) in [
+            (few, Mode::Default, "few rules"),
+            (&many, Mode::Default, "3,000 rules of each kind"),
+            (&files, Mode::Default, "rules for files"),
+            (few, Mode::Bypass, "bypass"),
+        ] {
+            let took = median((0..5).map(|_| time(|| verdict(rules, mode, &text))).collect());
             if took > worst.0 {
                 worst = (took, format!("{head:.20}{unit:?}…, {name}"));
             }
@@ -194,7 +212,7 @@ fn hostile(few: &Rules, median: &impl Fn(Vec<Duration>) -> Duration) {
     }
     println!(
         "  {} hostile lines of 64 KiB: at most {:.1} ms ({}); a SHA-256 of as much {:.2} ms, ratio {:.0}",
-        HOSTILE.len(),
+        HOSTILE.len() + FILLED.len(),
         worst.0.as_secs_f64() * 1e3,
         worst.1,
         hash.as_secs_f64() * 1e3,

@@ -39,6 +39,18 @@ impl<'l> Line<'l> {
     }
 }
 
+impl Line<'_> {
+    /// What becomes of each simple command, whatever the line as a whole comes under.
+    pub(super) fn parts(&self) -> Vec<CommandPart> {
+        let bare = verdict(Ask, None, "");
+        if self.reading.is_unseemly().is_some() {
+            bare.parts
+        } else {
+            with_parts(bare, self.policy, self.reading, None).parts
+        }
+    }
+}
+
 fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
     let Line { policy, command, reading, kept } = *line;
     if command.contains('\0') {

@@ -50,6 +50,31 @@ pub struct Policy<'a> {
 /// would have let this very call pass, narrowest first; `dont_ask` turns it into a `Deny`.
 #[must_use]
 pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
+    judge_all(policy, tool, subject, false)
+}
+
+/// The same for people who want to know: what is denied is told by its parts, too, and which of them would be denied
+/// alone.
+#[must_use]
+pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
+    let mut verdict = judge_all(policy, tool, subject, true);
+    if verdict.verdict == VerdictKind::Deny {
+        for part in verdict.parts.iter_mut().take(MOST_ALONE) {
+            let alone = judge(policy, tool, &Subject::command(part.command.clone()));
+            if alone.verdict == VerdictKind::Deny {
+                part.verdict = VerdictKind::Deny;
+                part.rule = alone.rule;
+                part.reason = alone.reason;
+            }
+        }
+    }
+    verdict
+}
+
+/// So many parts are judged alone.
+const MOST_ALONE: usize = 32;
+
+fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bool) -> Verdict {
     let folders = match subject {
         Subject::Bash { cwd, .. } => {
             let start = cwd.as_deref().unwrap_or(policy.workspace);
@@ -75,7 +100,13 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
         Some(line) => line.weigh(extra),
         None => weigh(policy, tool, subject, extra),
     };
-    let verdict = weigh(None);
+    let mut verdict = weigh(None);
+    if tells_parts
+        && verdict.parts.is_empty()
+        && let Some(line) = &line
+    {
+        verdict.parts = line.parts();
+    }
     match (verdict.verdict, policy.mode) {
         (VerdictKind::Ask, Mode::DontAsk) => Verdict {
             verdict: VerdictKind::Deny,

@@ -20,5 +20,5 @@ mod laws;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use shell::fuzz::command;
 
-pub use decide::{Policy, Repository, is_unreadable, judge};
+pub use decide::{Policy, Repository, explain, is_unreadable, judge};
 pub use rule::{BadRule, Rule, Rules};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::SessionError;
 use super::law::with_links;
-use crate::judge::{Policy, Rules, judge};
+use crate::judge::{self, Policy, Rules};
 use crate::tools::{Access, Jail};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Subject;
@@ -93,7 +93,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
         repository: repository(&workspace),
     };
     Ok(match subject {
-        Ok(subject) => judge(&policy, &question.tool, &subject),
+        Ok(subject) => judge::explain(&policy, &question.tool, &subject),
         Err(reason) => Verdict {
             verdict: VerdictKind::Deny,
             rule: None,

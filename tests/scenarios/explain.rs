@@ -69,6 +69,24 @@ async fn parts_say_which_rule_allows_and_what_asks() {
             ("git status", "ask", None),
         ]
     );
+    let denied = explain(
+        &house,
+        json!({
+            "workspace": house.workspace(), "allow": ["Bash(echo:*)"], "deny": ["Bash(rm:*)"],
+            "tool": "Bash", "input": {"command": "echo a && rm x; echo b > .agentd/x"},
+        }),
+    )
+    .await;
+    assert_eq!(denied["verdict"], "deny");
+    let told = |at: usize| (denied["parts"][at]["verdict"].clone(), denied["parts"][at]["rule"].clone());
+    assert_eq!(
+        [told(0), told(1), told(2)],
+        [
+            (json!("allow"), json!("Bash(echo:*)")),
+            (json!("deny"), json!("Bash(rm:*)")),
+            (json!("deny"), json!(null))
+        ]
+    );
 }
 
 #[tokio::test]
