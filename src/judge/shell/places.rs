@@ -395,10 +395,13 @@ pub(super) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
     if text.starts_with('-') && !text.starts_with("--") {
         // `-ofile`, `-xo.agentd/x`: behind as many letters as can be options.
         let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
-        for (at, _) in text.char_indices().skip(2).take(letters.clamp(4, LONGEST_CLUSTER)) {
+        // What is longer than any path is looked at once (PATH_MAX).
+        let is_path = text.len() <= 4_096 + LONGEST_CLUSTER;
+        let begins = text.char_indices().skip(2).take(letters.clamp(4, LONGEST_CLUSTER)).filter(|_| is_path);
+        for (at, _) in begins {
             found.push((&text[at..], tilde(&text[at..])));
         }
-        if letters > LONGEST_CLUSTER {
+        if letters > LONGEST_CLUSTER || !is_path {
             found.push(("/", false));
         }
     }
