@@ -59,7 +59,10 @@ pub fn judge(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
 pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     let mut verdict = judge_all(policy, tool, subject, true);
     if verdict.verdict == VerdictKind::Deny {
-        for part in verdict.parts.iter_mut().take(MOST_ALONE) {
+        let mut left = MOST_ALONE;
+        for part in &mut verdict.parts {
+            let Some(rest) = left.checked_sub(ONE_ALONE + part.command.len()) else { break };
+            left = rest;
             let alone = judge(policy, tool, &Subject::command(part.command.clone()));
             if alone.verdict == VerdictKind::Deny {
                 part.verdict = VerdictKind::Deny;
@@ -71,8 +74,9 @@ pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
     verdict
 }
 
-/// So many parts are judged alone.
-const MOST_ALONE: usize = 32;
+/// So many bytes of parts are judged alone, and so many each counts beside its own.
+const MOST_ALONE: usize = 8 * 1024;
+const ONE_ALONE: usize = 256;
 
 fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bool) -> Verdict {
     let folders = match subject {

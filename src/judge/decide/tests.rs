@@ -217,6 +217,9 @@ fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
         "{cd,.git}; tee config",
         "pushd -n .git; popd && tee config",
         "cp --pa hooks/a .git",
+        "echo x > .gi{t..t}/config",
+        "tar -cf x.tar --remove-files .git/hooks/*",
+        "mv -b --suf=onfig new .git/c",
         "mv -T -b -S gentd new .a",
     ];
     let too_many = format!("{}true; cd .git; tee config", "cd + && ".repeat(14));
@@ -227,7 +230,6 @@ fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
     }
     for line in [
         "touch src/{a,b}.rs .g*",
-        "tar czf /tmp/x.tgz .git/hooks/*",
         "rsync --delay-updates -rt .git/config ../b",
         "cp {a,b}.rs {c,}",
         "cd a && make; cd ../b && make; cd -",

@@ -60,12 +60,22 @@ fn group(text: &str, from: usize) -> Option<Group> {
                 return Some(Group { start, end: at + 1, pieces: Some(pieces()) });
             }
             if inner.contains("..") {
-                return Some(Group { start, end: at + 1, pieces: None });
+                return Some(Group { start, end: at + 1, pieces: sequence(inner) });
             }
             break;
         }
     }
     None
+}
+
+/// `a..e`, of letters of one case or digits. Others are not put together.
+fn sequence(inner: &str) -> Option<Vec<String>> {
+    let (first, last) = inner.split_once("..")?;
+    let (&[first], &[last]) = (first.as_bytes(), last.as_bytes()) else { return None };
+    let kinds = [u8::is_ascii_lowercase, u8::is_ascii_uppercase, u8::is_ascii_digit];
+    let is_one_kind = kinds.iter().any(|kind| kind(&first) && kind(&last));
+    let all = || (first.min(last)..=first.max(last)).map(|c| char::from(c).to_string()).collect();
+    is_one_kind.then(all)
 }
 
 #[cfg(test)]
@@ -79,7 +89,9 @@ mod tests {
             ("{,x}/y", &["/y", "x/y"]),
             ("{a,{b,c}}{1,2}", &["a1", "a2", "b1", "b2", "c1", "c2"]),
             ("x{a}y{b", &["x{a}y{b"]),
-            (".gi{t..u}/x", &[".gi*/x"]),
+            (".gi{t..u}/x", &[".git/x", ".giu/x"]),
+            ("{3..1}{a..B}", &["1*", "2*", "3*"]),
+            ("x{10..12}", &["x*"]),
             ("{a}{b,c}", &["{a}b", "{a}c"]),
             ("}{,", &["}{,"]),
         ] {

@@ -76,7 +76,7 @@ const COPIES: &[Copies] = &[
             letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
             long: [
                 "--archive --verbose --recursive --compress --dry-run --partial --progress --human-readable --times --perms --owner --group --devices --specials --links --copy-links --hard-links --acls --xattrs --checksum --update --whole-file --no-whole-file --one-file-system --sparse --quiet --itemize-changes --stats --inplace --existing --ignore-existing --size-only --ignore-times --relative --no-relative --mkpath --prune-empty-dirs --numeric-ids --append --append-verify --force --omit-dir-times --fuzzy --safe-links --copy-unsafe-links --munge-links --cvs-exclude --dirs --keep-dirlinks --list-only --executability --no-perms --no-owner --no-group --no-times",
-                "--delete --delete-before --delete-during --delete-delay --delay-updates --delete-after --delete-excluded --exclude~ --include~ --info= --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
+                "--delete --delete-before --delete-during --delete-delay --delay-updates --delete-after --delete-excluded --exclude~ --include~ --info= --suffix~ --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
             ],
         },
         targets: &[],
@@ -131,6 +131,7 @@ pub(super) fn made<'w>(rows: Rows, words: &'w [Word], meter: &Meter) -> Vec<(Wor
             || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
     let (sources, targets, suffix) = ends(row, words, meter);
+    let suffix = suffix.filter(|suffix| suffix.len() <= LONGEST_NAME && !suffix.contains('/'));
     let mut all = Vec::new();
     // What was there is kept by another name.
     let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
@@ -145,7 +146,7 @@ pub(super) fn made<'w>(rows: Rows, words: &'w [Word], meter: &Meter) -> Vec<(Wor
             false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
         for target in &targets {
-            if !meter.spend(16 + (target.len() + own.len()) / 4) {
+            if !meter.spend(16 + (target.len() + own.len() + suffix.map_or(0, str::len)) / 4) {
                 return all;
             }
             let mut marks = Marks::default();
@@ -216,8 +217,16 @@ fn ends<'w>(
     if targets.len() > MOST_TARGETS {
         targets = vec![".git".to_owned(), ".agentd".to_owned()];
     }
-    (operands, targets, None)
+    let at = words.iter().position(|word| word.text.starts_with("--su"));
+    let suffix = at.map(|at| {
+        let next = words.get(at + 1).map_or("", |next| next.text.as_str());
+        words[at].text.split_once('=').map_or(next, |(_, value)| value)
+    });
+    (operands, targets, suffix)
 }
+
+/// NAME_MAX of Linux.
+const LONGEST_NAME: usize = 255;
 
 /// So many words may look like the folder that is written.
 const MOST_TARGETS: usize = 4;

@@ -55,7 +55,7 @@ pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
         // Its switches are the same in any case.
         let lower = if text.starts_with('-') { text.to_ascii_lowercase() } else { text.to_owned() };
         let text = lower.as_str();
-        if text.starts_with("-spf")
+        if ["-spf", "-sdel", "-sfx"].iter().any(|own| text.starts_with(own))
             || text.starts_with('@')
             || ["-i", "-x", "-ai", "-ax"].iter().any(|own| text.starts_with(own)) && text.contains('@')
         {
@@ -65,10 +65,10 @@ pub(in crate::judge::shell) fn seven(call: &Call<'_>) -> Option<String> {
             return (text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".."))
                 && (call.outside)(text);
         }
-        // `-u-!NAME` makes another archive.
-        if let Some((_, path)) =
-            text.split_once('!').filter(|_| text.starts_with("-u") || text.starts_with("-ai"))
-        {
+        // `-u-!NAME` makes another archive, `-i!NAME` takes another file.
+        let names = ["-u", "-i", "-x", "-ai", "-ax"];
+        let is_named = |own: &str| names.iter().any(|name| own.starts_with(name));
+        if let Some((_, path)) = text.split_once('!').filter(|(own, _)| is_named(own)) {
             return (call.outside)(path);
         }
         text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| (call.outside)(path))

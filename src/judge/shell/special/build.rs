@@ -127,8 +127,8 @@ const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-de
 pub(in crate::judge::shell) fn compiler(call: &Call<'_>) -> Option<String> {
     any(call, "options from a file, or for the programs behind", |text| {
         text.starts_with('@')
-            || text.starts_with("-Wl,-plugin")
-            || text.starts_with("-Wl,--plugin")
+            || text.starts_with("-Wl,")
+                && text.split(',').any(|part| part.starts_with("-plugin") || part.starts_with("--plugin"))
             || text.starts_with("-B")
             || text.starts_with("-fplugin")
             || text.starts_with("-specs")

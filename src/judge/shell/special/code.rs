@@ -83,9 +83,12 @@ pub(in crate::judge::shell) fn uv(call: &Call<'_>) -> Option<String> {
     };
     let found = call.free().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
-        let joined =
-            text.strip_prefix("--python=").or_else(|| text.strip_prefix("-p").filter(|it| !it.is_empty()));
-        let value = if matches!(before, "-p" | "--python") { Some(*text) } else { joined };
+        // `-qpX`
+        let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let behind = cluster.and_then(|rest| rest.split_once('p')).map(|(_, value)| value);
+        let joined = text.strip_prefix("--python=").or(behind.filter(|value| !value.is_empty()));
+        let waits = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('p');
+        let value = if waits(before) || before == "--python" { Some(*text) } else { joined };
         value.is_some_and(|value| !is_version(value.trim_start_matches('=')))
     });
     found.and_then(|(_, text)| hit(text, "a Python that the line names"))

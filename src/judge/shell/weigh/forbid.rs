@@ -9,7 +9,6 @@ use crate::judge::shell::pattern::name;
 use crate::judge::shell::places::{self, Care, may_matter};
 use crate::judge::shell::script::RedirKind;
 use crate::judge::shell::sight::approves;
-use crate::judge::shell::table::Kind;
 use crate::judge::shell::word::{Marks, Word};
 use crate::judge::shell::wrappers::inside;
 use crate::judge::shell::written::{Written, made};
@@ -191,10 +190,6 @@ impl Reading<'_> {
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
             let written = || hatch || written.is(at) || rows.has_hatches() && places::is_output(&word.text);
             if !(special || may_matter(&word.text)) || !written() {
-                return None;
-            }
-            // A tool may read what a pattern finds; a person is asked.
-            if rows.kind() == Kind::Tool && word.marks.has(Marks::GLOB) {
                 return None;
             }
             let is_chosen = |text: String| {

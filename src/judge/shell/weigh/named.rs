@@ -38,16 +38,26 @@ impl Reading<'_> {
                 let path = |cwd: &String| places::resolve(text, home, cwd, self.folders);
                 cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
             };
-            let redirected = command.redirs.iter().find_map(|redir| {
-                if redir.target.marks.has(Marks::BRACE) {
-                    self.folders.meter.spend(ALL);
+            // The text, and what its braces choose; what a sequence runs through may not be put together.
+            let chosen = |word: &Word| -> Vec<String> {
+                let mut all = vec![word.text.clone()];
+                if word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len()) {
+                    match braces::choices(&word.text) {
+                        Some(texts) if !texts.iter().any(|text| text.contains('*')) => all.extend(texts),
+                        _ => _ = self.folders.meter.spend(ALL),
+                    }
                 }
-                let (target, home) = (&redir.target.text, redir.target.marks.has(Marks::HOME));
-                let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
-                    .then(|| look(target, home, true));
-                let read = matches!(redir.kind, RedirKind::Input | RedirKind::Both)
-                    .then(|| look(target, home, false));
-                written.flatten().or(read.flatten())
+                all
+            };
+            let redirected = command.redirs.iter().find_map(|redir| {
+                let home = redir.target.marks.has(Marks::HOME);
+                chosen(&redir.target).iter().find_map(|target| {
+                    let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
+                        .then(|| look(target, home, true));
+                    let read = matches!(redir.kind, RedirKind::Input | RedirKind::Both)
+                        .then(|| look(target, home, false));
+                    written.flatten().or(read.flatten())
+                })
             });
             let named = |word: &Word| {
                 let one = |word: &Word| {
@@ -55,18 +65,10 @@ impl Reading<'_> {
                     paths.retain(|(text, _)| !text.is_empty());
                     paths.into_iter().find_map(|(text, home)| look(text, home, false))
                 };
-                let chooses =
-                    word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
-                let choices = if chooses { braces::choices(&word.text) } else { None };
-                // What a sequence runs through is not put together.
-                let is_certain = |all: &Vec<String>| !all.iter().any(|text| text.contains('*'));
-                if chooses && !choices.as_ref().is_some_and(is_certain) {
-                    self.folders.meter.spend(ALL);
-                }
-                let chosen = choices.into_iter().flatten();
-                one(word).or_else(|| {
-                    chosen.map(|text| Word { text, ..word.clone() }).find_map(|choice| one(&choice))
-                })
+                chosen(word)
+                    .into_iter()
+                    .map(|text| Word { text, ..word.clone() })
+                    .find_map(|choice| one(&choice))
             };
             // `git show HEAD:a/b`, `git diff ':(top)a/b'`: from the top of the repository.
             let is_git = command.words.iter().any(|word| name(&word.text) == "git");
@@ -82,13 +84,27 @@ impl Reading<'_> {
                     .then(|| kept(Path::new(&places::resolve(text, false, top, self.folders)), false))
                     .flatten()
             };
+            // These take names of branches and words for people.
+            let is_of_paths = |words: &[Word]| {
+                let verb = words.get(1).map_or("", |verb| verb.text.as_str());
+                name(&words[0].text) != "git" || !matches!(verb, "commit" | "push" | "fetch" | "pull" | "tag")
+            };
+            let is_git = is_git && is_of_paths(&command.words);
             let from_top = |word: &Word| {
-                if is_git && word.marks.has(Marks::BRACE) && word.text.contains(':') {
-                    self.folders.meter.spend(ALL);
-                }
-                // Behind too many there is no telling; `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`.
-                let signs = word.text.match_indices(':').filter(|_| is_git).take(MOST_SIGNS);
-                signs.map(|(at, _)| &word.text[at + 1..]).find_map(told_from_top)
+                let is_left_out =
+                    |text: &str| [":!", ":^", ":(exclude"].iter().any(|own| text.starts_with(own));
+                let is_meant = is_git && word.text.contains(':') && !is_left_out(&word.text);
+                let texts = if is_meant { chosen(word) } else { Vec::new() };
+                texts.iter().find_map(|text| {
+                    // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: behind each.
+                    let mut signs = text.match_indices(':');
+                    let found =
+                        signs.by_ref().take(MOST_SIGNS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
+                    if signs.next().is_some() {
+                        self.folders.meter.spend(ALL);
+                    }
+                    found
+                })
             };
             let named = |word: &Word| named(word).or_else(|| from_top(word));
             redirected.or_else(|| command.words.iter().skip(1).find_map(named))
