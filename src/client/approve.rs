@@ -237,4 +237,28 @@ mod tests {
         list(&fake.reach(), &[], false, &mut out).await.expect("listed");
         assert!(text.text().starts_with(ASK) && text.text().ends_with("Bash make\n"), "{}", text.text());
     }
+
+    #[tokio::test]
+    async fn a_request_that_was_cut_is_shown_whole() {
+        let blob = "blob_0190f2a4-0000-8000-8000-000000000009";
+        let fake = Fake::start(move |_, method, _| match method {
+            "permission.list" => {
+                let mut request = asks();
+                request["session_id"] = json!(SESSION);
+                request["at_ms"] = json!(1);
+                request["input"]["command"] = json!("ma");
+                request["cut"] = json!([{"at": "/input/command", "blob_id": blob, "bytes": 16, "media_type": "text/plain"}]);
+                Ok(json!({"requests": [request]}))
+            }
+            "session.blob" => {
+                Ok(json!({"blob_id": blob, "media_type": "text/plain", "bytes": 16, "offset": 0,
+                                        "content": "make; rm -rf src", "encoding": "text"}))
+            }
+            _ => Ok(json!({"sessions": []})),
+        });
+        let (mut out, text, _) = papers();
+        list(&fake.reach(), &[ASK.to_owned()], false, &mut out).await.expect("shown");
+        assert!(text.text().contains("$ make; rm -rf src\n"), "{}", text.text());
+        assert!(!text.text().contains("not all of"), "{}", text.text());
+    }
 }

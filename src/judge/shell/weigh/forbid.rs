@@ -7,7 +7,7 @@ use crate::judge::shell::follow::Where;
 use crate::judge::shell::hatch::{Call, rows};
 use crate::judge::shell::pattern::name;
 use crate::judge::shell::places::{self, Care, may_matter};
-use crate::judge::shell::script::RedirKind;
+use crate::judge::shell::script::{RedirKind, Simple};
 use crate::judge::shell::sight::approves;
 use crate::judge::shell::word::{Marks, Word};
 use crate::judge::shell::wrappers::inside;
@@ -42,14 +42,12 @@ impl Reading<'_> {
     /// The same where braces are put together. They are not to decide what a person is asked (R11), but to tell what
     /// nobody would be asked.
     pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
-        let has_braces = self.all.scripts().iter().flat_map(|script| &script.commands);
-        let mut words = has_braces.flat_map(|command| &command.words);
-        if words.any(|word| word.marks.has(Marks::BRACE)) {
-            return self.find_forbidden(true);
-        }
-        let redirs = self.all.scripts().iter().flat_map(|script| &script.commands).flat_map(|it| &it.redirs);
-        let has = |word: &Word| word.marks.has(Marks::BRACE);
-        redirs.map(|redir| &redir.target).any(has).then(|| self.find_forbidden(true)).flatten()
+        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        let has_braces = |command: &Simple| {
+            let targets = command.redirs.iter().map(|redir| &redir.target);
+            command.words.iter().chain(targets).any(|word| word.marks.has(Marks::BRACE))
+        };
+        commands.any(has_braces).then(|| self.find_forbidden(true)).flatten()
     }
 
     /// The text with what its braces choose in their place, as far as that can be told from the text alone.
