@@ -129,10 +129,8 @@ pub fn question(request: &PermissionRequest) -> Vec<Line> {
     if let (Subject::Bash { .. }, false) = (&request.subject, request.cwd.is_empty()) {
         shown.extend(field("in", &Value::from(request.cwd.as_str())));
     }
-    if request.diff.is_none() {
-        for path in elsewhere(request) {
-            shown.extend(field("really", &Value::from(path)));
-        }
+    for path in elsewhere(request) {
+        shown.extend(field("really", &Value::from(path)));
     }
     if let Some(what) = request.blocked.as_ref().and_then(|blocked| blocked.what.as_deref()) {
         shown.extend(field("stopped at", &Value::from(what)));
@@ -169,7 +167,8 @@ fn elsewhere(request: &PermissionRequest) -> Vec<String> {
             continue;
         };
         let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
-        let own = (!is_named).then_some(&path.path);
+        // A diff names the file itself.
+        let own = (!is_named && request.diff.is_none()).then_some(&path.path);
         found.extend(own.into_iter().chain(&path.ruled).map(|path| path.display().to_string()));
     }
     found.truncate(MOST_ELSEWHERE);
@@ -340,7 +339,10 @@ mod tests {
         let note = "    note: /out/x";
         check(&decoy, &[asks, &named("a.md"), note, "    really: /out/x"]);
         let asked = of("a.md", "/w/proj/a.md", &["/w/proj/b.txt"]);
-        check(&asked, &[asks, &named("a.md"), "    really: /w/proj/b.txt"]);
+        let really = "    really: /w/proj/b.txt";
+        check(&asked, &[asks, &named("a.md"), really]);
+        let asked = PermissionRequest { diff: Some("+x\n".into()), ..asked };
+        check(&asked, &[asks, &named("a.md"), really, "    +x"]);
     }
 
     #[test]

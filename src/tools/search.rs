@@ -142,7 +142,7 @@ impl Search<'_> {
             }
         };
         // Where the user has no process left no thread can be made, and the walk over several would panic.
-        if std::thread::Builder::new().spawn(|| ()).is_ok() {
+        if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
             builder.threads(threads).build_parallel().run(|| Box::new(looks()));
         } else {
             let mut look = looks();

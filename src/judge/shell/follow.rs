@@ -120,7 +120,7 @@ impl Sets<'_> {
         set.dedup();
         if set.len() > MOST_FOLDERS {
             // What is left out may be what matters: the line is not allowed.
-            self.folders.meter.spend(usize::MAX);
+            self.folders.meter.exhaust();
             set.truncate(MOST_FOLDERS);
         }
         let set = Arc::new(Where::at(set, self.folders));

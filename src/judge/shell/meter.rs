@@ -20,12 +20,15 @@ impl Meter {
     pub(super) fn spend(&self, steps: usize) -> bool {
         match self.left.get().checked_sub(steps) {
             Some(left) => self.left.set(left),
-            None => {
-                self.left.set(0);
-                self.spent.set(true);
-            }
+            None => self.exhaust(),
         }
         !self.spent.get()
+    }
+
+    /// Takes all that is left: what was seen cannot be judged for certain, and nothing allows the line.
+    pub(super) fn exhaust(&self) {
+        self.left.set(0);
+        self.spent.set(true);
     }
 
     /// Whether more was asked for than there was.

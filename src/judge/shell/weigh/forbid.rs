@@ -57,9 +57,13 @@ impl Reading<'_> {
         let words = commands
             .flat_map(|command| command.words.iter().chain(command.redirs.iter().map(|it| &it.target)));
         let mut chosen: Vec<&Word> = words.filter(|word| word.marks.has(Marks::BRACE)).collect();
-        chosen.sort_by_key(|word| std::cmp::Reverse(word.start));
-        let mut text = self.read.clone().into_owned();
+        chosen.sort_by_key(|word| word.start);
+        let (mut text, mut done) = (String::new(), 0);
         for word in chosen {
+            // One within another goes with it.
+            if word.start < done {
+                continue;
+            }
             let choices = self.choices(word).into_iter().filter(|choice| !choice.is_empty());
             let quoted = |choice: String| {
                 let (home, rest) = match choice.strip_prefix("~/") {
@@ -69,9 +73,11 @@ impl Reading<'_> {
                 format!("{home}'{}'", rest.replace('\'', "'\\''"))
             };
             let choices: Vec<String> = choices.map(quoted).collect();
-            text.get(word.start..word.end)?;
-            text.replace_range(word.start..word.end, &choices.join(" "));
+            text += self.read.get(done..word.start)?;
+            text += &choices.join(" ");
+            done = word.end;
         }
+        text += self.read.get(done..)?;
         (text.len() <= 2 * LONGEST).then_some(text)
     }
 

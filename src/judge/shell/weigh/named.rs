@@ -12,9 +12,6 @@ use crate::judge::shell::word::{Marks, Word};
 /// So many `:` of a word are looked behind.
 const MOST_SIGNS: usize = 16;
 
-/// More than a judgement may cost.
-const ALL: usize = 1 << 30;
-
 impl Reading<'_> {
     /// The first of what `kept` says of the files that the line names: it is told a path, and whether it is written there
     /// (behind a redirection; what becomes of an argument is not known, and it counts as read). By the names as they are
@@ -44,7 +41,7 @@ impl Reading<'_> {
                 if word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len()) {
                     match braces::choices(&word.text) {
                         Some(texts) if !texts.iter().any(|text| text.contains('*')) => all.extend(texts),
-                        _ => _ = self.folders.meter.spend(ALL),
+                        _ => self.folders.meter.exhaust(),
                     }
                 }
                 all
@@ -101,7 +98,7 @@ impl Reading<'_> {
                     let found =
                         signs.by_ref().take(MOST_SIGNS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
                     if signs.next().is_some() {
-                        self.folders.meter.spend(ALL);
+                        self.folders.meter.exhaust();
                     }
                     found
                 })
