@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agentd::judge::{Policy, Repository, Rules, judge};
+use agentd::judge::{BypassGuard, Policy, Repository, Rules, judge};
 use agentd::types::permission::Mode;
 use agentd::types::tool::Subject;
 use sha2::{Digest as _, Sha256};
@@ -137,6 +137,7 @@ fn verdict(rules: &Rules, mode: Mode, command: &str) {
         safe_mode: false,
         safe_commands: true,
         repository: Repository::Top,
+        bypass_guard: BypassGuard::Ask,
     };
     std::hint::black_box(judge(&policy, "Bash", &Subject::command(command)));
 }

@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::fault::Code;
-use super::methods::METHODS;
+use super::methods::{METHODS, Method};
 use super::params::ClientRole;
 use super::{PROTOCOL_VERSION, SESSION_EVENT};
 use crate::types::event::Envelope;
@@ -33,8 +33,8 @@ pub fn openrpc() -> Value {
         methods.push(json!({
             "name": method.name,
             "summary": method.summary,
-            "paramStructure": "by-name",
-            "params": [{"name": "params", "schema": schema}],
+            "paramStructure": "either",
+            "params": params(method, &schema, &generator),
             "result": {"name": "result", "schema": method.reply_schema(&mut generator)},
             "errors": errors,
         }));
@@ -53,12 +53,21 @@ pub fn openrpc() -> Value {
     })
 }
 
+/// The parameters of a method, each with its schema, in their declared order.
+fn params(method: &Method, schema: &Value, generator: &SchemaGenerator) -> Vec<Value> {
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let all = generator.definitions().get(name).unwrap_or(schema);
+    let required = all["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let param = |name: &&str| json!({"name": name, "required": required.contains(&json!(name)), "schema": all["properties"][*name]});
+    method.param_names().iter().map(param).collect()
+}
+
 /// `proto-docs/methods.md`
 #[must_use]
 pub fn methods_page() -> String {
     let mut page = String::from(
-        "# Methods\n\nPrinted from the code; parameters are named, unknown ones are ignored. \
-         The full schemas are in `openrpc.json`.\n",
+        "# Methods\n\nPrinted from the code. Parameters are given by name, or by position in the order of this page; an \
+         unknown one is refused. The full schemas are in `openrpc.json`.\n",
     );
     roles(&mut page);
     let document = openrpc();
@@ -70,8 +79,17 @@ pub fn methods_page() -> String {
             method["name"].as_str().unwrap_or_default(),
             method["summary"].as_str().unwrap_or_default()
         );
-        let params = resolve(&document, &method["params"][0]["schema"]);
-        fields(&mut page, "Parameters", params);
+        let params = method["params"].as_array().unwrap_or(&empty);
+        if !params.is_empty() {
+            page.push_str("Parameters:\n\n");
+        }
+        for param in params {
+            let name = param["name"].as_str().unwrap_or_default();
+            field(&mut page, name, param["required"] == true, &param["schema"]);
+        }
+        if !params.is_empty() {
+            page.push('\n');
+        }
         let reply = resolve(&document, &method["result"]["schema"]);
         fields(&mut page, "Reply", reply);
         if let Some(found) = METHODS.iter().find(|m| Some(m.name) == method["name"].as_str()) {
@@ -175,13 +193,16 @@ fn variant(page: &mut String, choice: &Value, about: &str) {
     let Some(properties) = choice["properties"].as_object() else { return };
     let tag = properties.iter().find_map(|(name, field)| Some((name, field["const"].as_str()?)));
     let Some((tag, value)) = tag else { return };
-    let others: Vec<String> = properties
-        .iter()
-        .filter(|(name, _)| *name != tag)
-        .map(|(name, field)| format!("`{name}` {}", type_name(field)))
-        .collect();
-    let with = if others.is_empty() { String::new() } else { format!(" with {}", others.join(", ")) };
-    let _ = writeln!(page, "- `{tag}: \"{value}\"`{with}: {about}");
+    let _ = writeln!(page, "- `{tag}: \"{value}\"`: {about}");
+    for (name, schema) in properties.iter().filter(|(name, _)| *name != tag) {
+        page.push_str("  ");
+        field(
+            page,
+            name,
+            choice["required"].as_array().is_some_and(|all| all.contains(&json!(name))),
+            schema,
+        );
+    }
 }
 
 /// `proto-docs/errors.md`
@@ -220,12 +241,16 @@ fn fields(page: &mut String, heading: &str, schema: &Value) {
     let required: Vec<&str> =
         schema["required"].as_array().unwrap_or(&empty).iter().filter_map(Value::as_str).collect();
     let _ = writeln!(page, "{heading}:\n");
-    for (name, field) in properties {
-        let mark = if required.contains(&name.as_str()) { "" } else { "?" };
-        let about = field["description"].as_str().unwrap_or_default().replace('\n', " ");
-        let _ = writeln!(page, "- `{name}{mark}` {}: {about}", type_name(field));
+    for (name, schema) in properties {
+        field(page, name, required.contains(&name.as_str()), schema);
     }
     page.push('\n');
+}
+
+fn field(page: &mut String, name: &str, is_required: bool, schema: &Value) {
+    let mark = if is_required { "" } else { "?" };
+    let about = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let _ = writeln!(page, "- `{name}{mark}` {}: {about}", type_name(schema));
 }
 
 fn type_name(schema: &Value) -> String {

@@ -4,6 +4,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::fault::Code;
+use super::field_names::field_names;
 use super::params::{self as p, ClientRole};
 use crate::types::metrics::Metrics;
 
@@ -22,6 +23,7 @@ pub struct Method {
     /// Whether the reply waits for work to end: later calls of the connection then pass it.
     pub waits: bool,
     params: fn(&mut SchemaGenerator) -> Value,
+    names: fn() -> &'static [&'static str],
     reply: fn(&mut SchemaGenerator) -> Value,
 }
 
@@ -42,6 +44,12 @@ impl Method {
     /// JSON Schema of the parameters.
     pub fn params_schema(&self, generator: &mut SchemaGenerator) -> Value {
         (self.params)(generator)
+    }
+    /// Names of the parameters in their declared order, which is that of parameters by position. New ones are
+    /// appended.
+    #[must_use]
+    pub fn param_names(&self) -> &'static [&'static str] {
+        (self.names)()
     }
     /// JSON Schema of the reply.
     pub fn reply_schema(&self, generator: &mut SchemaGenerator) -> Value {
@@ -81,6 +89,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
         reply: any_object,
     },
     Method {
@@ -91,6 +100,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::HelloParams>,
+        names: field_names::<p::HelloParams>,
         reply: schema::<p::HelloReply>,
     },
     Method {
@@ -101,6 +111,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
         reply: schema::<p::StatusReply>,
     },
     Method {
@@ -112,6 +123,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
         reply: schema::<Metrics>,
     },
     Method {
@@ -119,20 +131,22 @@ pub static METHODS: &[Method] = &[
         summary: "Read the configuration again. What runs keeps what it began with; a wrong configuration is refused \
                   with its file and line, and the one in force stays.",
         unbuilt: &[],
-        errors: &[Code::InvalidParams, Code::ShuttingDown],
+        errors: &[Code::InvalidParams, Code::Conflict, Code::ShuttingDown],
         mutates: true,
         waits: true,
-        params: schema::<p::NoParams>,
+        params: schema::<p::ReloadParams>,
+        names: field_names::<p::ReloadParams>,
         reply: schema::<p::ReloadReply>,
     },
     Method {
         name: "daemon.backup",
         summary: "Copy the whole database to a new file while it is in use. The copy is checked and readable for its owner alone.",
         unbuilt: &[],
-        errors: &[],
+        errors: &[Code::Conflict],
         mutates: true,
         waits: true,
         params: schema::<p::BackupParams>,
+        names: field_names::<p::BackupParams>,
         reply: schema::<p::BackupReply>,
     },
     Method {
@@ -143,6 +157,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: true,
         params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
         reply: schema::<p::CheckReply>,
     },
     Method {
@@ -153,26 +168,29 @@ pub static METHODS: &[Method] = &[
         mutates: true,
         waits: true,
         params: schema::<p::ShutdownParams>,
+        names: field_names::<p::ShutdownParams>,
         reply: schema::<p::Done>,
     },
     Method {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &["agent", "fallback_model", "output_schema", "initial_items"],
+        unbuilt: &["agent", "fallback_model", "output_schema", "initial_items", "coordinator", "ablation"],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
         params: schema::<p::CreateParams>,
+        names: field_names::<p::CreateParams>,
         reply: schema::<p::SessionReply>,
     },
     Method {
         name: "session.list",
         summary: "Sessions with their live state, newest first.",
-        unbuilt: &[],
+        unbuilt: &["include_children"],
         errors: &[],
         mutates: false,
         waits: false,
         params: schema::<p::ListParams>,
+        names: field_names::<p::ListParams>,
         reply: schema::<p::ListReply>,
     },
     Method {
@@ -183,12 +201,21 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::SessionParams>,
+        names: field_names::<p::SessionParams>,
         reply: schema::<p::SessionReply>,
     },
     Method {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &["output_schema"],
+        unbuilt: &[
+            "safe_mode",
+            "system_prompt",
+            "append_system_prompt",
+            "additional_dirs",
+            "fallback_model",
+            "output_schema",
+            "raw",
+        ],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -200,56 +227,62 @@ pub static METHODS: &[Method] = &[
         mutates: true,
         waits: false,
         params: schema::<p::SubmitParams>,
+        names: field_names::<p::SubmitParams>,
         reply: schema::<p::SubmitReply>,
     },
     Method {
         name: "session.abort",
         summary: "Stop the running turn, or one tool call. Replies when the work has stopped.",
         unbuilt: &[],
-        errors: &[Code::NotFound, Code::StalePrecondition, Code::StorageReadOnly],
+        errors: &[Code::NotFound, Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly],
         mutates: true,
         waits: true,
         params: schema::<p::AbortParams>,
+        names: field_names::<p::AbortParams>,
         reply: schema::<p::AbortReply>,
     },
     Method {
         name: "session.approve",
         summary: "Answer a permission request, or several. The first answer wins.",
-        unbuilt: &[],
+        unbuilt: &["mode"],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::ApproveParams>,
+        names: field_names::<p::ApproveParams>,
         reply: schema::<p::ApproveReply>,
     },
     Method {
         name: "session.update",
         summary: "Change a session's title, model, approval mode, limits, tools or folders, also while a turn runs.",
-        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt"],
+        unbuilt: &["safe_mode", "system_prompt", "append_system_prompt", "fallback_model", "output_schema"],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::UpdateParams>,
+        names: field_names::<p::UpdateParams>,
         reply: schema::<p::SessionReply>,
     },
     Method {
         name: "session.answer",
         summary: "Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn goes on. The first answer wins.",
-        unbuilt: &["text"],
+        unbuilt: &["text", "answers"],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::AnswerParams>,
+        names: field_names::<p::AnswerParams>,
         reply: schema::<p::AnswerReply>,
     },
     Method {
         name: "session.kill",
         summary: "Abort what runs and end the session; its history stays readable.",
         unbuilt: &[],
-        errors: &[Code::NotFound, Code::StorageReadOnly],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: true,
         params: schema::<p::EndParams>,
+        names: field_names::<p::EndParams>,
         reply: schema::<p::AbortReply>,
     },
     Method {
@@ -260,6 +293,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::SubscribeParams>,
+        names: field_names::<p::SubscribeParams>,
         reply: subscription_id,
     },
     Method {
@@ -270,6 +304,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::UnsubscribeParams>,
+        names: field_names::<p::UnsubscribeParams>,
         reply: truth,
     },
     Method {
@@ -280,6 +315,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::EventsParams>,
+        names: field_names::<p::EventsParams>,
         reply: schema::<p::EventsReply>,
     },
     Method {
@@ -290,6 +326,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::ItemsParams>,
+        names: field_names::<p::ItemsParams>,
         reply: schema::<p::ItemsReply>,
     },
     Method {
@@ -300,6 +337,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::BlobParams>,
+        names: field_names::<p::BlobParams>,
         reply: schema::<p::BlobReply>,
     },
     Method {
@@ -311,6 +349,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::DiffParams>,
+        names: field_names::<p::DiffParams>,
         reply: schema::<p::DiffReply>,
     },
     Method {
@@ -321,6 +360,7 @@ pub static METHODS: &[Method] = &[
         mutates: true,
         waits: true,
         params: schema::<p::EndParams>,
+        names: field_names::<p::EndParams>,
         reply: schema::<p::Done>,
     },
     Method {
@@ -331,6 +371,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::PermissionListParams>,
+        names: field_names::<p::PermissionListParams>,
         reply: schema::<p::PermissionListReply>,
     },
     Method {
@@ -341,6 +382,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::ExplainParams>,
+        names: field_names::<p::ExplainParams>,
         reply: schema::<p::ExplainReply>,
     },
     Method {
@@ -352,6 +394,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::ToolListParams>,
+        names: field_names::<p::ToolListParams>,
         reply: schema::<p::ToolListReply>,
     },
     Method {
@@ -363,6 +406,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::ModelListParams>,
+        names: field_names::<p::ModelListParams>,
         reply: schema::<p::ModelListReply>,
     },
     Method {
@@ -373,6 +417,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::ModelUsageParams>,
+        names: field_names::<p::ModelUsageParams>,
         reply: schema::<p::ModelUsageReply>,
     },
     Method {
@@ -383,36 +428,40 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::WorkspaceParams>,
+        names: field_names::<p::WorkspaceParams>,
         reply: schema::<p::WorkspaceReply>,
     },
     Method {
         name: "workspace.trust",
         summary: "Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that.",
         unbuilt: &[],
-        errors: &[Code::StalePrecondition, Code::StorageReadOnly],
+        errors: &[Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::TrustParams>,
+        names: field_names::<p::TrustParams>,
         reply: schema::<p::WorkspaceReply>,
     },
     Method {
         name: "workspace.untrust",
         summary: "Take the trust in a folder back.",
         unbuilt: &[],
-        errors: &[Code::StorageReadOnly],
+        errors: &[Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
-        params: schema::<p::WorkspaceParams>,
+        params: schema::<p::UntrustParams>,
+        names: field_names::<p::UntrustParams>,
         reply: schema::<p::WorkspaceReply>,
     },
     Method {
         name: "permission.respond",
         summary: "The same as session.approve.",
-        unbuilt: &[],
+        unbuilt: &["mode"],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::ApproveParams>,
+        names: field_names::<p::ApproveParams>,
         reply: schema::<p::ApproveReply>,
     },
     Method {
@@ -424,6 +473,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::NoParams>,
+        names: field_names::<p::NoParams>,
         reply: subscription_id,
     },
     Method {
@@ -434,26 +484,29 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::RulesParams>,
+        names: field_names::<p::RulesParams>,
         reply: schema::<p::RulesReply>,
     },
     Method {
         name: "permission.add_rule",
         summary: "Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in sessions that run.",
         unbuilt: &[],
-        errors: &[Code::NotFound, Code::StorageReadOnly],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::RuleParams>,
+        names: field_names::<p::RuleParams>,
         reply: schema::<p::RuleReply>,
     },
     Method {
         name: "permission.remove_rule",
         summary: "Take a rule or a grant back. That counts from the next verdict on.",
         unbuilt: &[],
-        errors: &[Code::NotFound, Code::StorageReadOnly],
+        errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
         params: schema::<p::RuleParams>,
+        names: field_names::<p::RuleParams>,
         reply: schema::<p::RuleReply>,
     },
     Method {
@@ -464,6 +517,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: false,
         params: schema::<p::AuditParams>,
+        names: field_names::<p::AuditParams>,
         reply: schema::<p::AuditReply>,
     },
     Method {
@@ -474,6 +528,7 @@ pub static METHODS: &[Method] = &[
         mutates: false,
         waits: true,
         params: schema::<p::VerifyAuditParams>,
+        names: field_names::<p::VerifyAuditParams>,
         reply: schema::<p::VerifyAuditReply>,
     },
 ];

@@ -4,6 +4,7 @@ pub mod docs;
 pub mod endpoint;
 pub mod exit;
 pub mod fault;
+mod field_names;
 pub mod methods;
 pub mod params;
 

@@ -273,7 +273,7 @@ pub struct AbortParams {
     /// Only this tool call; the turn goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
-    /// Accepted; aborting twice is the same as once.
+    /// The same key with the same parameters returns the same `stopped`, and stops nothing that began later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

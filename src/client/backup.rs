@@ -15,7 +15,8 @@ pub(super) async fn backup(reach: &Reach, file: &Path, out: &mut Out) -> Result<
         return Err(Failure::usage("the path is not valid UTF-8"));
     };
     let client = reach.connect_or_start().await?;
-    let made: BackupReply = client.call("daemon.backup", &BackupParams { path }).await?;
+    let made: BackupReply =
+        client.call("daemon.backup", &BackupParams { path, idempotency_key: None }).await?;
     Ok(out.say(&format!("{} written, {} bytes", escape::line(&made.path), made.bytes))?)
 }
 

@@ -14,7 +14,7 @@ use super::measure::{age, now};
 use super::out::Out;
 use super::reach::{Reach, last_lines, read_from};
 use crate::api::params::{
-    Done, NoParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
+    Done, NoParams, ReloadParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
 };
 
 /// How long a daemon may take to park its sessions.
@@ -60,7 +60,7 @@ async fn say_started(client: &Client, out: &mut Out) -> Result<(), Failure> {
 
 async fn reload(reach: &Reach, out: &mut Out) -> Result<(), Failure> {
     let client = reach.connect().await?;
-    let told: ReloadReply = client.call("daemon.reload", &NoParams {}).await?;
+    let told: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
     match told.changed.as_slice() {
         [] => out.say("read again; nothing that counts at once has changed")?,

@@ -9,7 +9,7 @@ use super::failure::{Failure, code};
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::Reach;
-use crate::api::params::{TrustParams, WorkspaceParams, WorkspaceReply};
+use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 
 /// Shows what trust would make active, and gives it if a person says so. `dir` is the folder that one
 /// stands in where none is named.
@@ -38,7 +38,8 @@ pub(super) async fn trust(
 pub(super) async fn untrust(reach: &Reach, dir: Option<&Path>, out: &mut Out) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
-    let _: WorkspaceReply = client.call("workspace.untrust", &WorkspaceParams { cwd: cwd.clone() }).await?;
+    let _: WorkspaceReply =
+        client.call("workspace.untrust", &UntrustParams { cwd: cwd.clone(), idempotency_key: None }).await?;
     Ok(out.say(&format!("{} is not trusted any more", escape::line(&cwd)))?)
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn at_once(client: &Client, cwd: String, out: &mut Out) -> Resu
 }
 
 async fn give(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
-    let params = TrustParams { cwd: found.cwd, digest: Some(found.digest) };
+    let params = TrustParams { cwd: found.cwd, digest: Some(found.digest), idempotency_key: None };
     let _: WorkspaceReply = client.call("workspace.trust", &params).await?;
     Ok(())
 }

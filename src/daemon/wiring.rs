@@ -118,6 +118,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         safe_mode: config.session.safe_mode,
         safe_commands: config.permissions.safe_commands,
         bypass,
+        bypass_guard: config.permissions.bypass_guard,
         budgets: budgets(config),
         unattended_budgets: unattended_budgets(config),
         unattended_usd_is_default: config.permissions.unattended.usd.is_none(),

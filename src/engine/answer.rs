@@ -223,10 +223,9 @@ pub(super) fn is_harmless(prepared: &Prepared) -> bool {
 fn stays_quiet(subject: &Subject) -> bool {
     match subject {
         Subject::Read { path } => path.care != PathCare::Secret,
-        Subject::Bash { .. } | Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => {
-            true
-        }
+        Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
-        Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
+        // Of commands `only_looks` says it, which also means that no rule asks.
+        Subject::Bash { .. } | Subject::Edit { .. } | Subject::Delete { .. } | Subject::Web { .. } => false,
     }
 }

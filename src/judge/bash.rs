@@ -105,6 +105,14 @@ fn weigh_all(line: &Line<'_>, extra: Option<&Rule>) -> Verdict {
         Pattern::Command(pattern) => pattern.is_text(command),
         _ => false,
     });
+    // A rule for this very text is an answer to the guard; one for all commands is not.
+    let is_exact = granted.is_some_and(|rule| !matches!(rule.pattern, Pattern::All));
+    if policy.has_guard()
+        && !is_exact
+        && let Some(reason) = reading.caught_by_bypass_guard()
+    {
+        return with_parts(policy.guarded(&reason), policy, reading, extra);
+    }
     if let Some(rule) = granted {
         return match perhaps {
             None => verdict(Allow, Some(rule), format!("allowed by the rule {rule}")),
@@ -240,6 +248,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
         suggestions: Vec::new(),
         parts: Vec::new(),
         only_looks: false,
+        read_only: false,
     }
 }
 

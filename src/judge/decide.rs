@@ -23,6 +23,22 @@ pub enum Repository {
     Content,
 }
 
+/// What the mode `bypass` does with calls that delete or write what is hardest to replace: the root, the home folder
+/// and folders above the workspace with everything in them, SSH and GnuPG keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BypassGuard {
+    /// A person is asked.
+    #[default]
+    Ask,
+    /// The call is denied: the session is unattended.
+    Deny,
+    /// They run like any other call.
+    Off,
+}
+
+/// Folders of keys in the home folder.
+pub(super) const KEY_FOLDERS: &[&str] = &[".ssh", ".gnupg"];
+
 /// Everything a judgement depends on, beside the call itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
@@ -44,6 +60,28 @@ pub struct Policy<'a> {
     pub safe_commands: bool,
     /// What git finds in the workspace.
     pub repository: Repository,
+    /// What still asks in the mode `bypass`.
+    pub bypass_guard: BypassGuard,
+}
+
+impl Policy<'_> {
+    /// The verdict over a call that the guard of `bypass` caught for `reason`.
+    pub(super) fn guarded(&self, reason: &str) -> Verdict {
+        match self.bypass_guard {
+            BypassGuard::Deny => {
+                let why = "bypass does not allow this in an unattended session";
+                verdict(VerdictKind::Deny, None, format!("{reason}: {why}"))
+            }
+            BypassGuard::Ask | BypassGuard::Off => {
+                verdict(VerdictKind::Ask, None, format!("{reason}: this asks in the mode bypass, too"))
+            }
+        }
+    }
+
+    /// Whether calls are looked at for the guard.
+    pub(super) fn has_guard(&self) -> bool {
+        self.mode == Mode::Bypass && self.bypass_guard != BypassGuard::Off
+    }
 }
 
 /// Judges one call of `tool` on `subject`. Total and pure. An `Ask` carries the grants that
@@ -111,6 +149,8 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
     {
         verdict.parts = line.parts();
     }
+    let only_looks = verdict.verdict != VerdictKind::Deny && reading.as_ref().is_some_and(bash::only_looks);
+    verdict.read_only = only_looks && reading.as_ref().is_some_and(|reading| !reading.changes_folder());
     match (verdict.verdict, policy.mode) {
         (VerdictKind::Ask, Mode::DontAsk) => Verdict {
             verdict: VerdictKind::Deny,
@@ -130,7 +170,7 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
                 .filter(|rule| weigh(Some(rule)).verdict == VerdictKind::Allow)
                 .map(|rule| rule.to_string())
                 .collect();
-            let only_looks = verdict.rule.is_none() && reading.as_ref().is_some_and(bash::only_looks);
+            let only_looks = verdict.rule.is_none() && only_looks;
             Verdict { suggestions, only_looks, ..verdict }
         }
         _ => verdict,
@@ -145,6 +185,7 @@ fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) ->
         suggestions: Vec::new(),
         parts: Vec::new(),
         only_looks: false,
+        read_only: false,
     }
 }
 
@@ -207,6 +248,13 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         .chain(extra)
         .filter(|rule| rule.may_grant(tool, subject))
         .find(|rule| grants(policy, rule, subject));
+    if let Subject::Edit { path } | Subject::Delete { path } = subject
+        && policy.has_guard()
+        && is_key(path, policy.home)
+        && !granted.is_some_and(|rule| names_exactly(policy, rule, path))
+    {
+        return policy.guarded(&format!("{} lies in a folder of keys", path.path.display()));
+    }
     if let Some(rule) = granted
         && (policy.mode != Mode::Plan || is_read(subject))
     {
@@ -328,6 +376,17 @@ pub fn is_unreadable(policy: &Policy<'_>, tool: &str, path: &Path) -> bool {
     })
 }
 
+/// Whether a path, by any of its names, is a folder of keys or lies in one.
+fn is_key(path: &ResolvedPath, home: &Path) -> bool {
+    let mut names = std::iter::once(&path.path).chain(&path.ruled);
+    names.any(|name| KEY_FOLDERS.iter().any(|folder| name.starts_with(home.join(folder))))
+}
+
+fn names_exactly(policy: &Policy<'_>, rule: &Rule, path: &ResolvedPath) -> bool {
+    matches!(&rule.pattern, Pattern::Path(pattern)
+        if pattern.names_exactly(&path.path, policy.workspace, policy.home))
+}
+
 /// Whether an allow rule covers the call. Files that need care are covered only by a rule that
 /// names exactly that file.
 fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
@@ -367,9 +426,12 @@ impl<'a> Policy<'a> {
             safe_mode: false,
             safe_commands: false,
             repository: Repository::Top,
+            bypass_guard: BypassGuard::Ask,
         }
     }
 }
 
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod tests;

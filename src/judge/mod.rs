@@ -20,5 +20,6 @@ mod laws;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use shell::fuzz::command;
 
-pub use decide::{Policy, Repository, explain, is_unreadable, judge};
+use decide::KEY_FOLDERS;
+pub use decide::{BypassGuard, Policy, Repository, explain, is_unreadable, judge};
 pub use rule::{BadRule, Rule, Rules};

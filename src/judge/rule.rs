@@ -50,21 +50,37 @@ pub(super) enum Pattern {
     Later,
 }
 
-/// The name of a host.
+/// The name of a host, or with `*.` in front all of its sub-domains.
 #[derive(Clone)]
-pub(super) struct Domain(String);
+pub(super) struct Domain {
+    host: String,
+    sub_domains: bool,
+}
 
 impl Domain {
-    /// Whether `host` (lower case) is this one: so far goes a rule that allows. What lies below may
-    /// belong to anybody (`*.github.io`).
-    pub(super) fn is(&self, host: &str) -> bool {
-        host.strip_suffix('.').unwrap_or(host) == self.0
+    fn parse(text: &str) -> Option<Self> {
+        let (host, sub_domains) = match text.strip_prefix("*.") {
+            Some(host) => (host, true),
+            None => (text, false),
+        };
+        is_host(host).then(|| Self { host: host.to_ascii_lowercase(), sub_domains })
     }
 
-    /// Whether `host` (lower case) is this one or lies below it: so far go rules that ask or deny.
+    /// What stands before the name of the rule in that of `host` (lower case): empty for the host itself.
+    fn before<'h>(&self, host: &'h str) -> Option<&'h str> {
+        let before = host.strip_suffix('.').unwrap_or(host).strip_suffix(&self.host)?;
+        (before.is_empty() || before.ends_with('.')).then_some(before)
+    }
+
+    /// Whether a rule that allows covers `host`: the host itself alone, since its sub-domains may belong to anybody
+    /// (`*.github.io`); with `*.` the sub-domains alone.
+    pub(super) fn is(&self, host: &str) -> bool {
+        self.before(host).is_some_and(|before| before.is_empty() != self.sub_domains)
+    }
+
+    /// Whether a rule that asks or denies covers `host`: the sub-domains, and without `*.` the host itself.
     pub(super) fn covers(&self, host: &str) -> bool {
-        let host = host.strip_suffix('.').unwrap_or(host);
-        host.strip_suffix(&self.0).is_some_and(|below| below.is_empty() || below.ends_with('.'))
+        self.before(host).is_some_and(|before| !(before.is_empty() && self.sub_domains))
     }
 }
 
@@ -202,10 +218,11 @@ impl FromStr for Rule {
             (Family::Read | Family::Edit, Some(inner)) => {
                 Pattern::Path(PathPattern::parse(inner).map_err(bad)?)
             }
-            (Family::WebFetch, Some(inner)) => match inner.strip_prefix("domain:") {
-                Some(host) if is_host(host) => Pattern::Domain(Domain(host.to_ascii_lowercase())),
-                _ => return Err(bad("expected a host name, like WebFetch(domain:example.org)".into())),
-            },
+            (Family::WebFetch, Some(inner)) => {
+                let domain = inner.strip_prefix("domain:").and_then(Domain::parse);
+                let why = "expected a host name, like WebFetch(domain:example.org) or WebFetch(domain:*.example.org)";
+                Pattern::Domain(domain.ok_or_else(|| bad(why.into()))?)
+            }
             (Family::Task, Some(inner)) if is_name(inner) => Pattern::Later,
             (Family::Task, Some(_)) => {
                 return Err(bad("expected the name of an agent, like Task(reviewer)".into()));
@@ -341,7 +358,10 @@ mod tests {
         check("WebFetch(example)", Err("domain:example.org"));
         check("WebFetch(domain:)", Err("host name"));
         check("WebFetch(domain:https://example.org)", Err("host name"));
-        check("WebFetch(domain:*.org)", Err("host name"));
+        check("WebFetch(domain:*.Example.org)", Ok(()));
+        check("WebFetch(domain:*)", Err("host name"));
+        check("WebFetch(domain:a.*.org)", Err("host name"));
+        check("WebFetch(domain:*example.org)", Err("host name"));
         check("WebFetch()", Err("empty"));
         check("Task(two words)", Err("name of an agent"));
         check("Outside", Err("whole command"));

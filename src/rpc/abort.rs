@@ -9,15 +9,22 @@ use crate::api::Fault;
 use crate::api::params::{AbortParams, AbortReply, Done, EndParams};
 use crate::session::Aborted;
 
-pub(super) async fn abort(office: Arc<Office>, caller: Caller, p: AbortParams) -> Result<AbortReply, Fault> {
+pub(super) async fn abort(
+    office: Arc<Office>,
+    caller: Caller,
+    mut p: AbortParams,
+) -> Result<AbortReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
-    let aborted = session.abort(p.turn_id, p.call_id, caller.origin()).await.map_err(convert::fault)?;
+    let aborted =
+        session.abort(p.turn_id, p.call_id, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 
-pub(super) async fn kill(office: Arc<Office>, caller: Caller, p: EndParams) -> Result<AbortReply, Fault> {
+pub(super) async fn kill(office: Arc<Office>, caller: Caller, mut p: EndParams) -> Result<AbortReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
-    let aborted = session.kill(caller.origin()).await.map_err(convert::fault)?;
+    let aborted = session.kill(keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 

@@ -3,13 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::convert::storage;
+use super::convert::{self, storage};
 use super::office::Office;
 use super::params::Caller;
 use crate::api::params::{BackupParams, BackupReply, CheckReply, NoParams};
 use crate::api::{Code, Fault};
 
-pub(super) async fn backup(office: Arc<Office>, _: Caller, p: BackupParams) -> Result<BackupReply, Fault> {
+pub(super) async fn backup(
+    office: Arc<Office>,
+    _: Caller,
+    mut p: BackupParams,
+) -> Result<BackupReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    office.registry.once("daemon.backup", None, keyed, copy_to(&office, p)).await
+}
+
+async fn copy_to(office: &Office, p: BackupParams) -> Result<BackupReply, Fault> {
     let path = Path::new(&p.path);
     let wrong = |why: String| Fault::new(Code::InvalidParams, format!("path: {why}")).with("path", "path");
     let Some(folder) = path.parent().filter(|_| path.is_absolute() && path.file_name().is_some()) else {

@@ -6,6 +6,12 @@ use sha2::{Digest as _, Sha256};
 use crate::api::{Code, Fault};
 use crate::session::{Keyed, PolicyError, SessionError, StoreError};
 
+impl From<SessionError> for Fault {
+    fn from(error: SessionError) -> Self {
+        fault(error)
+    }
+}
+
 /// What a client is told.
 pub(super) fn fault(error: SessionError) -> Fault {
     use crate::session::Refusal;

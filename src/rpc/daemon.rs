@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::convert;
 use super::office::Office;
 use super::params::Caller;
 use crate::api::params::{
-    ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadReply, SandboxChoice, SandboxReply,
-    ShutdownMode, ShutdownParams, StatusReply,
+    ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadParams, ReloadReply, SandboxChoice,
+    SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
 };
 use crate::api::{Code, Fault, PROTOCOL_VERSION, docs};
 use crate::session::backups;
@@ -111,7 +112,16 @@ fn works(tried: Result<(), String>) -> String {
     tried.err().unwrap_or_else(|| "works".to_owned())
 }
 
-pub(super) async fn reload(office: Arc<Office>, _: Caller, _: NoParams) -> Result<ReloadReply, Fault> {
+pub(super) async fn reload(
+    office: Arc<Office>,
+    _: Caller,
+    mut p: ReloadParams,
+) -> Result<ReloadReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    office.registry.once("daemon.reload", None, keyed, read_again(&office)).await
+}
+
+async fn read_again(office: &Office) -> Result<ReloadReply, Fault> {
     let stopping = |_| Fault::new(Code::ShuttingDown, "the daemon is stopping");
     let (reply, told) = oneshot::channel();
     office.reload.send(reply).await.map_err(|_| stopping(()))?;

@@ -18,6 +18,7 @@ mod metrics;
 mod model;
 mod office;
 mod params;
+mod parse_params;
 mod permission;
 mod refusals;
 mod submit;

@@ -7,9 +7,9 @@ use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::office::Office;
+use super::parse_params::parse;
 use crate::api::params::ClientRole;
 use crate::api::{Code, Fault, methods};
 use crate::transport::Connection;
@@ -89,59 +89,6 @@ async fn refuse(office: &Office, caller: &Caller, method: &methods::Method) -> F
     };
     office.refusals.note(&office.registry, caller.origin(), method.name, &why).await;
     Fault::new(Code::NotAuthorised, why).with("role", role)
-}
-
-/// Blocks of an input that are known and not built yet (Q7).
-const UNBUILT_BLOCKS: [&str; 2] = ["document", "resource_link"];
-
-fn parse<P: DeserializeOwned>(method: &methods::Method, raw: Option<&str>) -> Result<P, Fault> {
-    let raw = raw.map(str::trim).filter(|raw| !raw.is_empty()).unwrap_or("{}");
-    if !raw.starts_with('{') {
-        let why = format!("{} takes named parameters: an object, not a list", method.name);
-        return Err(Fault::new(Code::InvalidParams, why));
-    }
-    if !method.unbuilt.is_empty() {
-        let object: serde_json::Map<String, Value> =
-            serde_json::from_str(raw).map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
-        let given =
-            method.unbuilt.iter().find(|name| object.get(**name).is_some_and(|value| !value.is_null()));
-        if let Some(name) = given {
-            return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
-        }
-        for (index, block) in object.get("input").and_then(Value::as_array).into_iter().flatten().enumerate()
-        {
-            let kind = block["type"].as_str().unwrap_or_default();
-            if UNBUILT_BLOCKS.contains(&kind) {
-                let path = format!("input[{index}].type");
-                return Err(unsupported(
-                    &path,
-                    &format!("{path}: {kind} blocks are not built yet; send a text, image or file block"),
-                ));
-            }
-        }
-    }
-    let mut deserializer = serde_json::Deserializer::from_str(raw);
-    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let why = error.into_inner().to_string();
-        let why = why.split(" at line ").next().unwrap_or_default().to_string();
-        // The path of a missing field ends where the field should begin.
-        let missing = why.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-        let path = match (path.as_str(), missing) {
-            (".", Some(name)) => name.to_string(),
-            (outer, Some(name)) => format!("{outer}.{name}"),
-            _ => path,
-        };
-        if path == "." {
-            Fault::new(Code::InvalidParams, why)
-        } else {
-            Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
-        }
-    })
-}
-
-fn unsupported(path: &str, why: &str) -> Fault {
-    Fault::new(Code::Unsupported, why).with("path", path)
 }
 
 /// A fault as jsonrpsee carries it.

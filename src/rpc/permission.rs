@@ -13,6 +13,7 @@ use crate::api::params::{
 use crate::api::{Code, Fault, PERMISSION_EVENT};
 use crate::session::{self, KnownRule, Pending, RuleChange, Vigil};
 use crate::transport::{Outlet, Overloaded};
+use crate::types::permission::RuleScope;
 
 pub(super) async fn list(
     office: Arc<Office>,
@@ -86,8 +87,7 @@ fn view(known: KnownRule) -> RuleView {
 }
 
 pub(super) async fn add_rule(office: Arc<Office>, caller: Caller, p: RuleParams) -> Result<RuleReply, Fault> {
-    let changed = office.registry.add_rule(change(&caller, p)).await.map_err(convert::fault)?;
-    Ok(RuleReply { changed })
+    change_rule(&office, &caller, p, "permission.add_rule").await
 }
 
 pub(super) async fn remove_rule(
@@ -95,8 +95,26 @@ pub(super) async fn remove_rule(
     caller: Caller,
     p: RuleParams,
 ) -> Result<RuleReply, Fault> {
-    let changed = office.registry.remove_rule(change(&caller, p)).await.map_err(convert::fault)?;
-    Ok(RuleReply { changed })
+    change_rule(&office, &caller, p, "permission.remove_rule").await
+}
+
+async fn change_rule(
+    office: &Office,
+    caller: &Caller,
+    mut p: RuleParams,
+    method: &'static str,
+) -> Result<RuleReply, Fault> {
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let session = p.session_id.filter(|_| p.scope == RuleScope::Session);
+    let change = change(caller, p);
+    let work = async {
+        let changed = match method {
+            "permission.add_rule" => office.registry.add_rule(change).await,
+            _ => office.registry.remove_rule(change).await,
+        };
+        Ok(RuleReply { changed: changed.map_err(convert::fault)? })
+    };
+    office.registry.once(method, session, keyed, work).await
 }
 
 fn change(caller: &Caller, p: RuleParams) -> RuleChange {

@@ -6,7 +6,7 @@ use super::convert;
 use super::office::Office;
 use super::params::Caller;
 use crate::api::Fault;
-use crate::api::params::{TrustParams, WorkspaceParams, WorkspaceReply};
+use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 use crate::session::Standing;
 
 pub(super) async fn status(
@@ -20,18 +20,25 @@ pub(super) async fn status(
 pub(super) async fn trust(
     office: Arc<Office>,
     caller: Caller,
-    p: TrustParams,
+    mut p: TrustParams,
 ) -> Result<WorkspaceReply, Fault> {
-    let trusted = office.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
-    trusted.map(reply).map_err(convert::fault)
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let trust = async {
+        let trusted = office.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
+        trusted.map(reply).map_err(convert::fault)
+    };
+    office.registry.once("workspace.trust", None, keyed, trust).await
 }
 
 pub(super) async fn untrust(
     office: Arc<Office>,
     caller: Caller,
-    p: WorkspaceParams,
+    mut p: UntrustParams,
 ) -> Result<WorkspaceReply, Fault> {
-    office.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault)
+    let keyed = convert::keyed(p.idempotency_key.take(), &p);
+    let untrust =
+        async { office.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault) };
+    office.registry.once("workspace.untrust", None, keyed, untrust).await
 }
 
 fn reply(found: Standing) -> WorkspaceReply {

@@ -390,7 +390,7 @@ impl Actor {
         idempotency: Option<Idempotency>,
         owes: Option<OwedGrant>,
     ) -> Result<(), SessionError> {
-        if !plan.facts.is_empty() {
+        if !plan.facts.is_empty() || idempotency.is_some() {
             let next = journal::changes_summary(plan).then(|| {
                 let mut next = self.engine.clone();
                 plan.facts.iter().for_each(|entry| next.apply(&entry.envelope));
@@ -598,11 +598,26 @@ impl Actor {
                 self.jobs.inspect(call.call_id, prepared, self.around());
             }
             Effect::StopAll => {
-                self.jobs.stop_all();
+                self.stop_now(&effect);
                 self.state.stop_by.get_or_insert(Instant::now() + STOP_WITHIN);
             }
-            Effect::StopCall(call_id) => self.jobs.stop_tool(call_id),
-            Effect::StopCommands { calls, by } => self.jobs.stop_commands(&calls, by),
+            Effect::StopCall(_) | Effect::StopCommands { .. } => self.stop_now(&effect),
+        }
+    }
+
+    /// Tells work to stop, if the effect is about that; to tell it twice is the same as once.
+    pub(super) fn stop_now(&mut self, effect: &Effect) {
+        match effect {
+            Effect::StopAll => self.jobs.stop_all(),
+            Effect::StopCall(call_id) => self.jobs.stop_tool(*call_id),
+            Effect::StopCommands { calls, by } => self.jobs.stop_commands(calls, *by),
+            Effect::GatherContext
+            | Effect::CallModel { .. }
+            | Effect::AskHelper { .. }
+            | Effect::Sleep { .. }
+            | Effect::Prepare { .. }
+            | Effect::RunTool { .. }
+            | Effect::Inspect { .. } => {}
         }
     }
 

@@ -17,7 +17,7 @@ use super::jobs::{self, Surroundings};
 use super::law::Law;
 use super::making::check_money;
 use crate::crash;
-use crate::engine::{self, Edited, Input, Refusal, Submit, Update};
+use crate::engine::{self, Edited, Effect, Input, Refusal, Submit, Update};
 use crate::store::{Idempotency, Store};
 use crate::types::background::KilledBy;
 use crate::types::event::{Event, Origin, SettledBy};
@@ -74,11 +74,13 @@ impl Actor {
             Command::Choose(chosen, reply) => {
                 let _ = reply.send(self.choose(*chosen).await);
             }
-            Command::Abort { turn_id, call_id, origin, reply } => {
-                self.abort(Input::Abort { turn_id, call_id, origin: Some(origin) }, call_id, reply).await;
+            Command::Abort { turn_id, call_id, keyed, origin, reply } => {
+                let input = Input::Abort { turn_id, call_id, origin: Some(origin) };
+                self.abort(input, call_id, Self::row_of("session.abort", keyed), reply).await;
             }
-            Command::Kill { origin, reply } => {
-                self.abort(Input::Kill { origin: Some(origin) }, None, reply).await;
+            Command::Kill { keyed, origin, reply } => {
+                let input = Input::Kill { origin: Some(origin) };
+                self.abort(input, None, Self::row_of("session.kill", keyed), reply).await;
             }
             Command::Attach(mut attachment, reply) => {
                 let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
@@ -271,7 +273,7 @@ impl Actor {
         };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
-        let idempotency = self.row(METHOD, keyed, &()).filter(|_| !plan.facts.is_empty());
+        let idempotency = self.row(METHOD, keyed, &());
         self.perform(&mut plan, idempotency).await
     }
 
@@ -400,12 +402,28 @@ impl Actor {
         }
     }
 
-    async fn abort(&mut self, input: Input, call_id: Option<CallId>, reply: Reply<Aborted>) {
+    async fn abort(
+        &mut self,
+        input: Input,
+        call_id: Option<CallId>,
+        keyed: Option<(&'static str, Keyed)>,
+        reply: Reply<Aborted>,
+    ) {
         let was_open = self.engine.open_calls();
         let behind = self.engine.running_commands();
         let turn = self.engine.turn_id();
         let under_way = self.engine.is_aborting();
-        if let Err(error) = self.advance(input, None).await {
+        if let Some((method, keyed)) = &keyed {
+            match self.remembered::<Aborted>(method, Some(keyed)).await {
+                // It is answered when what it stopped has ended.
+                Ok(Some(_)) if under_way => return self.state.aborts.push(reply),
+                Ok(None) => {}
+                Ok(Some(known)) => return drop(reply.send(Ok(known))),
+                Err(error) => return drop(reply.send(Err(error))),
+            }
+        }
+        let stopped = self.stop_and_write(input, call_id, keyed).await;
+        if let Err(error) = stopped {
             if matches!(error, SessionError::Store(_)) {
                 // The wish cannot be kept, but what runs is stopped: it may be what fills the disk.
                 let told = call_id.map_or(was_open, |call_id| vec![call_id]);
@@ -444,6 +462,38 @@ impl Actor {
         }
     }
 
+    /// Decides an abort, stops what it stops while that is written, and writes the reply to remember with it.
+    async fn stop_and_write(
+        &mut self,
+        input: Input,
+        call_id: Option<CallId>,
+        keyed: Option<(&'static str, Keyed)>,
+    ) -> Result<(), SessionError> {
+        let turn = self.engine.turn_id();
+        let open = self.engine.open_calls();
+        let mut plan = self.decide(input)?;
+        let mut calls = match call_id {
+            Some(call_id) if open.contains(&call_id) => vec![call_id],
+            Some(_) => Vec::new(),
+            None if turn.is_some() => open,
+            None => Vec::new(),
+        };
+        calls.extend(plan.effects.iter().flat_map(|effect| match effect {
+            Effect::StopCommands { calls, .. } => calls.clone(),
+            _ => Vec::new(),
+        }));
+        let stops = call_id.is_none() && !plan.facts.is_empty();
+        let stopped = Aborted { turn: turn.filter(|_| stops), calls, survivors: Vec::new() };
+        let idempotency = keyed.and_then(|(method, keyed)| self.row(method, Some(keyed), &stopped));
+        // To write takes a sync of the disk: what is to stop does not go on meanwhile.
+        plan.effects.iter().for_each(|effect| self.stop_now(effect));
+        self.perform(&mut plan, idempotency).await
+    }
+
+    fn row_of(method: &'static str, keyed: Option<Keyed>) -> Option<(&'static str, Keyed)> {
+        keyed.map(|keyed| (method, keyed))
+    }
+
     async fn remembered<T: serde::de::DeserializeOwned>(
         &self,
         method: &'static str,
@@ -480,7 +530,7 @@ pub(super) async fn remembered<T: serde::de::DeserializeOwned>(
 }
 
 /// Two sessions may use the same key.
-fn scoped(id: SessionId, key: &str) -> String {
+pub(super) fn scoped(id: SessionId, key: &str) -> String {
     format!("{id}:{key}")
 }
 

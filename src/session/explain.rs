@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::SessionError;
 use super::law::with_links;
-use crate::judge::{self, Policy, Rules};
+use crate::judge::{self, BypassGuard, Policy, Rules};
 use crate::tools::{Access, Jail};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::tool::Subject;
@@ -91,6 +91,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
         safe_mode: false,
         safe_commands: question.safe_commands,
         repository: repository(&workspace),
+        bypass_guard: BypassGuard::Ask,
     };
     Ok(match subject {
         Ok(subject) => judge::explain(&policy, &question.tool, &subject),
@@ -101,6 +102,7 @@ pub fn explain(question: &Question) -> Result<Verdict, SessionError> {
             suggestions: Vec::new(),
             parts: Vec::new(),
             only_looks: false,
+            read_only: false,
         },
     })
 }

@@ -173,7 +173,7 @@ pub struct Chosen {
 }
 
 /// What an abort stopped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Aborted {
     /// The turn, if it was stopped.
     pub turn: Option<TurnId>,
@@ -208,10 +208,12 @@ pub(super) enum Command {
     Abort {
         turn_id: Option<TurnId>,
         call_id: Option<CallId>,
+        keyed: Option<Keyed>,
         origin: Origin,
         reply: Reply<Aborted>,
     },
     Kill {
+        keyed: Option<Keyed>,
         origin: Origin,
         reply: Reply<Aborted>,
     },
@@ -409,17 +411,18 @@ impl SessionHandle {
         &self,
         turn_id: Option<TurnId>,
         call_id: Option<CallId>,
+        keyed: Option<Keyed>,
         origin: Origin,
     ) -> Result<Aborted, SessionError> {
-        self.ask(|reply| Command::Abort { turn_id, call_id, origin, reply }).await
+        self.ask(|reply| Command::Abort { turn_id, call_id, keyed, origin, reply }).await
     }
 
     /// Stops the turn and ends the session.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn kill(&self, origin: Origin) -> Result<Aborted, SessionError> {
-        self.ask(|reply| Command::Kill { origin, reply }).await
+    pub async fn kill(&self, keyed: Option<Keyed>, origin: Origin) -> Result<Aborted, SessionError> {
+        self.ask(|reply| Command::Kill { keyed, origin, reply }).await
     }
 
     /// Attaches a client and follows the journal from `after_seq`. A long journal is read from the store

@@ -48,6 +48,8 @@ pub struct Settings {
     pub safe_mode: bool,
     /// Commands that only look, inside the workspace, pass without a rule.
     pub safe_commands: bool,
+    /// Whether some calls ask in `bypass`, too: see [`crate::judge::BypassGuard`].
+    pub bypass_guard: bool,
     /// Whether `bypass` may be asked for; the reason why not otherwise.
     pub bypass: Result<(), String>,
     /// Limits of sessions that name none.

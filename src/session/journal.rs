@@ -58,7 +58,7 @@ pub(super) fn prepare(
         lines.push(line);
         blobs.extend(cut);
     }
-    let is_fact = plan.facts.iter().any(|entry| entry.envelope.event.is_fact());
+    let is_fact = plan.facts.iter().any(|entry| entry.envelope.event.is_fact()) || idempotency.is_some();
     let items = plan
         .items
         .iter()

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use super::house::{House, Settings};
 use super::jobs::Surroundings;
 use super::trust;
-use crate::judge::{Policy, Repository, Rule, Rules, is_unreadable, judge};
+use crate::judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
 use crate::tools::{Blobs, Scene, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
@@ -96,6 +96,7 @@ impl Law {
                 safe_mode,
                 safe_commands: false,
                 repository: Repository::Content,
+                bypass_guard: BypassGuard::Off,
             };
             is_unreadable(&policy, tool, path)
         });
@@ -125,6 +126,11 @@ impl Law {
             safe_mode: around.safe_mode || self.problem.is_some(),
             safe_commands: settings.safe_commands,
             repository: self.repository,
+            bypass_guard: match (settings.bypass_guard, around.scene.unattended) {
+                (false, _) => BypassGuard::Off,
+                (true, true) => BypassGuard::Deny,
+                (true, false) => BypassGuard::Ask,
+            },
         };
         let verdict = judge(&policy, tool, &prepared.subject);
         match &self.problem {
@@ -181,6 +187,9 @@ pub(super) fn judged(
         prepared.sandbox = Some(Confinement::OUTSIDE);
     }
     let verdict = law.verdict(settings, around, tool, &prepared);
+    if let Subject::Bash { background: false, .. } = prepared.subject {
+        prepared.read_only = verdict.read_only;
+    }
     let verdict = match grant {
         Some(grant) => told_outside(verdict, &grant),
         None => verdict,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use tokio_util::task::TaskTracker;
 
 use super::commands::{self, SUBMIT};
@@ -74,6 +74,8 @@ pub(super) struct Inner {
     pub live: DashMap<SessionId, Slot>,
     pub actors: TaskTracker,
     closing: AtomicBool,
+    /// Calls with an idempotency key that write in no journal, one at a time of each method.
+    keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
     /// Sessions in memory.
     pub loaded: Arc<AtomicUsize>,
     /// Rises from visit to visit.
@@ -89,6 +91,7 @@ impl Registry {
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
+            keyed_calls: DashMap::new(),
             loaded: Arc::default(),
             tick: AtomicU64::new(0),
         };
@@ -371,7 +374,7 @@ impl Registry {
             };
         }
         let handle = self.open(id).await?;
-        handle.kill(origin).await?;
+        handle.kill(None, origin).await?;
         handle.park(false).await;
         let idempotency = keyed.map(|keyed| Idempotency {
             method: DELETE,
@@ -382,6 +385,52 @@ impl Registry {
         self.inner.house.store.delete(handle.key(), idempotency, self.inner.house.clock.now()).await?;
         self.inner.live.remove(&id);
         Ok(())
+    }
+
+    /// Does `work` unless a call of `method` with this key was answered before; then that reply is given again. Keys of
+    /// calls without a session hold for 24 hours. The reply is kept after the work: a crash between the two lets a
+    /// repeated call do the work once more. Errors are not kept.
+    ///
+    /// # Errors
+    /// The key was used with other parameters, the store failed, or the work did.
+    pub async fn once<T, E>(
+        &self,
+        method: &'static str,
+        session: Option<SessionId>,
+        keyed: Option<Keyed>,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+        E: From<SessionError>,
+    {
+        let Some(Keyed { key, digest }) = keyed else { return work.await };
+        let one_at_a_time = Arc::clone(&self.inner.keyed_calls.entry(method).or_default());
+        let _alone = one_at_a_time.lock().await;
+        let (store, clock) = (&self.inner.house.store, &self.inner.house.clock);
+        let failed = |error| E::from(SessionError::Store(error));
+        let key = session.map_or_else(|| key.clone(), |id| commands::scoped(id, &key));
+        let known = store.remembered_today(method, &key, clock.now()).await.map_err(failed)?;
+        if let Some(known) = known {
+            if known.digest != digest {
+                return Err(E::from(SessionError::Conflict("idempotency_key")));
+            }
+            if let Ok(reply) = serde_json::from_str(&known.reply) {
+                return Ok(reply);
+            }
+        }
+        let row = match session {
+            Some(id) => store.find(id).await.map_err(failed)?,
+            None => None,
+        };
+        let reply = work.await?;
+        let kept =
+            Idempotency { method, key, digest, reply: serde_json::to_string(&reply).unwrap_or_default() };
+        if let Err(error) = store.keep_reply(row, kept, clock.now()).await {
+            // What was done cannot be taken back: the caller learns of it.
+            tracing::warn!(method, %error, "a reply could not be kept for its idempotency key");
+        }
+        Ok(reply)
     }
 
     /// Writes down what was decided outside of any session.

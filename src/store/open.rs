@@ -15,7 +15,7 @@ use super::readers::Readers;
 use super::rescue::beside;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
 use super::site::{Site, make_private};
-use super::writer::{Command, Deletion, Writer};
+use super::writer::{Command, Deletion, KeptReply, Writer};
 use crate::types::time::Timestamp;
 
 /// Commands that may wait for the writer; senders wait beyond that.
@@ -116,6 +116,20 @@ impl Store {
     ) -> Result<(), StoreError> {
         let deletion = Deletion { key, idempotency, at };
         self.ask(|answer| Command::Delete(Box::new(deletion), answer)).await
+    }
+
+    /// Keeps the reply of a call that wrote in no journal, synced.
+    ///
+    /// # Errors
+    /// `Taken` if the key is in use; nothing was written.
+    pub async fn keep_reply(
+        &self,
+        key: Option<SessionKey>,
+        idempotency: Idempotency,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let kept = KeptReply { key, idempotency, at };
+        self.ask(|answer| Command::KeepReply(Box::new(kept), answer)).await
     }
 
     /// What is wrong with the storage, if anything. If the last write failed, one is tried now, so

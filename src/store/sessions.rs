@@ -9,6 +9,7 @@ use super::error::StoreError;
 use super::open::Store;
 use super::read::unsigned;
 use super::rows::SessionKey;
+use super::statements::WITHOUT_SESSION_MS;
 use crate::types::ids::{RequestId, SessionId};
 use crate::types::sampling::{Sampling, Temperature, TopP};
 use crate::types::session::{SessionState, SessionView};
@@ -274,15 +275,40 @@ impl Store {
         self.noted(read.await)
     }
 
-    /// A remembered reply.
+    /// A reply that was kept under this key.
     ///
     /// # Errors
     /// The database could not be read.
     pub async fn remembered(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
+        self.kept_since(method, key, i64::MIN).await
+    }
+
+    /// The same, unless it belongs to no session and was kept for more than a day.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn remembered_today(
+        &self,
+        method: &str,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotentReply>, StoreError> {
+        self.kept_since(method, key, now.0 - WITHOUT_SESSION_MS).await
+    }
+
+    async fn kept_since(
+        &self,
+        method: &str,
+        key: &str,
+        since_ms: i64,
+    ) -> Result<Option<IdempotentReply>, StoreError> {
         let read = async {
-            let row = sqlx::query("select digest, reply from idempotency where method = ? and key = ?")
+            let query = "select digest, reply from idempotency where method = ? and key = ? \
+                         and (session is not null or at_ms >= ?)";
+            let row = sqlx::query(query)
                 .bind(method)
                 .bind(key)
+                .bind(since_ms)
                 .fetch_optional(&self.readers.now().await)
                 .await?;
             row.map(|row| {

@@ -152,15 +152,19 @@ fn summary(script: &mut Script, key: SessionKey, summary: &Summary, last_seq: Op
     script.add("update session set state = ? where id = ? and state <> ?", values![state, key.0, state]);
 }
 
-/// How long the reply of a removed session is remembered, in milliseconds: 30 days.
-const REMEMBERED: i64 = 30 * 24 * 3_600 * 1_000;
+/// How long the reply of a removed session is kept, in milliseconds: 30 days.
+const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
+/// How long a reply of any other method without a session is kept, in milliseconds: a day.
+pub(super) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Remembers a reply as long as there is its session. One without a session is remembered for
-/// [`REMEMBERED`], so that removing sessions makes nothing grow for ever.
+/// Keeps a reply as long as there is its session. One without a session is kept for a time, so that the table does
+/// not grow for ever.
 pub(super) fn remember(script: &mut Script, key: Option<SessionKey>, row: &Idempotency, at_ms: i64) {
     if key.is_none() {
-        script
-            .add("delete from idempotency where session is null and at_ms < ?", values![at_ms - REMEMBERED]);
+        script.add(
+            "delete from idempotency where session is null and at_ms < case method when 'session.delete' then ? else ? end",
+            values![at_ms - DELETED_SESSION_MS, at_ms - WITHOUT_SESSION_MS],
+        );
     }
     script.add(
         "insert into idempotency (method, key, session, digest, reply, at_ms) values (?, ?, ?, ?, ?, ?)",

@@ -44,11 +44,19 @@ pub(super) struct Deletion {
     pub at: Timestamp,
 }
 
+/// A reply to keep by itself, with the session that it belongs to, if it does.
+pub(super) struct KeptReply {
+    pub key: Option<SessionKey>,
+    pub idempotency: Idempotency,
+    pub at: Timestamp,
+}
+
 /// What the writer is asked to do.
 pub(super) enum Command {
     Append(Box<Append>, Answer<()>),
     Create(Box<NewSession>, Answer<SessionKey>),
     Delete(Box<Deletion>, Answer<()>),
+    KeepReply(Box<KeptReply>, Answer<()>),
     /// Writes something that changes nothing.
     Try(Answer<()>),
     Forget(Vec<CallId>, Answer<()>),
@@ -144,6 +152,11 @@ impl Writer {
                     Command::Append(..) => {}
                     Command::Create(new, answer) => drop(answer.send(self.create(&new))),
                     Command::Delete(deletion, answer) => drop(answer.send(self.delete(&deletion))),
+                    Command::KeepReply(kept, answer) => {
+                        let mut script = Script::default();
+                        statements::remember(&mut script, kept.key, &kept.idempotency, kept.at.0);
+                        drop(answer.send(self.perform(Sync::Full, &script)));
+                    }
                     Command::Try(answer) => drop(answer.send(self.try_to_write())),
                     Command::Forget(calls, answer) => {
                         drop(answer.send(self.perform(Sync::Normal, &processes::forget(&calls))));

@@ -157,10 +157,11 @@ impl<'a> Fields<'a> {
         let Some(method) = self.method.and_then(string) else {
             return invalid(id, "method must be a string".into());
         };
-        let params = self.params.map(RawValue::get);
+        // `null` is what some clients send for no parameters.
+        let params = self.params.map(RawValue::get).filter(|params| *params != "null");
         if let Some(params) = params {
             if !params.starts_with(['{', '[']) {
-                return invalid(id, "params must be an object or an array, or be left out".into());
+                return invalid(id, "params must be an object, an array or null, or be left out".into());
             }
             if is_deeper(params, max_depth) {
                 return invalid(id, format!("params are nested deeper than the limit of {max_depth}"));
@@ -313,7 +314,8 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":1,"result":7}"#, "1 !invalid_request");
         check(r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "1 !invalid_request");
         check(r#"{"jsonrpc":"2.0","method":null}"#, "null !invalid_request");
-        for params in ["null", "1", "\"x\"", "true"] {
+        check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params": null }"#, "1 m -");
+        for params in ["1", "\"x\"", "true"] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"m","params":{params}}}"#);
             check(&text, "\"a\" !invalid_request");
         }

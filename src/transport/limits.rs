@@ -43,7 +43,7 @@ impl Default for Limits {
             max_connections: 1024,
             max_in_flight: 64,
             max_in_flight_bytes: 32 << 20,
-            max_subscriptions: 64,
+            max_subscriptions: 4096,
             outbox_bytes: 512 << 10,
             first_byte_timeout: Duration::from_secs(30),
             half_frame_timeout: Duration::from_secs(30),

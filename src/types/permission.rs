@@ -94,6 +94,9 @@ pub struct Verdict {
     /// A command of which no rule speaks and of which every part only looks, inside the workspace and at no secrets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_looks: bool,
+    /// A command that is known to change nothing, also not the working directory, whatever the rules say of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
 }
 
 /// One simple command of a command line, as it was judged.

@@ -1,6 +1,8 @@
 //! Stopping: the reply comes when nothing of the work is left, and the session goes on as before.
 
 use serde_json::json;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 
 use super::bash;
 use crate::support::daemon::{BOTH_APIS, House};
@@ -220,5 +222,27 @@ async fn an_abort_while_a_retry_is_waited_for_takes_effect_at_once() {
     session.submit("go").await;
     seen.wait_for("retry").await;
     session.call("abort", json!({})).await;
+    seen.turn_ends("aborted").await;
+}
+
+/// Another connection holds the database's lock for writing, so that no commit can end.
+#[tokio::test]
+async fn abort_stops_commands_while_its_commit_still_waits() {
+    let house = House::plan().config(BASH_ALLOWED).start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::calls([bash("sleep 1000")]));
+    session.submit("sleep").await;
+    seen.wait_for("tool.started").await;
+    house.tool_processes_reach(|alive| alive >= 1).await;
+
+    let options = SqliteConnectOptions::new().filename(house.path("data/agentd/agentd.db"));
+    let mut lock = options.connect().await.expect("the database");
+    sqlx::query("begin immediate").execute(&mut lock).await.expect("locked");
+    let abort = session.send("abort", json!({})).await;
+    house.tool_processes_reach(|alive| alive == 0).await;
+    assert!(session.events().await.iter().all(|event| event["type"] != "turn.aborting"), "not written yet");
+    sqlx::query("rollback").execute(&mut lock).await.expect("unlocked");
+    session.client.reply(abort).await.expect("aborted");
     seen.turn_ends("aborted").await;
 }

@@ -277,3 +277,32 @@ async fn a_call_that_needs_what_those_before_it_make_is_looked_at_again() {
         .collect();
     assert_eq!(failed, ["string_not_found", "file_not_found"], "{codes:?}");
 }
+
+#[tokio::test]
+async fn read_only_commands_run_in_parallel_and_others_alone() {
+    let house = House::plan().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    house.write("a.txt", "b\na\n");
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let calls = ["pwd", "cat a.txt | sort", "cd . && ls", "touch c.txt", "ls"];
+    house.models.push(Step::calls(calls.map(bash)));
+    house.models.push(Step::text("Done."));
+    session.submit("look").await;
+    seen.turn_ends("success").await;
+    let ran: Vec<(&str, Value)> = seen
+        .seen()
+        .iter()
+        .filter_map(|event| match event["type"].as_str() {
+            Some("tool.started") => Some(("started", event["read_only"].clone())),
+            Some("tool.completed") => Some(("completed", Value::Null)),
+            _ => None,
+        })
+        .collect();
+    let (read, write, done) =
+        (("started", json!(true)), ("started", json!(false)), ("completed", Value::Null));
+    // The first two begin together; a command that changes the folder, or a file, runs alone.
+    let expected = [&read, &read, &done, &done, &write, &done, &write, &done, &read, &done];
+    assert_eq!(ran, expected.map(Clone::clone));
+    let results = house.models.requests()[1].tool_results();
+    assert!(results[1].1.contains("a\nb"), "{results:?}");
+}

@@ -246,3 +246,93 @@ async fn another_protocol_version_is_refused_with_the_one_that_is_served() {
     let refusal = stranger.refused("daemon.hello", json!({"protocol_version": served + 1})).await;
     assert_eq!((refusal.code, &refusal.data["supported"]), (-32016, &json!([served])));
 }
+
+#[tokio::test]
+async fn unknown_parameters_are_refused_with_their_path() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let alice = &session.client;
+    let id = &session.id;
+    for (method, params, path) in [
+        ("session.submit", json!({"session_id": id, "input": "x", "saefmode": true}), "saefmode"),
+        (
+            "session.submit",
+            json!({"session_id": id, "input": "x", "budgets": {"dollars": 1}}),
+            "budgets.dollars",
+        ),
+        (
+            "session.submit",
+            json!({"session_id": id, "input": "x", "tools": {"allowed": []}}),
+            "tools.allowed",
+        ),
+        (
+            "session.submit",
+            json!({"session_id": id, "input": [{"type": "text", "text": "x", "lang": "en"}]}),
+            "input[0].lang",
+        ),
+        (
+            "session.submit",
+            json!({"session_id": id, "input": [{"type": "image", "data": "", "url": "x"}]}),
+            "input[0].url",
+        ),
+        ("session.get", json!({"session_id": id, "verbose": null}), "verbose"),
+        ("daemon.status", json!({"x": 1}), "x"),
+        (
+            "session.approve",
+            json!({"answers": [{"request_id": id, "decison": "allow"}]}),
+            "answers[0].request_id",
+        ),
+    ] {
+        let refusal = alice.refused(method, params.clone()).await;
+        let found = (refusal.code, refusal.kind.as_str(), &refusal.data["path"]);
+        assert_eq!(found, (-32602, "invalid_params", &json!(path)), "{method} {params}: {refusal:?}");
+    }
+    let refusal =
+        alice.refused("session.submit", json!({"session_id": id, "input": "x", "modle": "m"})).await;
+    assert_eq!(refusal.data["nearest"], "model");
+    assert!(refusal.message.contains("did you mean `model`?"), "{}", refusal.message);
+    for name in ["safe_mode", "system_prompt", "append_system_prompt", "additional_dirs", "fallback_model"] {
+        let mut params = json!({"session_id": id, "input": "x"});
+        params[name] = json!(true);
+        let refusal = alice.refused("session.submit", params).await;
+        assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("unsupported", &json!(name)));
+    }
+    assert_eq!(session.items().await.len(), 0, "nothing was taken in");
+}
+
+#[tokio::test]
+async fn parameters_may_be_positional_empty_or_null() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let alice = &session.client;
+    for params in [json!([]), Value::Null, json!({})] {
+        assert!(alice.call("daemon.status", params.clone()).await["pid"].is_u64(), "{params}");
+    }
+    let view = alice.call("session.get", json!([session.id])).await;
+    assert_eq!(view["session"]["session_id"], session.id.as_str());
+    house.models.push(Step::text("Hello."));
+    let mut seen = session.follow().await;
+    let submitted = alice.call("session.submit", json!([session.id, "hello", null, null, "k"])).await;
+    seen.turn_ends("success").await;
+    let named = json!({"session_id": session.id, "input": "hello", "idempotency_key": "k"});
+    assert_eq!(alice.call("session.submit", named).await, submitted, "the fifth is the key");
+
+    let refusal = alice.refused("session.get", json!([session.id, 2])).await;
+    assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("[1]")));
+    let refusal = alice.refused("session.get", json!([7])).await;
+    assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("session_id")));
+    let refusal = alice.refused("session.get", json!([])).await;
+    assert_eq!((refusal.kind.as_str(), &refusal.data["path"]), ("invalid_params", &json!("session_id")));
+
+    let document = alice.call("rpc.discover", json!({})).await;
+    let submit =
+        document["methods"].as_array().expect("methods").iter().find(|it| it["name"] == "session.submit");
+    let names: Vec<&str> = submit.expect("it")["params"]
+        .as_array()
+        .expect("params")
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    assert_eq!(names[..5], ["session_id", "input", "when_busy", "expected_turn_id", "idempotency_key"]);
+    assert_eq!(submit.expect("it")["paramStructure"], "either");
+}

@@ -1,10 +1,11 @@
 //! Saying it twice: a client that is not sure whether it was heard asks again with the same key.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bash;
+use crate::support::client::Client;
 use crate::support::daemon::House;
-use crate::support::model_server::Step;
+use crate::support::model_server::{Gate, Step};
 
 #[tokio::test]
 async fn the_same_key_returns_the_same_turn_also_after_a_restart() {
@@ -140,4 +141,90 @@ async fn what_was_acknowledged_survives_kill_9_at_that_moment() {
         assert_eq!(session.items().await[0]["text"], format!("round {round}"));
     }
     house.models.assert_no_breach();
+}
+
+/// Calls twice with one key and expects one reply; the same key with other parameters is a conflict.
+async fn repeats(client: &Client, method: &str, params: Value, other: Value) -> Value {
+    let keyed = |mut params: Value| {
+        params["idempotency_key"] = json!("k");
+        params
+    };
+    let first = client.call(method, keyed(params.clone())).await;
+    assert_eq!(client.call(method, keyed(params)).await, first, "{method}");
+    if !other.is_null() {
+        let refusal = client.refused(method, keyed(other)).await;
+        assert_eq!((refusal.code, refusal.kind.as_str()), (-32010, "conflict"), "{method}: {refusal:?}");
+    }
+    first
+}
+
+#[tokio::test]
+async fn every_mutating_method_repeats_its_reply_for_one_key() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let cwd = json!(house.workspace());
+    house.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(ls:*)\"]");
+
+    let rule = |text: &str| json!({"rule": text, "scope": "project", "workspace": cwd});
+    let added = repeats(&alice, "permission.add_rule", rule("Bash(make)"), rule("Bash(make x)")).await;
+    assert_eq!(added["changed"], true, "the second call would say false");
+    let removed = repeats(&alice, "permission.remove_rule", rule("Bash(make)"), rule("Bash(x)")).await;
+    assert_eq!(removed["changed"], true, "the second call would find no rule");
+    // Two sessions may use the same key.
+    for session in [&session, &alice.create(&house).await] {
+        let rule = |text: &str| json!({"rule": text, "scope": "session", "session_id": session.id});
+        repeats(&alice, "permission.add_rule", rule("Bash(make)"), rule("Bash(make x)")).await;
+        repeats(&alice, "permission.remove_rule", rule("Bash(make)"), rule("Bash(x)")).await;
+    }
+
+    let folder = json!({"cwd": cwd});
+    let trusted = repeats(&alice, "workspace.trust", folder.clone(), json!({"cwd": "/"})).await;
+    // What was trusted is what was there then: a repeated call does not trust what has changed since.
+    house.write(".agentd/config.toml", "[permissions]\nallow = [\"Bash(rm:*)\"]");
+    let mut keyed = folder.clone();
+    keyed["idempotency_key"] = json!("k");
+    assert_eq!(alice.call("workspace.trust", keyed).await, trusted);
+    assert_eq!(alice.call("workspace.status", folder.clone()).await["trusted"], false);
+    repeats(&alice, "workspace.untrust", folder, json!({"cwd": "/"})).await;
+
+    repeats(&alice, "daemon.reload", json!({}), Value::Null).await;
+    let backup = |name: &str| json!({"path": house.path(name)});
+    repeats(&alice, "daemon.backup", backup("copy.db"), backup("other.db")).await;
+    repeats(
+        &alice,
+        "session.update",
+        json!({"session_id": session.id, "title": "a"}),
+        json!({"session_id": session.id, "title": "b"}),
+    )
+    .await;
+    repeats(&alice, "session.kill", json!({"session_id": session.id}), Value::Null).await;
+}
+
+#[tokio::test]
+async fn repeated_abort_returns_first_reply_and_spares_later_turns() {
+    let mut house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let gate = Gate::new();
+    let hold = gate.clone();
+    house.models.otherwise(move |_| Step::text("never ending").hold_after(1, &hold));
+    // An abort of nothing is remembered, too.
+    let idle = session.call("abort", json!({"idempotency_key": "idle"})).await;
+    assert_eq!(idle["stopped"], json!([]));
+
+    let turn = session.submit("go").await;
+    session.follow().await.text_of(1).await;
+    assert_eq!(session.call("abort", json!({"idempotency_key": "idle"})).await, idle);
+    let first = session.call("abort", json!({"idempotency_key": "k"})).await;
+    assert_eq!(first["stopped"], json!([turn]));
+    assert_eq!(session.call("abort", json!({"idempotency_key": "k"})).await, first);
+
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let later = session.submit("again").await;
+    assert_eq!(session.call("abort", json!({"idempotency_key": "k"})).await, first);
+    let other = session.refused("abort", json!({"idempotency_key": "k", "turn_id": later})).await;
+    assert_eq!(other.kind, "conflict");
+    assert_eq!(session.view().await["state"], "running", "the later turn goes on");
+    assert_eq!(session.call("abort", json!({})).await["stopped"], json!([later]));
 }

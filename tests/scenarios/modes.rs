@@ -168,3 +168,40 @@ async fn a_rule_that_denies_means_what_its_links_lead_to() {
     let expected = [("Read", "denied"); 4].into_iter().chain([("Write", "denied"), ("Read", "completed")]);
     assert_eq!(statuses(&events), pairs(&expected.collect::<Vec<_>>()));
 }
+
+#[tokio::test]
+async fn bypass_guard_asks_attended_denies_unattended_and_obeys_its_key() {
+    let allowed = "[permissions]\nallow_bypass = true\nallow_bypass_as_root = true\n";
+    // HOME is a folder of the test. What is deleted recursively is for the unit tests: nothing runs there.
+    let command = "mkdir -p ~/.ssh && echo key > ~/.ssh/authorized_keys && touch passed";
+    let writes_keys = || Step::calls([bash(command)]);
+    let house = House::plan().config(allowed).start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create_with(&house, json!({"mode": "bypass"})).await;
+    let mut seen = session.follow().await;
+    house.models.push(writes_keys());
+    house.models.push(Step::text("Good."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert!(asked["reason"].as_str().expect("why").contains("bypass"), "{asked}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+
+    let session = alice.create_with(&house, json!({"mode": "bypass", "background": true})).await;
+    house.models.push(writes_keys());
+    house.models.push(Step::text("Good."));
+    let mut seen = session.follow().await;
+    session.submit("go").await;
+    let done = seen.wait_for("tool.completed").await;
+    assert_eq!((&done["status"], &done["code"]), (&json!("denied"), &json!("denied_by_rule")));
+    assert!(done["output"].as_str().expect("text").contains("unattended"), "{done}");
+    seen.turn_ends("success").await;
+    assert!(seen.seen_of("permission.requested").is_empty());
+
+    // The sandbox keeps home folders from being written: off, so that the key alone is seen to decide.
+    let config = format!("{allowed}bypass_guard = false\n[sandbox]\nlevel = \"off\"");
+    let house = House::plan().config(&config).start().await;
+    let session = house.client("alice").await.create_with(&house, json!({"mode": "bypass"})).await;
+    run_unasked(&house, &session, vec![bash(command)]).await;
+    assert!(house.workspace().join("passed").exists());
+}

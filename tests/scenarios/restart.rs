@@ -196,3 +196,30 @@ async fn stops_in_good_order_are_not_held_against_a_turn() {
     session.follow().await.turn_ends("success").await;
     house.models.assert_no_breach();
 }
+
+#[tokio::test]
+async fn read_only_command_runs_again_after_a_crash_and_nobody_is_asked() {
+    let mut house = House::start().await;
+    let pipe = house.workspace().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
+    let session = house.client("alice").await.create(&house).await;
+    house.models.push(Step::calls([super::bash("cat pipe")]));
+    house.models.push(Step::text("Read."));
+    session.submit("read it").await;
+    session.follow().await.wait_for("tool.started").await;
+    house.tool_processes_reach(|alive| alive >= 1).await;
+
+    house.crash_and_restart().await;
+    let session = house.client("alice").await.join(&session);
+    let mut seen = session.follow().await;
+    seen.wait_for("turn.resumed").await;
+    // Opening blocks until a reader is there: the second run.
+    tokio::task::spawn_blocking(move || std::fs::write(pipe, "from the pipe\n"))
+        .await
+        .expect("ran")
+        .expect("read");
+    seen.turn_ends("success").await;
+    assert!(seen.seen_of("question.requested").is_empty());
+    let results = house.models.requests()[1].tool_results();
+    assert!(results[0].1.contains("from the pipe"), "{results:?}");
+}

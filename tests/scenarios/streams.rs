@@ -299,3 +299,14 @@ async fn five_thousand_connections_come_and_the_excess_is_told_so() {
     session.submit("hello").await;
     seen.turn_ends("success").await;
 }
+
+#[tokio::test]
+async fn one_connection_may_hold_hundreds_of_subscriptions() {
+    let house = House::start().await;
+    let alice = house.client("alice").await;
+    let session = alice.create(&house).await;
+    let params = json!({"session_id": session.id});
+    for _ in 0..300 {
+        assert!(alice.call("session.subscribe", params.clone()).await.is_string());
+    }
+}

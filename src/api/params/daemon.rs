@@ -136,6 +136,14 @@ pub struct LastReload {
     pub needs_restart: Vec<String>,
 }
 
+/// `daemon.reload`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadParams {
+    /// The same key with the same parameters returns the first reply, within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
 /// Reply of `daemon.reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReloadReply {
@@ -150,6 +158,9 @@ pub struct ReloadReply {
 pub struct BackupParams {
     /// Absolute path of the file to be made; it must not exist.
     pub path: String,
+    /// The same key with the same parameters returns the first reply, within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Reply of `daemon.backup`

@@ -27,7 +27,7 @@ impl From<String> for SubmitInput {
 
 /// One block of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SubmitBlock {
     /// Text.
     Text {
@@ -42,6 +42,7 @@ pub enum SubmitBlock {
 
 /// Where an image or a file is: `path` or `data`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Given {
     /// A file on the daemon's machine: absolute, or relative to the session's folder. It is read now; what
     /// becomes of it later does not matter.

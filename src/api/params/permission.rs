@@ -81,7 +81,8 @@ pub struct RuleParams {
     /// The folder, absolute, with scope `project`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Accepted; adding or removing twice is the same as once.
+    /// The same key with the same parameters returns the first reply: of a session's rule as long as there is the
+    /// session, else within 24 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

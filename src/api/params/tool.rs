@@ -34,7 +34,7 @@ pub struct ToolView {
     pub description: String,
     /// JSON Schema of its input.
     pub input_schema: Value,
-    /// Every call of it changes nothing. Of Bash each command is judged by itself, and none counts as such here.
+    /// Every call of it changes nothing. Each Bash command is judged by itself: `tool.started` says which are read-only.
     pub read_only: bool,
     /// Its calls may run beside each other.
     pub concurrency_safe: bool,

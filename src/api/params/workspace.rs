@@ -3,7 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `workspace.status`, `workspace.untrust`
+/// `workspace.untrust`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UntrustParams {
+    /// The folder, absolute.
+    pub cwd: String,
+    /// The same key with the same parameters returns the first reply, within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// `workspace.status`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceParams {
     /// The folder, absolute.
@@ -19,6 +29,9 @@ pub struct TrustParams {
     /// now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The same key with the same parameters returns the first reply, within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Reply of `workspace.status`, `workspace.trust` and `workspace.untrust`

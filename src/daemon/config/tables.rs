@@ -336,6 +336,9 @@ pub struct Permissions {
     pub allow_bypass: bool,
     /// Whether root may use it.
     pub allow_bypass_as_root: bool,
+    /// Whether the mode `bypass` still asks before the root, the home folder or a folder above the workspace is
+    /// deleted, and before SSH and GnuPG keys are written.
+    pub bypass_guard: bool,
     /// Rules that allow.
     #[serde(deserialize_with = "rules")]
     pub allow: Vec<String>,
@@ -355,6 +358,7 @@ impl Default for Permissions {
             safe_commands: true,
             allow_bypass: false,
             allow_bypass_as_root: false,
+            bypass_guard: true,
             allow: Vec::new(),
             ask: Vec::new(),
             deny: Vec::new(),

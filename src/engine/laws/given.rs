@@ -159,6 +159,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
             suggestions,
             parts: Vec::new(),
             only_looks: false,
+            read_only: false,
         },
     ))
 }

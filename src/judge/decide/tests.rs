@@ -16,16 +16,22 @@ fn read(text: &str, care: PathCare) -> Subject {
     Subject::Read { path: path(text, care) }
 }
 
-fn edit(text: &str, care: PathCare) -> Subject {
+pub(super) fn edit(text: &str, care: PathCare) -> Subject {
     Subject::Edit { path: path(text, care) }
 }
 
-fn bash(command: &str) -> Subject {
+pub(super) fn bash(command: &str) -> Subject {
     Subject::command(command)
 }
 
 /// Rules are written `+Rule` (allow), `?Rule` (ask), `-Rule` (deny).
-fn check(mode: Mode, rules: &[&str], tool: &str, subject: &Subject, expected: VerdictKind) -> Verdict {
+pub(super) fn check(
+    mode: Mode,
+    rules: &[&str],
+    tool: &str,
+    subject: &Subject,
+    expected: VerdictKind,
+) -> Verdict {
     let of = |sign: char| -> Vec<&str> { rules.iter().filter_map(|r| r.strip_prefix(sign)).collect() };
     let parsed = Rules::parse(&of('+'), &of('?'), &of('-')).unwrap();
     let policy = Policy { mode, ..Policy::of_tests(&parsed) };
@@ -277,6 +283,12 @@ fn pages_are_judged_by_their_host() {
         (&rule, "notexample.org", Ask),
         (&rule, "example.org.evil.net", Ask),
         (&["+WebFetch(domain:Example.ORG)"], "example.org", Allow),
+        (&["+WebFetch(domain:*.example.org)"], "docs.example.org", Allow),
+        (&["+WebFetch(domain:*.example.org)"], "a.docs.example.org.", Allow),
+        (&["+WebFetch(domain:*.example.org)"], "example.org", Ask),
+        (&["+WebFetch(domain:*.example.org)"], "evilexample.org", Ask),
+        (&["+WebFetch", "-WebFetch(domain:*.evil.net)"], "a.evil.net", Deny),
+        (&["+WebFetch", "-WebFetch(domain:*.evil.net)"], "evil.net", Allow),
         (&["+WebFetch"], "anywhere.net", Allow),
         (&["+WebFetch", "-WebFetch(domain:evil.net)"], "a.evil.net", Deny),
         (&["+WebFetch", "?WebFetch(domain:evil.net)"], "evil.net", Ask),

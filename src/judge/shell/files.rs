@@ -143,16 +143,10 @@ pub(super) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Res
         "mv" | "gmv" => return moving(words, cwds, folders),
         _ => return Ok(()),
     }
-    let ends = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
-    let recursive = words[..ends].iter().skip(1).any(|word| {
-        let text = word.text.as_str();
-        text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R'])
-            || text.len() > 2 && "--recursive".starts_with(text)
-            || may_become_an_option(word) && !word.is_literal()
-    });
-    if !recursive {
+    if !is_recursive(words) {
         return Ok(());
     }
+    let ends = end_of_options(words);
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if at < ends && text.starts_with('-') {
@@ -184,6 +178,20 @@ pub(super) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Res
     Ok(())
 }
 
+/// Whether an `rm` removes folders with everything in them.
+pub(super) fn is_recursive(words: &[Word]) -> bool {
+    words[..end_of_options(words)].iter().skip(1).any(|word| {
+        let text = word.text.as_str();
+        text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R'])
+            || text.len() > 2 && "--recursive".starts_with(text)
+            || may_become_an_option(word) && !word.is_literal()
+    })
+}
+
+fn end_of_options(words: &[Word]) -> usize {
+    words.iter().position(|word| word.text == "--").unwrap_or(words.len())
+}
+
 /// `mv /the/workspace elsewhere`.
 fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
@@ -202,7 +210,7 @@ fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), Stri
 }
 
 /// Whether a name is nothing but wildcards: `*`, `?*`, `[a-z]*`, `.*`.
-fn is_any_name(name: &str) -> bool {
+pub(super) fn is_any_name(name: &str) -> bool {
     let mut rest = name.strip_prefix('.').unwrap_or(name);
     while let Some(first) = rest.chars().next() {
         rest = match first {

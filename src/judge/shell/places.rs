@@ -68,7 +68,7 @@ impl Folders {
     }
 
     /// All that count as workspace.
-    fn roots(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn roots(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
     }
 

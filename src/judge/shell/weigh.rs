@@ -1,5 +1,6 @@
 //! The judgement of a command line: what is denied whatever is granted, and what grants allow.
 
+mod bypass_guard;
 mod forbid;
 mod named;
 
@@ -201,6 +202,12 @@ impl<'a> Reading<'a> {
         let script = self.all.main();
         self.second().is_some_and(|found| second::agrees(found, script, false))
             || self.eased().is_some_and(|found| second::agrees(found, script, true))
+    }
+
+    /// Whether a command of the line changes the working directory.
+    pub(in crate::judge) fn changes_folder(&self) -> bool {
+        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        commands.any(|command| changes_folder(&command.words))
     }
 
     /// Judges each simple command under the grants; with `safe`, commands that only look pass. Of many commands a

@@ -59,6 +59,7 @@ impl Place {
             safe_mode: false,
             safe_commands: false,
             bypass: Err("not here".into()),
+            bypass_guard: true,
             budgets: Budgets::default(),
             unattended_budgets: Budgets::default(),
             pointers: Default::default(),
@@ -239,7 +240,7 @@ async fn a_session_that_fails_is_loaded_anew_and_no_other_notices() {
     let (mut follower, _attachment) = soon(waiting.attach(0, Origin::default())).await.unwrap();
     place.panic(broken).await;
     // Who holds it is told; who follows comes to an end; a look needs no task.
-    let again = waiting.abort(None, None, Origin::default());
+    let again = waiting.abort(None, None, None, Origin::default());
     assert_eq!(soon(again).await, Err(SessionError::Crashed));
     while let Some(events) = soon(follower.next()).await.unwrap() {
         assert!(!events.is_empty());

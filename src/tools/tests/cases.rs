@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Room, within};
-use crate::judge::{Policy, Repository, Rules, is_unreadable, judge};
+use crate::judge::{BypassGuard, Policy, Repository, Rules, is_unreadable, judge};
 use crate::tools::Unreadable;
 use crate::types::permission::{Mode, VerdictKind};
 use crate::types::tool::{Prepared, ToolOutcome, ToolStatus};
@@ -144,6 +144,7 @@ fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'
         safe_mode: false,
         safe_commands: false,
         repository: Repository::Top,
+        bypass_guard: BypassGuard::Ask,
     }
 }
 

@@ -207,7 +207,7 @@ impl Reading<'_> {
     }
 
     /// What the braces of a word choose, if that is not too much to look at.
-    fn choices(&self, word: &Word) -> Vec<String> {
+    pub(super) fn choices(&self, word: &Word) -> Vec<String> {
         let chooses = word.marks.has(Marks::BRACE) && self.folders.meter.spend(64 + 2 * word.text.len());
         chooses.then(|| braces::choices(&word.text)).flatten().unwrap_or_default()
     }

@@ -1,0 +1,132 @@
+//! From the text of `params` to a typed value. Whatever a method does not know is refused with the path of the field.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::api::methods::Method;
+use crate::api::{Code, Fault};
+
+/// Blocks of an input that are known and not built yet.
+const UNBUILT_BLOCKS: [&str; 2] = ["document", "resource_link"];
+
+/// Parameters by name, each as it came: large ones are read once.
+type Named<'r> = BTreeMap<String, &'r RawValue>;
+
+/// Parses parameters given by name, by position in their declared order, or not at all (absent, null, empty list).
+pub(super) fn parse<P: DeserializeOwned>(method: &Method, raw: Option<&str>) -> Result<P, Fault> {
+    let raw = raw.map(str::trim).filter(|raw| !matches!(*raw, "" | "null")).unwrap_or("{}");
+    let invalid = |error: serde_json::Error| Fault::new(Code::InvalidParams, error.to_string());
+    if raw.starts_with('[') {
+        let named = by_position(method, serde_json::from_str(raw).map_err(invalid)?)?;
+        refuse_unknown(method, &named)?;
+        let members = named.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+        return typed(&format!("{{{}}}", members.collect::<Vec<_>>().join(",")));
+    }
+    if !raw.starts_with('{') {
+        return Err(Fault::new(Code::InvalidParams, "params: expected an object, a list, or null"));
+    }
+    refuse_unknown(method, &serde_json::from_str(raw).map_err(invalid)?)?;
+    typed(raw)
+}
+
+fn by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Named<'r>, Fault> {
+    let names = method.param_names();
+    if values.len() > names.len() {
+        let why = match names {
+            [] => format!("{} takes no parameters, got {}", method.name, values.len()),
+            names => format!(
+                "{} takes at most {} parameters ({}), got {}",
+                method.name,
+                names.len(),
+                names.join(", "),
+                values.len()
+            ),
+        };
+        return Err(Fault::new(Code::InvalidParams, why).with("path", format!("[{}]", names.len())));
+    }
+    // By position a null leaves a parameter out.
+    let given = names.iter().zip(values).filter(|(_, value)| value.get() != "null");
+    Ok(given.map(|(name, value)| ((*name).to_owned(), value)).collect())
+}
+
+fn refuse_unknown(method: &Method, named: &Named<'_>) -> Result<(), Fault> {
+    let is_given = |name: &&&str| named.get(**name).is_some_and(|value| value.get() != "null");
+    if let Some(name) = method.unbuilt.iter().find(is_given) {
+        return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
+    }
+    if method.name == "session.submit" {
+        refuse_unbuilt_blocks(named.get("input").map_or("", |input| input.get()))?;
+    }
+    let names = method.param_names();
+    let is_known = |name: &str| names.contains(&name) || method.unbuilt.contains(&name);
+    match named.keys().find(|name| !is_known(name)) {
+        Some(name) => Err(unknown(name, &format!("{} has no parameter `{name}`", method.name), names)),
+        None => Ok(()),
+    }
+}
+
+fn refuse_unbuilt_blocks(input: &str) -> Result<(), Fault> {
+    #[derive(Deserialize)]
+    struct Block {
+        r#type: String,
+    }
+    // What is wrong in another way is for the typed parameters to say.
+    let blocks: Vec<Block> = serde_json::from_str(input).unwrap_or_default();
+    let found = blocks.iter().enumerate().find(|(_, block)| UNBUILT_BLOCKS.contains(&block.r#type.as_str()));
+    let Some((index, Block { r#type: kind })) = found else { return Ok(()) };
+    let path = format!("input[{index}].type");
+    let why = format!("{path}: {kind} blocks are not built yet; send a text, image or file block");
+    Err(unsupported(&path, &why))
+}
+
+fn typed<P: DeserializeOwned>(text: &str) -> Result<P, Fault> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
+    let mut ignored = None;
+    let parsed = serde_ignored::deserialize(tracked, |path| {
+        ignored.get_or_insert_with(|| path.to_string().replace(".?", ""));
+    });
+    let parsed = parsed.map_err(|error: serde_json::Error| wrong_value(&track.path().to_string(), &error));
+    match (parsed, ignored) {
+        (Ok(_), Some(path)) => Err(unknown(&path, &format!("unknown field `{path}`"), &[])),
+        (parsed, _) => parsed,
+    }
+}
+
+fn wrong_value(path: &str, error: &serde_json::Error) -> Fault {
+    let why = error.to_string();
+    let why = why.split(" at line ").next().unwrap_or_default().to_owned();
+    // The path of a missing or unknown field ends where the field should begin.
+    let field = ["missing field `", "unknown field `"].iter().find_map(|start| why.strip_prefix(start));
+    let field = field.and_then(|rest| rest.split('`').next());
+    let path = match (path, field) {
+        (".", Some(name)) => name.to_owned(),
+        (outer, Some(name)) if !outer.ends_with(name) => format!("{outer}.{name}"),
+        _ => path.to_owned(),
+    };
+    if path == "." {
+        Fault::new(Code::InvalidParams, why)
+    } else {
+        Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
+    }
+}
+
+/// A field that nothing here knows, with the known name that is most like it.
+fn unknown(path: &str, why: &str, names: &[&str]) -> Fault {
+    let likeness = |name: &&&str| (strsim::jaro_winkler(path, name) * 1000.0) as u32;
+    let nearest = names.iter().max_by_key(likeness).filter(|name| likeness(name) > 800);
+    let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    let fault = Fault::new(Code::InvalidParams, format!("{path}: {why}{hint}")).with("path", path);
+    match nearest {
+        Some(name) => fault.with("nearest", *name),
+        None => fault,
+    }
+}
+
+fn unsupported(path: &str, why: &str) -> Fault {
+    Fault::new(Code::Unsupported, why).with("path", path)
+}
