@@ -47,6 +47,10 @@ impl Watch {
                 law!(sandbox.is_some_and(|held| held.outside) == leaves, "a request says where it would run");
                 law!(!leaves || may_leave, "who forbids the offer is not asked");
                 (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
+                call.passes_as_reading = match request.subject {
+                    Subject::Bash { .. } => request.only_looks,
+                    _ => *read_only,
+                };
                 call.is_edit = request.subject.changes_files();
                 call.folder = Some(request.cwd.clone());
                 law!(request.cwd == self.folder, "a request names the folder");
@@ -132,9 +136,9 @@ impl Watch {
                 if let Some(on_timeout) = on_timeout {
                     law!(on_timeout != OnTimeout::Pause, "who pauses waits on");
                     law!(*stop || on_timeout != OnTimeout::Fail, "who fails ends the turn");
-                    let read_only = self.calls[call_id].read_only == Some(true);
+                    let passes = self.calls[call_id].passes_as_reading;
                     law!(
-                        allows == (on_timeout == OnTimeout::AllowReadOnly && read_only && !leaves),
+                        allows == (on_timeout == OnTimeout::AllowReadOnly && passes && !leaves),
                         "without an answer only reading passes, if that was said"
                     );
                 }

@@ -158,8 +158,9 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
             reason: "a rule".into(),
             suggestions,
             parts: Vec::new(),
-            only_looks: false,
-            read_only: false,
+            // Of a command it also means that no rule asks.
+            only_looks: read_only && suggests,
+            read_only,
         },
     ))
 }

@@ -23,6 +23,8 @@ use crate::types::usage::{Budgets, Terms, Usage};
 #[derive(Clone, Debug, Default)]
 pub struct CallWatch {
     pub read_only: Option<bool>,
+    /// Whether it runs without an answer where only reading does.
+    pub passes_as_reading: bool,
     pub allowed: bool,
     pub asked: Option<PermissionId>,
     pub denied: bool,
