@@ -18,7 +18,7 @@ use super::anthropic;
 use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
 use super::cache::{Cache, Key as CacheKey, deltas};
-use super::fault::{Secrets, is_secret_header};
+use super::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
 use super::http::{Clients, Exchange, hand_on};
 use super::keys::{Key, Secret};
 use super::known::{ModelFacts, look_up};
@@ -321,7 +321,7 @@ impl Models {
         let mut played = tape();
         let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
         // The key may have been changed meanwhile (Q26): another one is tried, once.
-        if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault.kind)) {
+        if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault)) {
             address.forget_key();
             let fresh = address.secret(name).await;
             if let Ok(fresh) = fresh
@@ -455,9 +455,11 @@ impl Address {
     }
 
     /// Whether the refusal may be about a key that has changed.
-    fn doubts_key(&self, kind: FaultKind) -> bool {
-        match kind {
+    fn doubts_key(&self, fault: &ModelFault) -> bool {
+        match fault.kind {
             FaultKind::Unauthorized => true,
+            // The key is right, and its account is empty. Part of an answer may have been streamed.
+            FaultKind::Forbidden if fault.word.as_deref() == Some(OUT_OF_QUOTA) => false,
             FaultKind::Forbidden => matches!(self.key, Key::Command(_)),
             _ => false,
         }
