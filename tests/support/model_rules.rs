@@ -103,6 +103,11 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
                 ("tool_use", "assistant") => {
                     only(block, &place, &["type", "id", "name", "input", "cache_control"])?;
                     let id = filled(block, "id", &place)?;
+                    let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+                    rule(
+                        is_plain && id.len() <= 64,
+                        format!("{place}: id {id} does not match [a-zA-Z0-9_-]{{1,64}}"),
+                    )?;
                     filled(block, "name", &place)?;
                     rule(
                         block.get("input").is_some_and(Value::is_object),
