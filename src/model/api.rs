@@ -97,6 +97,15 @@ impl Api {
         }
         .map_err(|error| fault::garbage(format_args!("the request could not be written ({error})")))
     }
+
+    /// The limit on the answer that a request sends, in tokens.
+    pub(super) fn output_limit(self, request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
+        match self {
+            Api::Anthropic => Some(anthropic::output_limit(request, settings)),
+            Api::OpenAiChat => openai_chat::output_limit(request, settings),
+            Api::OpenAiResponses => openai_responses::output_limit(request, settings),
+        }
+    }
 }
 
 /// Why an event ends the answer.

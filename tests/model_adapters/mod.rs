@@ -9,6 +9,7 @@ mod fault_table;
 mod media;
 mod rules;
 mod streaming;
+mod versions;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

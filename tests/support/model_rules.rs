@@ -153,6 +153,16 @@ pub fn check_sampling(fields: &Map<String, Value>, hottest: f64) -> Verdict {
     Ok(())
 }
 
+/// What a later version of Anthropic's API (its header) refuses, whatever the value.
+pub fn check_version(version: Option<&str>, body: &Value) -> Verdict {
+    rule(version.is_some(), "anthropic-version: header is required")?;
+    for name in ["temperature", "top_p", "top_k"] {
+        let is_refused = version.is_some_and(|version| version >= "2026-10-21") && !body[name].is_null();
+        rule(!is_refused, format!("{name}: Extra inputs are not permitted"))?;
+    }
+    Ok(())
+}
+
 /// Every cache breakpoint that is not part of what somebody said.
 fn marks(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();

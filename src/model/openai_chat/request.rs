@@ -167,7 +167,7 @@ pub(in super::super) fn body(
             },
         }));
     }
-    let limit = request.max_output_tokens.or(settings.max_output_tokens);
+    let limit = output_limit(request, settings);
     serde_json::to_vec(&Body {
         model: &request.model.model,
         stream: settings.streaming,
@@ -179,6 +179,11 @@ pub(in super::super) fn body(
         tools,
         messages,
     })
+}
+
+/// The limit on the answer that a request sends.
+pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
+    request.max_output_tokens.or(settings.max_output_tokens)
 }
 
 /// One message becomes a message per result, then one of what the results show (results themselves are

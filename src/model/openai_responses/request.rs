@@ -163,10 +163,7 @@ pub(in super::super) fn body(
         store,
         previous_response_id: previous,
         instructions,
-        max_output_tokens: request
-            .max_output_tokens
-            .or(settings.max_output_tokens)
-            .map(|most| most.max(LEAST_OUTPUT)),
+        max_output_tokens: output_limit(request, settings),
         reasoning: reasoning(request.thinking, settings),
         sampling: sent(Api::OpenAiResponses, request, settings),
         include: if settings.thinking && thinks && !store {
@@ -177,6 +174,11 @@ pub(in super::super) fn body(
         tools,
         input,
     })
+}
+
+/// The limit on the answer that a request sends.
+pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
+    request.max_output_tokens.or(settings.max_output_tokens).map(|most| most.max(LEAST_OUTPUT))
 }
 
 /// What the API is asked of reasoning. A summary is told only to organisations that the vendor has
