@@ -187,6 +187,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
                 cassette: provider.cassette.clone(),
                 record: provider.record.clone(),
                 store: provider.store,
+                api_version: provider.api_version.clone(),
                 ..model::Provider::new(kind)
             };
             (name.clone(), made)
@@ -236,6 +237,7 @@ fn models(config: &Config) -> Result<Models, DaemonError> {
             ModelError::NoCassette { provider } => vec!["providers", provider],
             ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
             ModelError::MisplacedStore { provider } => vec!["providers", provider, "store"],
+            ModelError::BadApiVersion { provider } => vec!["providers", provider, "api_version"],
         };
         config.wrong(&path, error.to_string()).into()
     })

@@ -139,8 +139,8 @@ pub(super) fn pieces(text: String) -> Vec<String> {
 }
 
 /// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
-/// three to four bytes of most text.
-pub(super) fn estimate(request: &ModelRequest, received: usize) -> Usage {
+/// three to four bytes of most text. No answer is longer than the limit that was requested, or the model's.
+pub(super) fn estimate(request: &ModelRequest, received: usize, terms: &Terms) -> Usage {
     let mut sent = Count(request.system.len());
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
@@ -148,7 +148,9 @@ pub(super) fn estimate(request: &ModelRequest, received: usize) -> Usage {
     let shown = request.messages.iter().flat_map(|message| message.content.iter().flat_map(Block::shown));
     let shown: u64 = shown.map(|(kind, blob)| sight(kind, blob.bytes)).sum();
     let tokens = |bytes: usize| bytes.div_ceil(2) as u64;
-    Usage { input_tokens: tokens(sent.0) + shown, output_tokens: tokens(received.max(1)), ..Usage::default() }
+    let most = request.max_output_tokens.or(terms.max_output_tokens).map_or(u64::MAX, u64::from);
+    let output_tokens = tokens(received.max(1)).min(most);
+    Usage { input_tokens: tokens(sent.0) + shown, output_tokens, ..Usage::default() }
 }
 
 /// More tokens than a picture or a document can cost: vendors count at most about 1,600 for a picture of
@@ -266,7 +268,7 @@ impl Draft<'_> {
         let request = if estimated { self.request().ok() } else { None };
         let (usage, cost_usd_micros) = match request {
             Some(request) => {
-                let usage = estimate(&request, received);
+                let usage = estimate(&request, received, &terms);
                 (usage, terms.cost_usd_micros(&usage))
             }
             None => (reply.usage, cost_usd_micros),
@@ -430,7 +432,7 @@ impl Draft<'_> {
     /// an upper estimate of the rest.
     pub fn book_lost_attempt(&mut self, partial: Option<&Partial>, reported: Option<&Usage>, terms: Terms) {
         let Ok(request) = self.request() else { return };
-        let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes)), reported);
+        let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &terms), reported);
         self.push_turn(Event::UsageBooked {
             model: self.turn_model(),
             usage,
@@ -440,5 +442,43 @@ impl Draft<'_> {
             purpose: None,
             estimated: true,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimate_of_output_never_exceeds_the_output_limit() {
+        let request = |max_output_tokens| ModelRequest {
+            model: "p/m".parse().expect("a model"),
+            system: "".into(),
+            messages: Vec::new(),
+            tools: [].into(),
+            max_output_tokens,
+            thinking: None,
+            sampling: Default::default(),
+            media: Default::default(),
+            previous_response_id: None,
+            fresh_connection: false,
+            aside: false,
+        };
+        let terms = |max_output_tokens| Terms { max_output_tokens, ..Terms::default() };
+        for (asked, most, received, expected) in [
+            (None, None, 1_000, 500),
+            (Some(700), None, 1_000, 500),
+            (Some(100), None, 1_000, 100),
+            (Some(100), Some(64), 1_000, 100),
+            (None, Some(64), 1_000, 64),
+            (Some(100), None, 0, 1),
+        ] {
+            let usage = estimate(&request(asked), received, &terms(most));
+            assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
+        }
+        // What the provider reported is so.
+        let reported = Usage { output_tokens: 120, ..Usage::default() };
+        let usage = settle(estimate(&request(Some(100)), 1_000, &terms(None)), Some(&reported));
+        assert_eq!(usage.output_tokens, 120);
     }
 }

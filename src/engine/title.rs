@@ -58,7 +58,7 @@ impl Draft<'_> {
             return;
         }
         let Some(request) = self.title_request(&quick.model, answer) else { return };
-        let most = Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0) };
+        let most = Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0, &quick.terms) };
         let most_usd = quick.terms.cost_usd_micros(&most).unwrap_or(0);
         if [own, *limits].iter().any(|limits| !self.has_room_aside(limits, &most, most_usd)) {
             return;

@@ -97,12 +97,51 @@ impl Api {
         }
         .map_err(|error| fault::garbage(format_args!("the request could not be written ({error})")))
     }
+
+    /// The limit on the answer that a request sends, in tokens.
+    pub(super) fn output_limit(self, request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
+        match self {
+            Api::Anthropic => Some(anthropic::output_limit(request, settings)),
+            Api::OpenAiChat => openai_chat::output_limit(request, settings),
+            Api::OpenAiResponses => openai_responses::output_limit(request, settings),
+        }
+    }
+}
+
+/// Why an event ends the answer.
+pub(super) enum EventError {
+    /// It is not what the API promises.
+    Unreadable(serde_json::Error),
+    /// It says so, or it contradicts an earlier one.
+    Fault(ModelFault),
+}
+
+impl EventError {
+    /// As a fault; `has_begun`: an earlier event of the answer could be read.
+    pub(super) fn into_fault(self, has_begun: bool) -> ModelFault {
+        match self {
+            EventError::Unreadable(error) => fault::unreadable_event(&error, has_begun),
+            EventError::Fault(fault) => fault,
+        }
+    }
+}
+
+impl From<serde_json::Error> for EventError {
+    fn from(error: serde_json::Error) -> Self {
+        EventError::Unreadable(error)
+    }
+}
+
+impl From<ModelFault> for EventError {
+    fn from(fault: ModelFault) -> Self {
+        EventError::Fault(fault)
+    }
 }
 
 /// What a provider's events mean.
 pub(super) trait Decode: Send {
     /// The data of one event.
-    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault>;
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError>;
     /// Tokens that were reported so far.
     fn usage(&self) -> Usage;
     /// The provider said that nothing more comes.
@@ -124,6 +163,8 @@ pub(super) struct Reader {
     decoder: Box<dyn Decode>,
     /// Something arrived that was an event.
     has_events: bool,
+    /// An event could be read.
+    has_begun: bool,
     /// The first bytes, to say what came instead of events.
     head: Vec<u8>,
 }
@@ -137,7 +178,7 @@ impl Reader {
             Api::OpenAiChat => Box::new(openai_chat::Decoder::new(ids)),
             Api::OpenAiResponses => Box::new(openai_responses::Decoder::new(ids)),
         };
-        Self { parser: Parser::default(), decoder, has_events: false, head: Vec::new() }
+        Self { parser: Parser::default(), decoder, has_events: false, has_begun: false, head: Vec::new() }
     }
 
     /// Takes the next bytes of an event stream. What they tell is put into `out` even if they end
@@ -147,13 +188,16 @@ impl Reader {
             let room = Self::HEAD - self.head.len();
             self.head.extend_from_slice(&chunk[..chunk.len().min(room)]);
         }
-        let (decoder, has_events) = (&mut self.decoder, &mut self.has_events);
+        let (decoder, has_events, has_begun) = (&mut self.decoder, &mut self.has_events, &mut self.has_begun);
         self.parser.feed(chunk, |event| {
             *has_events = true;
             if decoder.is_done() {
                 return Ok(());
             }
-            decoder.event(&String::from_utf8_lossy(event.data), out)
+            let outcome = decoder.event(&String::from_utf8_lossy(event.data), out);
+            outcome.map_err(|error| error.into_fault(*has_begun))?;
+            *has_begun = true;
+            Ok(())
         })
     }
 

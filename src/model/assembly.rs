@@ -45,19 +45,35 @@ pub(super) struct Assembly {
     content: Vec<ReplyBlock>,
     open: Option<Open>,
     ids: CallIds,
+    /// Ids that the provider gave to more than one call, with the place of the later call.
+    repeated: Vec<(String, usize)>,
     notices: Vec<String>,
 }
 
 #[derive(Debug)]
 enum Open {
     Text(String),
-    Thinking { text: String, signature: String },
-    Call { id: String, tool: String, json: String },
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    Call {
+        id: String,
+        tool: String,
+        json: String,
+    },
+    /// A call whose id another call has already. No delta is sent before it is complete: it may be a
+    /// repetition.
+    Repeated {
+        id: String,
+        tool: String,
+        json: String,
+    },
 }
 
 impl Assembly {
     pub(super) fn new(ids: CallIds) -> Self {
-        Self { content: Vec::new(), open: None, ids, notices: Vec::new() }
+        Self { content: Vec::new(), open: None, ids, repeated: Vec::new(), notices: Vec::new() }
     }
 
     /// More text; opens a block if none of text is open.
@@ -108,15 +124,20 @@ impl Assembly {
         self.content.push(ReplyBlock::RedactedThinking(data.to_owned()));
     }
 
-    /// A tool call begins. An id that is missing or taken is replaced by one of ours.
+    /// A tool call begins. An id that is missing is replaced by one of ours. So is one that another call of
+    /// the answer has, unless tool and arguments are the same, too: such a call is a repetition, and is left out.
     pub(super) fn call(&mut self, id: &str, tool: &str, out: &mut Vec<Delta>) {
         self.close(out);
-        let taken = |id: &str| {
-            self.content
+        let is_taken = !id.is_empty()
+            && self
+                .content
                 .iter()
-                .any(|block| matches!(block, ReplyBlock::ToolCall { provider_id, .. } if provider_id == id))
-        };
-        let id = if id.is_empty() || taken(id) { self.ids.nth(self.content.len()) } else { id.to_owned() };
+                .any(|block| matches!(block, ReplyBlock::ToolCall { provider_id, .. } if provider_id == id));
+        if is_taken {
+            self.open = Some(Open::Repeated { id: id.into(), tool: tool.into(), json: String::new() });
+            return;
+        }
+        let id = if id.is_empty() { self.ids.nth(self.content.len()) } else { id.to_owned() };
         let open = Open::Call { id, tool: tool.to_owned(), json: String::new() };
         self.open(open, BlockKind::ToolCall { tool: tool.to_owned() }, out);
     }
@@ -124,30 +145,57 @@ impl Assembly {
     /// More of the arguments of the open call.
     pub(super) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
         let index = self.index();
-        if let Some(Open::Call { json, .. }) = &mut self.open {
-            json.push_str(piece);
-            out.extend(pieces(piece).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
+        match &mut self.open {
+            Some(Open::Call { json, .. }) => {
+                json.push_str(piece);
+                out.extend(pieces(piece).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
+            }
+            Some(Open::Repeated { json, .. }) => json.push_str(piece),
+            _ => {}
         }
     }
 
     /// Whether the open block is a call without any arguments so far.
     pub(super) fn call_is_bare(&self) -> bool {
-        matches!(&self.open, Some(Open::Call { json, .. }) if json.is_empty())
+        matches!(&self.open, Some(Open::Call { json, .. } | Open::Repeated { json, .. }) if json.is_empty())
     }
 
     /// The open block, if any, is complete.
     pub(super) fn close(&mut self, out: &mut Vec<Delta>) {
-        let Some(open) = self.open.take() else { return };
+        let Some(mut open) = self.open.take() else { return };
+        if let Open::Repeated { id, tool, json } = open {
+            if self.has_call(&id, &tool, &json) {
+                self.notice(format!("the answer repeated the call {id} of {tool}: it is run once"));
+                return;
+            }
+            let index = self.index();
+            self.repeated.push((id, self.content.len()));
+            out.push(Delta::BlockStarted { index, kind: BlockKind::ToolCall { tool: tool.clone() } });
+            out.extend(pieces(&json).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
+            open = Open::Call { id: self.ids.nth(self.content.len()), tool, json };
+        }
         out.push(Delta::BlockCompleted { index: self.index() });
         self.content.push(match open {
             Open::Text(text) => ReplyBlock::Text(text),
             Open::Thinking { text, signature } => {
                 ReplyBlock::Thinking { text, signature: (!signature.is_empty()).then_some(signature) }
             }
-            Open::Call { id, tool, json } => {
+            Open::Call { id, tool, json } | Open::Repeated { id, tool, json } => {
                 ReplyBlock::ToolCall { provider_id: id, tool, input: read_input(json) }
             }
         });
+    }
+
+    /// Whether the answer holds the same call under the same id of the provider.
+    fn has_call(&self, id: &str, tool: &str, json: &str) -> bool {
+        let asked = read_input(json.to_owned());
+        self.content.iter().enumerate().any(|(at, block)| match block {
+            ReplyBlock::ToolCall { provider_id, tool: known, input } => {
+                let is_named = || self.repeated.iter().any(|(given, place)| given == id && *place == at);
+                known == tool && *input == asked && (provider_id == id || is_named())
+            }
+            _ => false,
+        })
     }
 
     /// Something a person should know.
@@ -231,6 +279,7 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::assert_deltas_tell_the_reply;
     use super::*;
 
     #[test]
@@ -270,6 +319,35 @@ mod tests {
                 ReplyBlock::Text("hi".into()),
             ]
         );
+    }
+
+    #[test]
+    fn call_repeated_under_its_id_is_kept_once() {
+        let mut out = Vec::new();
+        let mut answer = Assembly::new(CallIds::replayed(3));
+        for (id, tool, json) in [
+            ("a", "T", "{\"x\":1}"),
+            ("a", "T", "{ \"x\": 1 }"),
+            ("a", "T", "{\"x\":2}"),
+            ("a", "U", "{\"x\":2}"),
+            ("a", "T", "{\"x\":2}"),
+            ("b", "T", "{\"x\":1}"),
+        ] {
+            answer.call(id, tool, &mut out);
+            answer.call_input(json, &mut out);
+        }
+        let reply = answer.reply(StopReason::ToolUse, Usage::default(), None, &mut out);
+        assert_deltas_tell_the_reply(&out, &reply);
+        let seen: Vec<(&str, &str)> = reply
+            .content
+            .iter()
+            .map(|block| match block {
+                ReplyBlock::ToolCall { provider_id, tool, .. } => (provider_id.as_str(), tool.as_str()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(seen, [("a", "T"), ("call_replay_3_1", "T"), ("call_replay_3_2", "U"), ("b", "T")]);
+        assert_eq!(reply.notices.len(), 2, "{:?}", reply.notices);
     }
 
     #[test]

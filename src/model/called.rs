@@ -1,6 +1,8 @@
-//! Names of tools as they go back to a provider.
+//! Names of tools and ids of calls as they go back to a provider.
 
 use std::borrow::Cow;
+
+use crate::types::CallId;
 
 /// What vendors take at most (Anthropic 128, OpenAI 64: their API references, 2026-03).
 const LONGEST: usize = 64;
@@ -18,9 +20,46 @@ pub(super) fn called(tool: &str) -> Cow<'_, str> {
     Cow::Owned(tool.chars().take(LONGEST).map(|c| if is_plain(c) { c } else { '_' }).collect())
 }
 
+/// The longest id of a call that Anthropic and OpenAI's Responses take, in characters.
+pub(super) const MAX_CALL_ID_CHARS: usize = 64;
+/// The same of OpenAI's Chat Completions: "Expected a string with maximum length 40".
+pub(super) const MAX_CHAT_CALL_ID_CHARS: usize = 40;
+
+/// The id of a call for a call and its result: the provider's, or ours if that is missing or does not `fit`.
+/// Ours has 41 characters, is unique and never changes, so the same transcript gives the same bytes.
+pub(super) fn wire_call_id<'a>(
+    provider_id: &'a str,
+    call_id: &CallId,
+    fits: impl Fn(&str) -> bool,
+) -> Cow<'a, str> {
+    if !provider_id.is_empty() && fits(provider_id) {
+        return Cow::Borrowed(provider_id);
+    }
+    Cow::Owned(call_id.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::ids::{Mint, Seed};
+
+    #[test]
+    fn call_id_that_is_too_long_becomes_a_short_unique_one() {
+        let mut mint = Mint::new(1, Seed(1));
+        let (first, second) = (mint.call(), mint.call());
+        let fits = |id: &str| id.chars().count() <= MAX_CALL_ID_CHARS;
+        let long = "call_".repeat(20);
+        assert_eq!(wire_call_id("call_1", &first, fits), "call_1");
+        assert_eq!(wire_call_id(&long, &first, fits), wire_call_id(&long, &first, fits));
+        assert_ne!(wire_call_id(&long, &first, fits), wire_call_id(&long, &second, fits));
+        for given in [long.as_str(), ""] {
+            let id = wire_call_id(given, &first, fits);
+            assert!(
+                fits(&id) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+                "{id}"
+            );
+        }
+    }
 
     #[test]
     fn a_name_that_was_made_up_goes_back_as_vendors_take_it() {

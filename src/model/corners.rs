@@ -338,11 +338,75 @@ fn arguments_are_an_object_or_told_as_what_they_are() {
 fn calls_without_an_id_of_their_own_are_given_one() {
     for api in ALL {
         let call = |id| Call(id, vec!["{}"]);
-        let reply = answer(api, &[Start("a"), call("t"), call("t"), call(""), call(""), End(None)]);
+        let other = Call("t", vec!["{\"a\":1}"]);
+        let reply = answer(api, &[Start("a"), call("t"), other, call(""), call(""), End(None)]);
         let ids = ids(&reply);
         assert_eq!((ids.len(), ids[0]), (4, "t"), "{api:?}: {ids:?}");
         let distinct: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
         assert!(distinct.len() == 4 && !distinct.contains(""), "{api:?}: {ids:?}");
+    }
+}
+
+#[test]
+fn call_that_is_sent_twice_under_one_id_is_one_call() {
+    for api in ALL {
+        let call = || Call("t", vec!["{\"a\":", "1}"]);
+        let reply = answer(api, &[Start("a"), call(), call(), Text("so"), End(None)]);
+        assert_eq!(ids(&reply), ["t"], "{api:?}");
+        assert_eq!(reply.notices.len(), 1, "{api:?}: {:?}", reply.notices);
+    }
+}
+
+/// What was read before shows that the address is right: the stream was damaged on its way.
+#[test]
+fn unreadable_event_inside_an_answer_is_an_interruption() {
+    for api in ALL {
+        let whole = wire(api, &[Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)]);
+        let events: Vec<&str> = whole.split_inclusive("\n\n").collect();
+        for at in 1..events.len() - 1 {
+            let (before, after) = (events[..at].concat(), events[at..].concat());
+            let half = &events[at][..events[at].len() / 2];
+            for damaged in [
+                format!("{before}data: {{oops\n\n{after}"),
+                format!("{before}data: upstream timed out\n\n{after}"),
+                format!("{before}data: \"a text\"\n\n{after}"),
+                // The rest of an event is missing, and its blank line, too.
+                format!("{before}{half}\n{after}"),
+            ] {
+                let fault = read(api, &damaged).1.expect_err("a fault");
+                assert_eq!(fault.kind, FaultKind::Interrupted, "{api:?}: {fault:?} in {damaged}");
+            }
+        }
+        // From the start, there may be something else at that address.
+        let fault = read(api, &format!("data: {{oops\n\n{whole}")).1.expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::Garbage, "{api:?}: {fault:?}");
+    }
+}
+
+#[test]
+fn line_that_is_no_field_of_an_event_changes_nothing() {
+    for api in ALL {
+        let whole = wire(api, &[Start("a"), Text("so"), End(None)]);
+        let foreign = whole.replacen("\n\n", "\n\nupstream: reconnected\n\n", 1);
+        assert_eq!(
+            read(api, &foreign).1.expect("an answer"),
+            answer(api, &[Start("a"), Text("so"), End(None)])
+        );
+    }
+}
+
+#[test]
+fn exhausted_quota_inside_a_stream_is_final() {
+    for api in ALL {
+        for error in [
+            json!({"type":"error","error":{"type":"insufficient_quota","message":"none left"}}),
+            json!({"error":{"type":"rate_limit_error","code":"insufficient_quota","message":"none left"}}),
+        ] {
+            let stream = wire(api, &[Start("a"), Text("so")]);
+            let fault = read(api, &format!("{stream}data: {error}\n\n")).1.expect_err("a fault");
+            assert_eq!(fault.kind, FaultKind::Forbidden, "{api:?}: {fault:?}");
+            assert!(!fault.kind.is_retryable() && fault.message.contains("none left"), "{api:?}: {fault:?}");
+        }
     }
 }
 
@@ -456,7 +520,7 @@ fn half_of_a_surrogate_pair_is_marked_and_the_rest_is_kept() {
         }
         // What is no JSON for another reason stays none.
         let broken = wire(api, &[Start("a"), Text("@@"), End(None)]).replace("@@", "\\ud83d\\x");
-        assert_eq!(read(api, &broken).1.expect_err("a fault").kind, FaultKind::Garbage, "{api:?}");
+        assert_eq!(read(api, &broken).1.expect_err("a fault").kind, FaultKind::Interrupted, "{api:?}");
     }
     let call = json!({"id":"c","choices":[{"index":0,"delta":{"tool_calls":[
         {"index":0,"id":"t","function":{"name":"Read","arguments":"{\"a\":\"@@\"}"}}]},"finish_reason":"tool_calls"}]});

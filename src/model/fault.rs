@@ -14,6 +14,9 @@ use super::sse::{MAX_EVENT_BYTES, TooLong};
 /// Longest text we take over from a provider, in characters.
 const MAX_TEXT: usize = 500;
 
+/// The word of providers for an account that has nothing left.
+pub(super) const OUT_OF_QUOTA: &str = "insufficient_quota";
+
 /// What kind of failure an HTTP status is. Only for statuses that are not a success.
 pub(super) fn kind_of_status(status: u16) -> FaultKind {
     match status {
@@ -80,6 +83,13 @@ impl WireError {
         code.or_else(|| kind.as_deref().map(clean)).filter(|word| !word.is_empty())
     }
 
+    /// Whether the account has nothing left, in either of the two fields: waiting does not fill it.
+    fn is_out_of_quota(&self) -> bool {
+        let WireError::Full { kind, code, .. } = self else { return false };
+        let code = code.as_ref().and_then(Value::as_str);
+        [kind.as_deref(), code].contains(&Some(OUT_OF_QUOTA))
+    }
+
     /// What the error itself says of its kind.
     fn kind(&self) -> Option<FaultKind> {
         let WireError::Full { kind, code, .. } = self else { return None };
@@ -95,8 +105,16 @@ impl WireError {
 
     /// An error that came inside an answer which had begun well.
     pub(super) fn in_stream(&self) -> ModelFault {
-        let kind = self.kind().unwrap_or(FaultKind::Server);
         let text = self.text().unwrap_or_else(|| "no reason given".into());
+        if self.is_out_of_quota() {
+            let message = format!(
+                "the provider broke the answer off: {text}; the account has no quota left: add credit, or use \
+                 another model"
+            );
+            let fault = ModelFault::new(FaultKind::Forbidden, message);
+            return ModelFault { word: Some(OUT_OF_QUOTA.into()), ..fault };
+        }
+        let kind = self.kind().unwrap_or(FaultKind::Server);
         let fault = ModelFault::new(kind, format!("the provider broke the answer off: {text}"));
         let overflow = overflow::read(&text);
         ModelFault { word: self.word(), overflow, ..fault }
@@ -111,11 +129,12 @@ pub(super) fn from_status(
     body: &[u8],
 ) -> ModelFault {
     let ErrorBody { kind, word, text } = read_error_body(body);
+    let is_out_of_quota = word.as_deref() == Some(OUT_OF_QUOTA);
     let kind = match (kind_of_status(status), kind) {
+        // An empty account does not fill while we wait.
+        (kind, _) if is_out_of_quota && kind.is_retryable() => FaultKind::Forbidden,
         // An overload is one whatever status carries it; otherwise the status is the truth.
         (_, Some(FaultKind::Overloaded)) => FaultKind::Overloaded,
-        // An empty account does not fill while we wait.
-        (FaultKind::RateLimited, _) if word.as_deref() == Some("insufficient_quota") => FaultKind::Forbidden,
         (FaultKind::BadRequest, _) if names_no_model(&text) => FaultKind::NotFound,
         (kind, _) => kind,
     };
@@ -170,7 +189,11 @@ fn read_error_body(body: &[u8]) -> ErrorBody {
     }
     if let Ok(body) = serde_json::from_slice::<Body>(body) {
         let kind = body.error.as_ref().and_then(WireError::kind);
-        let word = body.error.as_ref().and_then(WireError::word);
+        let is_out_of_quota = body.error.as_ref().is_some_and(WireError::is_out_of_quota);
+        let word = match is_out_of_quota {
+            true => Some(OUT_OF_QUOTA.into()),
+            false => body.error.as_ref().and_then(WireError::word),
+        };
         let text = body
             .error
             .as_ref()
@@ -213,6 +236,16 @@ pub(super) fn clean(text: &str) -> String {
 /// An answer that is not what the API promises.
 pub(super) fn garbage(why: impl std::fmt::Display) -> ModelFault {
     ModelFault::new(FaultKind::Garbage, format!("the provider's answer could not be understood: {why}"))
+}
+
+/// An event that is not what the API promises. Before anything of an answer was read, the address may be
+/// wrong; afterwards the stream was damaged on its way, which is like a connection that broke.
+pub(super) fn unreadable_event(error: &serde_json::Error, has_begun: bool) -> ModelFault {
+    if has_begun {
+        let text = format!("the stream was damaged before the answer was complete ({error})");
+        return ModelFault::new(FaultKind::Interrupted, text);
+    }
+    garbage(format_args!("an event is not the JSON it should be ({error})"))
 }
 
 /// The stream ended before the answer did.
@@ -362,6 +395,9 @@ mod tests {
         check(429, r#"{"message":"slow down"}"#, FaultKind::RateLimited, "slow down");
         let empty = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
         check(429, empty, FaultKind::Forbidden, "check what the key of [providers.x] may use");
+        let empty = r#"{"error":{"message":"none left","type":"insufficient_quota","code":"429"}}"#;
+        check(429, empty, FaultKind::Forbidden, "none left");
+        check(503, empty, FaultKind::Forbidden, "none left");
         check(422, r#"{"detail":"missing field"}"#, FaultKind::BadRequest, "missing field");
         check(413, "", FaultKind::BadRequest, "an empty body");
         check(502, "<html><body>Bad gateway</body></html>", FaultKind::Server, "a web page");
@@ -412,6 +448,14 @@ mod tests {
         assert_eq!(kind(r#"{"message":"m","code":"rate_limit_exceeded"}"#), FaultKind::RateLimited);
         assert_eq!(kind(r#"{"message":"m"}"#), FaultKind::Server);
         assert_eq!(kind(r#""text""#), FaultKind::Server);
+        for empty in [
+            r#"{"type":"insufficient_quota","message":"m"}"#,
+            r#"{"message":"m","code":"insufficient_quota"}"#,
+            r#"{"type":"rate_limit_error","message":"m","code":"insufficient_quota"}"#,
+            r#"{"type":"insufficient_quota","message":"m","code":"429"}"#,
+        ] {
+            assert_eq!(kind(empty), FaultKind::Forbidden, "{empty}");
+        }
     }
 
     #[test]

@@ -198,10 +198,11 @@ mod tests {
         let input = |model| look_up(Some(Kind::Anthropic), true, model, None).0.price.map(|p| p.input);
         assert_eq!(input("claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(input("claude-sonnet-4-5"), Some(3.0));
-        assert_eq!(input("claude-3-5-haiku-latest"), Some(0.8));
-        // Not a version of claude-opus-4, which costs thrice as much.
-        assert_eq!(input("claude-opus-4-9"), None);
-        assert_eq!(input("claude-opus-4-20250514"), Some(15.0));
+        assert_eq!(input("claude-haiku-4-5-latest"), Some(1.0));
+        // Not a version of claude-opus-5, which costs more.
+        assert_eq!(input("claude-opus-5-5"), Some(4.0));
+        assert_eq!(input("claude-opus-5-9"), None);
+        assert_eq!(input("claude-opus-5-20260724"), Some(5.0));
         assert_eq!(
             look_up(Some(Kind::OpenAiChat), true, "gpt-5-2025-08-07", None).0.price.map(|p| p.input),
             Some(1.25)
@@ -210,6 +211,30 @@ mod tests {
             look_up(Some(Kind::OpenAiChat), true, "gpt-5-pro", None),
             (ModelSettings::default(), false)
         );
+    }
+
+    #[test]
+    fn models_that_refuse_sampling_are_marked_and_retired_ones_are_gone() {
+        let facts = |kind, model| look_up(Some(kind), true, model, None);
+        for (kind, model, takes_sampling) in [
+            (Kind::Anthropic, "claude-opus-4-6", true),
+            (Kind::Anthropic, "claude-haiku-4-5", true),
+            (Kind::Anthropic, "claude-opus-4-7", false),
+            (Kind::Anthropic, "claude-sonnet-5-5", false),
+            (Kind::Anthropic, "claude-fable-5-2", false),
+            (Kind::OpenAiResponses, "gpt-6.2-sol", false),
+            (Kind::OpenAiResponses, "gpt-4o", true),
+        ] {
+            let (settings, is_known) = facts(kind, model);
+            assert_eq!((settings.sampling, is_known), (takes_sampling, true), "{model}");
+        }
+        for (kind, model) in [
+            (Kind::Anthropic, "claude-3-5-haiku-20241022"),
+            (Kind::Anthropic, "claude-opus-4-20250514"),
+            (Kind::OpenAiResponses, "o4-mini"),
+        ] {
+            assert!(!facts(kind, model).1, "{model} is retired");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest};
+use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use crate::types::thinking::Thinking;
 use crate::types::usage::{Price, Terms};
 
@@ -18,7 +18,7 @@ use super::anthropic;
 use super::api::{Addressee, Api, Reader};
 use super::assembly::CallIds;
 use super::cache::{Cache, Key as CacheKey, deltas};
-use super::fault::{Secrets, is_secret_header};
+use super::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
 use super::http::{Clients, Exchange, hand_on};
 use super::keys::{Key, Secret};
 use super::known::{ModelFacts, look_up};
@@ -29,8 +29,13 @@ use super::sampling::left_out;
 use super::settings::{Kind, ModelError, ModelSettings, Provider, Settings};
 use super::written::Written;
 
-/// The version of the Anthropic API that is spoken.
-const ANTHROPIC_VERSION: &str = "2023-06-01";
+/// The header with the version of the Anthropic API.
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+/// Its value where the configuration says nothing.
+const DEFAULT_VERSION: &str = "2023-06-01";
+/// From this version on a request with `temperature`, `top_p` or `top_k` is refused with status 400
+/// (platform.claude.com, "Versions", 2026-11).
+const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 
 /// All configured models. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -189,7 +194,12 @@ impl Models {
             Some(Way::Http(address)) => (Some(address.api.kind()), address.is_vendor),
             Some(Way::Replay(_)) | None => (None, false),
         };
-        look_up(kind, at_vendor, &model.model, self.inner.models.get(&model.to_string()))
+        let given = self.inner.models.get(&model.to_string());
+        let (mut settings, is_known) = look_up(kind, at_vendor, &model.model, given);
+        if let Some(Way::Http(address)) = self.inner.ways.get(&model.provider) {
+            settings.sampling &= address.takes_sampling();
+        }
+        (settings, is_known)
     }
 
     /// What people should know of a model that nothing is known of; once for each.
@@ -321,7 +331,7 @@ impl Models {
         let mut played = tape();
         let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
         // The key may have been changed meanwhile (Q26): another one is tried, once.
-        if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault.kind)) {
+        if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault)) {
             address.forget_key();
             let fresh = address.secret(name).await;
             if let Ok(fresh) = fresh
@@ -344,6 +354,9 @@ impl Models {
                     .notices
                     .push(format!("{name} had lost the conversation: the whole of it was sent again"));
             }
+        }
+        if let Ok(reply) = &mut outcome {
+            mark_cut(reply, address.api.output_limit(request, &settings));
         }
         if let (Some((cache, key)), Ok(reply)) = (known, &outcome) {
             cache.put(key, reply, Instant::now());
@@ -382,6 +395,10 @@ impl Way {
         if provider.store && provider.kind != Kind::OpenAiResponses {
             return Err(ModelError::MisplacedStore { provider: name.into() });
         }
+        let is_usable = |version: &str| provider.kind == Kind::Anthropic && is_date(version);
+        if provider.api_version.as_deref().is_some_and(|version| !is_usable(version)) {
+            return Err(ModelError::BadApiVersion { provider: name.into() });
+        }
         let api = match provider.kind {
             Kind::Anthropic => Api::Anthropic,
             Kind::OpenAiChat => Api::OpenAiChat,
@@ -415,6 +432,11 @@ impl Way {
                 secrets.add(value);
             }
             headers.insert(key, parsed);
+        }
+        if api == Api::Anthropic && !headers.contains_key(VERSION_HEADER) {
+            let version = provider.api_version.as_deref().unwrap_or(DEFAULT_VERSION);
+            let bad = || ModelError::BadApiVersion { provider: name.into() };
+            headers.insert(VERSION_HEADER, version.parse().map_err(|_| bad())?);
         }
         let recorder = provider.record.map(|file| Arc::new(Recorder::new(file)));
         let address = Address {
@@ -455,12 +477,20 @@ impl Address {
     }
 
     /// Whether the refusal may be about a key that has changed.
-    fn doubts_key(&self, kind: FaultKind) -> bool {
-        match kind {
+    fn doubts_key(&self, fault: &ModelFault) -> bool {
+        match fault.kind {
             FaultKind::Unauthorized => true,
+            // The key is right, and its account is empty. Part of an answer may have been streamed.
+            FaultKind::Forbidden if fault.word.as_deref() == Some(OUT_OF_QUOTA) => false,
             FaultKind::Forbidden => matches!(self.key, Key::Command(_)),
             _ => false,
         }
+    }
+
+    /// Whether the version of the API takes `temperature` and `top_p`.
+    fn takes_sampling(&self) -> bool {
+        let version = self.headers.get(VERSION_HEADER).and_then(|value| value.to_str().ok());
+        self.api != Api::Anthropic || version.is_none_or(|version| version < VERSION_WITHOUT_SAMPLING)
     }
 
     /// Puts the headers together. Headers of the settings win.
@@ -500,15 +530,29 @@ impl Address {
             value.set_sensitive(true);
             headers.insert(own, value);
         }
-        if self.api == Api::Anthropic {
-            headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
-        }
         headers.extend(self.headers.clone());
         if interleaves {
             add_beta(&mut headers, anthropic::INTERLEAVED);
         }
         Ok(headers)
     }
+}
+
+/// An answer that used exactly its limit was cut there, also where the server says that it is complete.
+fn mark_cut(reply: &mut ModelReply, limit: Option<u32>) {
+    let is_whole = matches!(reply.stop_reason, StopReason::EndTurn | StopReason::ToolUse);
+    if is_whole && limit.is_some_and(|limit| reply.usage.output_tokens == u64::from(limit)) {
+        reply.stop_reason = StopReason::MaxTokens;
+    }
+}
+
+/// Whether the text is like `2023-06-01`.
+fn is_date(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
 }
 
 /// Adds a word to those of `anthropic-beta`.
@@ -570,6 +614,18 @@ mod tests {
         check(|p| p.kind = Kind::Replay, Some("no_cassette"));
         check(|p| p.kind = Kind::OpenAiResponses, None);
         check(|p| p.store = true, Some("misplaced_store"));
+        check(|p| p.api_version = Some("2026-10-21".into()), Some("bad_api_version"));
+        for (version, word) in [
+            ("2026-10-21", None),
+            ("newest", Some("bad_api_version")),
+            ("2026-10-21\n", Some("bad_api_version")),
+            ("", Some("bad_api_version")),
+        ] {
+            let change = |p: &mut Provider| {
+                *p = Provider { api_version: Some(version.into()), ..Provider::new(Kind::Anthropic) };
+            };
+            check(change, word);
+        }
     }
 
     #[tokio::test]

@@ -71,6 +71,8 @@ pub struct Provider {
     pub record: Option<PathBuf>,
     /// Responses only: the provider keeps the conversation, and requests name the answer they continue.
     pub store: bool,
+    /// Anthropic only: the value of the header with the API's version; absent for `2023-06-01`.
+    pub api_version: Option<String>,
 }
 
 impl Provider {
@@ -85,6 +87,7 @@ impl Provider {
             cassette: None,
             record: None,
             store: false,
+            api_version: None,
         }
     }
 }
@@ -105,6 +108,7 @@ impl fmt::Debug for Provider {
             .field("cassette", &self.cassette)
             .field("record", &self.record)
             .field("store", &self.store)
+            .field("api_version", &self.api_version)
             .finish()
     }
 }
@@ -223,6 +227,11 @@ pub enum ModelError {
         /// The provider.
         provider: String,
     },
+    /// `api_version` that is no version, or on a provider whose API has no header for it.
+    BadApiVersion {
+        /// The provider.
+        provider: String,
+    },
     /// `store` on a provider whose API keeps no conversations.
     MisplacedStore {
         /// The provider.
@@ -240,6 +249,7 @@ impl ModelError {
             ModelError::NoCassette { .. } => "no_cassette",
             ModelError::MisplacedCassette { .. } => "misplaced_cassette",
             ModelError::MisplacedStore { .. } => "misplaced_store",
+            ModelError::BadApiVersion { .. } => "bad_api_version",
         }
     }
 }
@@ -263,6 +273,11 @@ impl fmt::Display for ModelError {
                 f,
                 "[providers.{provider}] has a cassette but is not of kind replay: use record = \"FILE\" to \
                  write one, or kind = \"replay\" to play it"
+            ),
+            ModelError::BadApiVersion { provider } => write!(
+                f,
+                "api_version of [providers.{provider}] is not usable: it is for kind = \"anthropic\" and is written \
+                 like 2023-06-01"
             ),
             ModelError::MisplacedStore { provider } => write!(
                 f,

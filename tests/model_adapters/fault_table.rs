@@ -43,6 +43,13 @@ fn whole_answer(kind: Kind, text: &[u8]) -> Vec<u8> {
     [before.as_bytes(), text, after.as_bytes()].concat()
 }
 
+/// An answer that begins well, and has this before its end.
+fn damaged(kind: Kind, damage: &str) -> Vec<u8> {
+    let answer = String::from_utf8(whole_answer(kind, b"some words")).expect("text");
+    let (before, after) = answer.split_once("\n\n").expect("events");
+    format!("{before}\n\n{damage}{after}").into_bytes()
+}
+
 fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
     let status = |status, kind: &str, message: &str| Does::Step(Box::new(Step::error(status, kind, message)));
     let slow = |step: Step| Does::Step(Box::new(step.header("retry-after", "2")));
@@ -68,6 +75,22 @@ fn rows(shut: &Gate) -> Vec<(&'static str, Does)> {
         ("status 200, nothing", body(200, EVENTS, b"")),
         ("status 200, half a JSON object", body(200, "application/json", b"{\"id\":")),
         ("an event that is no JSON", body(200, EVENTS, b"data: {oops\n\n")),
+        (
+            "an event that is no JSON, inside the answer",
+            Does::Each(|kind| Step::raw(200, EVENTS, damaged(kind, "data: {oops\n\n"))),
+        ),
+        (
+            "half an event inside the answer",
+            Does::Each(|kind| Step::raw(200, EVENTS, damaged(kind, "data: {\"id\":\n\n"))),
+        ),
+        (
+            "an event of another program inside the answer",
+            Does::Each(|kind| Step::raw(200, EVENTS, damaged(kind, "data: upstream error 1\n\n"))),
+        ),
+        (
+            "`insufficient_quota` inside the answer",
+            Does::Step(Box::new(Step::text("some words").break_off("insufficient_quota", "no credit"))),
+        ),
         ("random bytes", body(200, EVENTS, b"\x00\xff\x17\x99 \x80zz\n\x01")),
         ("a line of 100 MB", Does::EndlessLine(100)),
         (

@@ -1,6 +1,7 @@
 //! Both adapters, the replay provider and the recorder against a local server that answers, fails,
 //! stalls and breaks off by script.
 
+mod call_ids;
 mod cassettes;
 mod conversation;
 mod failures;
@@ -8,6 +9,7 @@ mod fault_table;
 mod media;
 mod rules;
 mod streaming;
+mod versions;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

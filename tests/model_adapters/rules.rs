@@ -88,6 +88,41 @@ async fn any_key_too_many_or_missing_is_a_breach() {
 }
 
 #[tokio::test]
+async fn earlier_answers_without_what_the_vendors_types_demand_are_breaches() {
+    let server = ModelServer::start().await;
+    server.push(Step::text("Hi."));
+    server.push(Step::text("Bye."));
+    let models = models(Kind::OpenAiResponses, &server);
+    let first = call(&models, &hello()).await.1.expect("an answer");
+    call(&models, &continued(hello(), &first)).await.1.expect("an answer");
+    server.assert_no_breach();
+    let request = server.requests().pop().expect("a request");
+    assert_eq!(request.body["input"][1], json!({"role": "assistant", "content": "Hi."}));
+    let part = json!({"type": "output_text", "text": "Hi."});
+    let full = json!({"type": "output_text", "text": "Hi.", "annotations": []});
+    for (answer, is_breach) in [
+        (json!({"type": "message", "role": "assistant", "content": [part]}), true),
+        (json!({"type": "message", "role": "assistant", "content": [full]}), true),
+        (
+            json!({"type": "message", "role": "assistant", "id": "m", "status": "completed", "content": [part]}),
+            true,
+        ),
+        (
+            json!({"type": "message", "role": "assistant", "id": "m", "status": "completed", "content": [full]}),
+            false,
+        ),
+    ] {
+        let mut other = request.clone();
+        other.body["input"][1] = answer.clone();
+        assert_eq!(breach(&other).is_some(), is_breach, "{answer}: {:?}", breach(&other));
+    }
+    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,"});
+    let mut other = request.clone();
+    other.body["input"][0]["content"] = json!([image]);
+    assert!(breach(&other).is_some_and(|told| told.contains("detail")), "{:?}", breach(&other));
+}
+
+#[tokio::test]
 async fn parameters_out_of_their_range_are_breaches() {
     let server = ModelServer::start().await;
     server.push(Step::text("hi"));

@@ -125,6 +125,27 @@ async fn what_a_provider_reported_before_it_broke_off_takes_the_place_of_the_est
 }
 
 #[tokio::test]
+async fn estimate_of_a_broken_answer_stays_within_its_output_limit() {
+    let house = House::plan()
+        .speaking(Api::OpenAiChat)
+        .config("[session]\noutput_tokens = 20\n[retry]\nbase_ms = 1")
+        .start()
+        .await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text(&"many words ".repeat(40)).break_off("overloaded_error", "too busy"));
+    house.models.push(Step::text("whole"));
+    session.submit("go").await;
+    let booked = seen.wait_for("usage").await;
+    assert_eq!(
+        (&booked["estimated"], &booked["usage"]["output_tokens"]),
+        (&json!(true), &json!(20)),
+        "{booked}"
+    );
+    seen.turn_ends("success").await;
+}
+
+#[tokio::test]
 async fn an_unknown_price_is_unknown_wherever_it_is_shown_and_money_stays_when_a_session_goes() {
     let house = House::start().await;
     let alice = house.client("alice").await;

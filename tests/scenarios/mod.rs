@@ -38,6 +38,7 @@ mod prefix;
 mod processes;
 mod reload;
 mod response_cache;
+mod responses_items;
 mod restart;
 mod resume;
 mod retries;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Session;
-use crate::support::daemon::{BOTH_APIS, House};
+use crate::support::daemon::{ALL_APIS, Api, BOTH_APIS, House};
 use crate::support::log::Log;
 use crate::support::model_server::Step;
 
@@ -213,6 +213,63 @@ async fn a_stream_that_breaks_is_begun_anew_and_nothing_is_said_twice() {
         seen.turn_ends("success").await;
         assert!(!house.models.requests()[2].body.to_string().contains("broken off"));
         house.models.assert_no_breach();
+    }
+}
+
+/// The beginning of an answer that says "broken off", then the damage, then the rest of the answer.
+fn damaged(api: Api, damage: &str) -> Vec<u8> {
+    let (before, after) = match api {
+        Api::Anthropic => (
+            "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
+             data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+             data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"broken off\"}}\n\n",
+            "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
+             data: {\"type\":\"message_stop\"}\n\n",
+        ),
+        Api::OpenAiChat => (
+            "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"broken off\"}}]}\n\n",
+            "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        ),
+        Api::OpenAiResponses => (
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"broken off\"}\n\n",
+            "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"status\":\"completed\",\"output\":[]}}\n\n",
+        ),
+    };
+    [before, damage, after].concat().into_bytes()
+}
+
+#[tokio::test]
+async fn damaged_event_interrupts_the_message_and_is_retried() {
+    for api in ALL_APIS {
+        let house = House::plan().speaking(api).config(FAST).start().await;
+        let (session, mut seen) = start(&house).await;
+        for damage in ["data: {oops\n\n", "data: {\"choices\":[{\"ind", "data: upstream timed out\n\n"] {
+            house.models.push(Step::raw(200, "text/event-stream", damaged(api, damage)));
+            house.models.push(Step::text("the whole answer"));
+            session.submit("hello").await;
+            let cut = seen.answer().await;
+            assert_eq!(
+                (&cut["item"]["status"], &cut["item"]["text"]),
+                (&json!("interrupted"), &json!("broken off")),
+                "{api:?}: {damage}"
+            );
+            assert_eq!(seen.wait_for("retry").await["kind"], "interrupted", "{api:?}: {damage}");
+            assert_eq!(seen.answer().await["item"]["status"], "completed");
+            assert_eq!(seen.turn_ends("success").await["text"], "the whole answer");
+        }
+        house.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn exhausted_quota_inside_a_stream_ends_the_turn_at_once() {
+    for api in ALL_APIS {
+        let house = House::plan().speaking(api).config(FAST).start().await;
+        let (session, mut seen) = start(&house).await;
+        house.models.push(Step::text("some words").break_off("insufficient_quota", "no credit"));
+        fails(&house, &session, &mut seen, "forbidden", &["no credit", "quota"]).await;
+        assert_eq!(house.models.requests().len(), 2, "{api:?}");
+        assert!(seen.seen_of("retry").is_empty(), "{api:?}");
     }
 }
 

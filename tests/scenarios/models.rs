@@ -379,3 +379,21 @@ async fn a_conversation_that_the_provider_keeps_goes_on_after_a_restart_and_afte
     assert_eq!(sizes, [1, 1, 1, 1, 8, 10], "{sizes:?}");
     house.models.assert_no_breach();
 }
+
+#[tokio::test]
+async fn api_version_of_the_configuration_is_sent_and_no_temperature_with_it() {
+    let house = House::plan().provider("api_version = \"2026-10-21\"").start().await;
+    let session = house.client("alice").await.create_with(&house, json!({"temperature": 0.3})).await;
+    let mut seen = session.follow().await;
+    house.models.push(Step::text("Hello."));
+    session.submit("hello").await;
+    seen.turn_ends("success").await;
+    let request = &house.models.requests()[0];
+    assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
+    assert_eq!(request.body.get("temperature"), None);
+    let notices = seen.seen_of("notice");
+    let is_told =
+        |event: &Value| event["text"].as_str().is_some_and(|text| text.contains("temperature = 0.3"));
+    assert!(notices.iter().any(is_told), "{notices:?}");
+    house.models.assert_no_breach();
+}

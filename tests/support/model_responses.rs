@@ -93,21 +93,46 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
     for (at, item) in items.iter().enumerate() {
         let place = format!("input[{at}]");
         let item = object(item, &place)?;
+        // The short form of an earlier answer is the only item without a type.
+        if item.get("role").is_some_and(|role| role == "assistant")
+            && item.get("content").is_some_and(Value::is_string)
+        {
+            only(item, &place, &["role", "content"])?;
+            filled(item, "content", &place)?;
+            rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
+            continue;
+        }
         match filled(item, "type", &place)? {
             "message" => {
-                only(item, &place, &["type", "role", "content"])?;
                 let role = filled(item, "role", &place)?;
+                rule(matches!(role, "user" | "assistant"), format!("{place}: unknown role {role}"))?;
+                // The vendor's types (openai 3.54.0, `ResponseOutputMessageParam`) demand these of an answer.
+                if role == "assistant" {
+                    only(item, &place, &["type", "role", "content", "id", "status"])?;
+                    filled(item, "id", &place)?;
+                    filled(item, "status", &place)?;
+                } else {
+                    only(item, &place, &["type", "role", "content"])?;
+                }
                 rule(owed.is_empty(), format!("{place}: calls {owed:?} were not answered"))?;
                 for part in list(item.get("content").unwrap_or(&Value::Null), &place)? {
                     let part = object(part, &place)?;
                     let kind = filled(part, "type", &place)?;
                     match (role, kind) {
-                        ("user", "input_text") | ("assistant", "output_text") => {
+                        ("user", "input_text") => {
                             only(part, &place, &["type", "text"])?;
                             filled(part, "text", &place)?;
                         }
+                        ("assistant", "output_text") => {
+                            only(part, &place, &["type", "text", "annotations"])?;
+                            filled(part, "text", &place)?;
+                            list(part.get("annotations").unwrap_or(&Value::Null), &place)?;
+                        }
                         ("user", "input_image") => {
                             only(part, &place, &["type", "image_url", "detail"])?;
+                            let detail = filled(part, "detail", &place)?;
+                            let known = ["auto", "low", "high", "original"];
+                            rule(known.contains(&detail), format!("{place}: unknown detail {detail}"))?;
                             model_media::data_url(true, filled(part, "image_url", &place)?, &place)?;
                         }
                         ("user", "input_file") => {
@@ -132,16 +157,21 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                     )?;
                     filled(part, "text", &place)?;
                 }
-                let next = items.get(at + 1).map_or("nothing", |item| item["type"].as_str().unwrap_or("?"));
+                let kind = |item: &Value| match item["role"] == "assistant" {
+                    true => "message".to_owned(),
+                    false => item["type"].as_str().unwrap_or("?").to_owned(),
+                };
+                let next = items.get(at + 1).map_or("nothing".into(), kind);
                 let is_own = items.get(at + 1).is_some_and(|item| item["role"] != "user");
                 rule(
-                    is_own && matches!(next, "message" | "function_call" | "reasoning"),
+                    is_own && matches!(next.as_str(), "message" | "function_call" | "reasoning"),
                     format!("{place}: reasoning without what it led to, followed by {next}"),
                 )?;
             }
             "function_call" => {
                 only(item, &place, &["type", "call_id", "name", "arguments"])?;
                 let id = filled(item, "call_id", &place)?.to_owned();
+                short_id(&id, &place)?;
                 filled(item, "name", &place)?;
                 let arguments = filled(item, "arguments", &place)?;
                 rule(
@@ -156,6 +186,7 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
                 only(item, &place, &["type", "call_id", "output"])?;
                 filled(item, "output", &place)?;
                 let id = filled(item, "call_id", &place)?;
+                short_id(id, &place)?;
                 let at = owed.iter().position(|owed| owed == id);
                 let Some(at) = at else { return Err(format!("{place}: no open call {id} ({owed:?})")) };
                 owed.remove(at);
@@ -169,6 +200,11 @@ fn check_input(body: &Value, mut owed: Vec<String>) -> Verdict {
         last["type"] == "function_call_output" || last["role"] == "user",
         "the last item must be the user's or an output",
     )
+}
+
+/// "Expected a string with maximum length 64".
+fn short_id(id: &str, place: &str) -> Verdict {
+    rule(id.chars().count() <= 64, format!("{place}: call_id {id} has more than 64 characters"))
 }
 
 /// The calls of an answer, which a request that continues it owes results for.

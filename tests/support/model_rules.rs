@@ -103,6 +103,11 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
                 ("tool_use", "assistant") => {
                     only(block, &place, &["type", "id", "name", "input", "cache_control"])?;
                     let id = filled(block, "id", &place)?;
+                    let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+                    rule(
+                        is_plain && id.len() <= 64,
+                        format!("{place}: id {id} does not match [a-zA-Z0-9_-]{{1,64}}"),
+                    )?;
                     filled(block, "name", &place)?;
                     rule(
                         block.get("input").is_some_and(Value::is_object),
@@ -144,6 +149,16 @@ pub fn check_sampling(fields: &Map<String, Value>, hottest: f64) -> Verdict {
     for (name, most) in [("temperature", hottest), ("top_p", 1.0)] {
         let is_inside = |value: &Value| value.as_f64().is_some_and(|number| (0.0..=most).contains(&number));
         rule(fields.get(name).is_none_or(is_inside), format!("{name} must be from 0 to {most}"))?;
+    }
+    Ok(())
+}
+
+/// What a later version of Anthropic's API (its header) refuses, whatever the value.
+pub fn check_version(version: Option<&str>, body: &Value) -> Verdict {
+    rule(version.is_some(), "anthropic-version: header is required")?;
+    for name in ["temperature", "top_p", "top_k"] {
+        let is_refused = version.is_some_and(|version| version >= "2026-10-21") && !body[name].is_null();
+        rule(!is_refused, format!("{name}: Extra inputs are not permitted"))?;
     }
     Ok(())
 }

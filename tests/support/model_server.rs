@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::model_responses::{self, Kept};
-use super::model_rules::{check_anthropic, check_openai};
+use super::model_rules::{check_anthropic, check_openai, check_version};
 pub use super::model_script::{Gate, Step};
 use super::model_script::{expect_within, reaches};
 use super::model_wire::render;
@@ -227,7 +227,8 @@ pub fn breach(request: &Request) -> Option<String> {
 
 fn choose(request: &Request, state: &State) -> Step {
     let verdict = if request.is_anthropic() {
-        check_anthropic(&request.body, *state.paused.lock().expect("no panic"))
+        check_version(request.header("anthropic-version"), &request.body)
+            .and_then(|()| check_anthropic(&request.body, *state.paused.lock().expect("no panic")))
     } else if request.is_responses() {
         match model_responses::check(&request.body, &state.kept.lock().expect("no panic")) {
             // Told by every server that keeps no conversation for ever: no breach.

@@ -132,6 +132,7 @@ impl Config {
             cassette: None,
             record: None,
             store: false,
+            api_version: None,
         };
         let mut main = None;
         if let Some(host) = set("OLLAMA_HOST") {
@@ -141,19 +142,33 @@ impl Config {
         }
         if set("OPENAI_API_KEY").is_some() {
             let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
-            let made = provider(ProviderKind::OpenaiChat, Some(base_url), Some("OPENAI_API_KEY"));
+            // Most servers that are compatible with OpenAI's speak Chat Completions alone.
+            let kind = match is_openai(&base_url) {
+                true => ProviderKind::OpenaiResponses,
+                false => ProviderKind::OpenaiChat,
+            };
+            let made = provider(kind, Some(base_url), Some("OPENAI_API_KEY"));
             self.providers.insert("openai".into(), made);
-            main = Some("openai/gpt-5.1");
+            main = Some("openai/gpt-6.2-sol");
         }
         if set("ANTHROPIC_API_KEY").is_some() {
             let made = provider(ProviderKind::Anthropic, None, Some("ANTHROPIC_API_KEY"));
             self.providers.insert("anthropic".into(), made);
-            main = Some("anthropic/claude-sonnet-4-5");
+            main = Some("anthropic/claude-sonnet-5-5");
         }
         if self.models.main.is_none() {
             self.models.main = main.map(String::from);
         }
     }
+}
+
+/// Whether an address is OpenAI's own, also in one of its regions (`eu.api.openai.com`).
+fn is_openai(base_url: &str) -> bool {
+    let base_url = base_url.trim().to_ascii_lowercase();
+    let rest = base_url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().and_then(|host| host.split(':').next()).unwrap_or_default();
+    host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
 /// Rules of an earlier file are not replaced by those of a later one: what is denied for all users no
@@ -282,7 +297,32 @@ mod tests {
         assert_eq!(config.providers["ollama"].base_url.as_deref(), Some("http://127.0.0.1:11434/v1"));
         assert_eq!(config.models.main, None);
         config.fill_from_environment(&|name| (name == "ANTHROPIC_API_KEY").then(|| "k".into()));
-        assert_eq!(config.models.main.as_deref(), Some("anthropic/claude-sonnet-4-5"));
+        assert_eq!(config.models.main.as_deref(), Some("anthropic/claude-sonnet-5-5"));
+    }
+
+    #[test]
+    fn openai_key_alone_makes_a_responses_provider() {
+        for (base_url, kind) in [
+            (None, ProviderKind::OpenaiResponses),
+            (Some("https://api.openai.com/v1"), ProviderKind::OpenaiResponses),
+            (Some("https://api.openai.com/v1/"), ProviderKind::OpenaiResponses),
+            (Some("https://eu.api.openai.com/v1"), ProviderKind::OpenaiResponses),
+            (Some("http://127.0.0.1:8080/v1"), ProviderKind::OpenaiChat),
+            (Some("https://openrouter.ai/api/v1"), ProviderKind::OpenaiChat),
+            (Some("https://API.openai.com:443/v1"), ProviderKind::OpenaiResponses),
+            (Some("https://api.openai.com.example.org/v1"), ProviderKind::OpenaiChat),
+            (Some("https://api.openai.com@example.org/v1"), ProviderKind::OpenaiChat),
+            (Some("https://example.org/api.openai.com"), ProviderKind::OpenaiChat),
+        ] {
+            let mut config = Config::default();
+            config.fill_from_environment(&|name| match name {
+                "OPENAI_API_KEY" => Some("k".into()),
+                "OPENAI_BASE_URL" => base_url.map(String::from),
+                _ => None,
+            });
+            assert_eq!(config.providers["openai"].kind, kind, "{base_url:?}");
+            assert_eq!(config.models.main.as_deref(), Some("openai/gpt-6.2-sol"));
+        }
     }
 
     #[test]

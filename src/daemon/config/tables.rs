@@ -175,6 +175,9 @@ pub struct Provider {
     /// For `openai_responses`: the provider keeps the conversation.
     #[serde(default)]
     pub store: bool,
+    /// For `anthropic`: the version of the API, as its header names it.
+    #[serde(default)]
+    pub api_version: Option<String>,
 }
 
 /// Kinds of providers.

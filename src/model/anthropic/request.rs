@@ -23,7 +23,7 @@ use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 
 use super::super::api::Api;
-use super::super::called::called;
+use super::super::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
 use super::super::media::{Media, Shown};
 use super::super::sampling::sent;
 use super::super::settings::ModelSettings;
@@ -300,12 +300,8 @@ fn seen(shown: Shown<'_>) -> Content<'_> {
 
 /// The id the provider knows, or ours where another provider's would be refused here.
 fn wire_id<'a>(provider_id: &'a str, call_id: &crate::types::CallId) -> Cow<'a, str> {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    if !provider_id.is_empty() && provider_id.bytes().all(fits) {
-        provider_id.into()
-    } else {
-        call_id.to_string().into()
-    }
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    wire_call_id(provider_id, call_id, |id| id.len() <= MAX_CALL_ID_CHARS && id.bytes().all(is_plain))
 }
 
 /// The arguments; the provider takes objects only.

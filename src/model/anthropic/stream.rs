@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
-use super::super::api::Decode;
+use super::super::api::{Decode, EventError};
 use super::super::assembly::{Assembly, CallIds};
 use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
@@ -250,10 +250,9 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError> {
         let mut mended = String::new();
-        let event: Event<'_> = read_json(data, &mut mended)
-            .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
+        let event: Event<'_> = read_json(data, &mut mended)?;
         match &*event.kind {
             "content_block_delta" => {
                 self.require_open(event.index)?;
@@ -278,7 +277,7 @@ impl Decode for Decoder {
                 if let Some(message) = &event.message {
                     let is_other = |known: &String| !message.id.is_empty() && *known != *message.id;
                     if self.response_id.as_ref().is_some_and(is_other) || self.answer.has_begun() {
-                        return Err(began_again());
+                        return Err(began_again().into());
                     }
                     self.begin(message);
                 }
@@ -293,8 +292,8 @@ impl Decode for Decoder {
                 self.close_block(out);
                 self.is_done = true;
             }
-            "error" => return Err(in_stream(event.error)),
-            "" if event.error.is_some() => return Err(in_stream(event.error)),
+            "error" => return Err(in_stream(event.error).into()),
+            "" if event.error.is_some() => return Err(in_stream(event.error).into()),
             // `ping`, and what is invented later.
             _ => {}
         }

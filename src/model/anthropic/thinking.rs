@@ -81,6 +81,11 @@ pub(super) fn plan(request: &ModelRequest, settings: &ModelSettings) -> Plan {
     }
 }
 
+/// The limit on the answer that a request sends.
+pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> u32 {
+    plan(request, settings).max_tokens
+}
+
 /// Whether a request asks the model to think: other things are not taken beside that.
 pub(in super::super) fn asks_to_think(request: &ModelRequest, settings: &ModelSettings) -> bool {
     plan(request, settings).thinking.is_some()

@@ -11,13 +11,14 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
 use crate::types::sampling::Sampling;
 
 use super::super::api::Api;
-use super::super::called::called;
+use super::super::called::{MAX_CHAT_CALL_ID_CHARS, called, wire_call_id};
 use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
 use super::super::sampling::sent;
@@ -81,7 +82,7 @@ enum Turn<'a> {
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: Cow<'a, str>,
     },
 }
@@ -115,7 +116,7 @@ struct File<'a> {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
     function: Called<'a>,
@@ -151,8 +152,8 @@ pub(in super::super) fn body(
     };
     for (at, message) in request.messages.iter().enumerate() {
         match message.role {
-            Role::User => user(message, &mut preface, &media, &mut messages),
-            Role::Assistant => messages.push(assistant(message, at >= keeps_from)?),
+            Role::User => user(message, &mut preface, vendor, &media, &mut messages),
+            Role::Assistant => messages.push(assistant(message, at >= keeps_from, vendor)?),
         }
     }
     let mut tools = Vec::new();
@@ -166,7 +167,7 @@ pub(in super::super) fn body(
             },
         }));
     }
-    let limit = request.max_output_tokens.or(settings.max_output_tokens);
+    let limit = output_limit(request, settings);
     serde_json::to_vec(&Body {
         model: &request.model.model,
         stream: settings.streaming,
@@ -180,11 +181,17 @@ pub(in super::super) fn body(
     })
 }
 
+/// The limit on the answer that a request sends.
+pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
+    request.max_output_tokens.or(settings.max_output_tokens)
+}
+
 /// One message becomes a message per result, then one of what the results show (results themselves are
 /// text here) and of what the person says and shows. `preface` opens the first of these.
 fn user<'a>(
     message: &'a Message,
     preface: &mut Option<&'a str>,
+    vendor: bool,
     media: &Media<'_>,
     turns: &mut Vec<Turn<'a>>,
 ) {
@@ -192,9 +199,9 @@ fn user<'a>(
     let mut said = Vec::new();
     for block in &message.content {
         match block {
-            Block::ToolResult { provider_id, content, attachments, .. } => {
+            Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
                 let content = media.told(content, attachments);
-                turns.push(Turn::Tool { tool_call_id: provider_id, content });
+                turns.push(Turn::Tool { tool_call_id: wire_id(provider_id, call_id, vendor), content });
                 shown.extend(media.attached(attachments).into_iter().map(seen));
             }
             Block::Text { text } if !text.is_empty() => said.push(Part::Text { text: text.clone() }),
@@ -248,7 +255,17 @@ fn loop_begins<M: AsRef<Message>>(messages: &[M]) -> usize {
     messages.iter().rposition(|message| speaks(message.as_ref())).map_or(0, |at| at + 1)
 }
 
-fn assistant(message: &Message, keeps: bool) -> Result<Turn<'_>, serde_json::Error> {
+/// The id of a call. Only the vendor is known to limit its length; some proxies keep in an id of several
+/// hundred characters what they need with the next request.
+fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, vendor: bool) -> Cow<'a, str> {
+    match wire_call_id(provider_id, call_id, |id| !vendor || id.chars().count() <= MAX_CHAT_CALL_ID_CHARS) {
+        // Without its hyphens, ours has 37 characters.
+        Cow::Owned(ours) => Cow::Owned(ours.replace('-', "")),
+        given => given,
+    }
+}
+
+fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<Turn<'_>, serde_json::Error> {
     let mut text = String::new();
     let mut reasoning_content = String::new();
     let mut tool_calls = Vec::new();
@@ -256,7 +273,7 @@ fn assistant(message: &Message, keeps: bool) -> Result<Turn<'_>, serde_json::Err
         match block {
             Block::Text { text: more } => text.push_str(more),
             Block::ToolCall(call) => tool_calls.push(Call {
-                id: &call.provider_id,
+                id: wire_id(&call.provider_id, &call.call_id, vendor),
                 kind: "function",
                 function: Called { name: called(&call.tool), arguments: arguments(call)? },
             }),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
-use super::super::api::Decode;
+use super::super::api::{Decode, EventError};
 use super::super::assembly::{Assembly, CallIds};
 use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
@@ -139,9 +139,9 @@ impl Decoder {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         if let Some(error) = chunk.error {
-            return Err(error.in_stream());
+            return Err(error.in_stream().into());
         }
         self.require_same(&chunk)?;
         if self.response_id.is_none() && !chunk.id.is_empty() {
@@ -175,7 +175,7 @@ impl Decoder {
         if begins && has_begun { Err(began_again()) } else { Ok(()) }
     }
 
-    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         let reasoning =
             if piece.reasoning_content.is_empty() { &piece.reasoning } else { &piece.reasoning_content };
         if !reasoning.is_empty() {
@@ -241,14 +241,13 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(());
         }
         let mut mended = String::new();
-        let chunk = read_json(data, &mut mended)
-            .map_err(|error| garbage(format_args!("a chunk is not the JSON it should be ({error})")))?;
+        let chunk = read_json(data, &mut mended)?;
         self.chunk(chunk, out)
     }
 
@@ -274,7 +273,7 @@ impl Decode for Decoder {
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
             return Err(garbage("the body holds no choices"));
         }
-        self.chunk(chunk, out)?;
+        self.chunk(chunk, out).map_err(|error| error.into_fault(false))?;
         self.is_done = true;
         Ok(())
     }
@@ -295,7 +294,7 @@ impl Decode for Decoder {
 }
 
 /// The text of arguments, whichever way they came.
-fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, ModelFault> {
+fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, serde_json::Error> {
     let json = raw.get();
     if json == "null" {
         return Ok(Cow::Borrowed(""));
@@ -307,5 +306,4 @@ fn arguments(raw: &RawValue) -> Result<Cow<'_, str>, ModelFault> {
     serde_json::from_str::<Text<'_>>(json)
         .map(Text::into_inner)
         .or_else(|_| read_json::<String>(json, &mut mended).map(Cow::Owned))
-        .map_err(|error| garbage(format_args!("arguments of a call are not a text ({error})")))
 }

@@ -403,3 +403,36 @@ fn abilities_shape_the_request() {
         assert_eq!(written.get(absent), None, "{absent}");
     }
 }
+
+#[test]
+fn long_call_ids_are_shortened_for_the_vendor_alone() {
+    let long = "call_".repeat(20);
+    let mut asked = request();
+    for message in &mut asked.messages {
+        for block in &mut Arc::make_mut(message).content {
+            match block {
+                Block::ToolCall(call) => call.provider_id.clone_from(&long),
+                Block::ToolResult { provider_id, .. } => provider_id.clone_from(&long),
+                _ => {}
+            }
+        }
+    }
+    for (vendor, is_kept) in [(true, false), (false, true)] {
+        let body = super::body(&asked, &ModelSettings::default(), vendor).expect("a body");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        let messages = body["messages"].as_array().expect("a list");
+        let calls =
+            messages.iter().flat_map(|message| message["tool_calls"].as_array().into_iter().flatten());
+        let mut called: Vec<&str> = calls.map(|call| call["id"].as_str().expect("an id")).collect();
+        let mut answered: Vec<&str> =
+            messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
+        called.sort_unstable();
+        answered.sort_unstable();
+        assert!(!called.is_empty());
+        assert_eq!(called, answered, "{vendor}");
+        for id in called {
+            assert_eq!(id == long, is_kept, "{vendor}: {id}");
+            assert!(is_kept || id.len() <= 40, "{id}");
+        }
+    }
+}

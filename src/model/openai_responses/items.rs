@@ -1,151 +1,287 @@
 //! Items of an answer, one after another.
 //!
-//! The API numbers the items of an answer (`output_index`) and may tell several at once. Outside, blocks
-//! come one after another, so what is told of a later item waits until the earlier one is done.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The stream numbers the items (`output_index`) and may send several at once. Blocks of a reply come one
+//! after another, so the steps of a later item wait until the earlier one is complete.
+//!
+//! The end of the answer repeats all items. Some servers number them differently there: with a gap, or from
+//! 1 in the stream, or with an item that was never streamed. So an item of the end is matched by its `id` or
+//! `call_id`, or by its content where a server leaves these out or changes them. Only an item that matches
+//! nothing is taken from there; otherwise a tool would run twice.
 
 use crate::types::model::Delta;
 
 use super::super::assembly::Assembly;
 use super::super::signature::{Sealed, seal};
 
-/// Something told of an item.
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    Message,
+    Reasoning,
+    Call,
+}
+
+/// By what the server names an item. Each part may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ItemName<'a> {
+    /// `output_index`; of events of the stream only.
+    pub index: Option<u64>,
+    pub id: &'a str,
+    pub call_id: &'a str,
+}
+
+/// A part of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// More text, or more of a refusal.
-    Text(String),
-    /// More of the reasoning or of its summary.
-    Thinking(String),
-    /// It is a call.
-    Call { id: String, tool: String },
-    /// More of the call's arguments.
-    Input(String),
-    /// It is complete, and this is the whole of it.
+    /// It begins.
+    Begin,
+    /// More of its text, reasoning or arguments.
+    Piece(String),
+    /// It is complete. What was not streamed in pieces is taken from here.
     Done(Whole),
 }
 
-/// A complete item: what was not told in pieces is taken from here.
+/// A complete item: the text of a message, the reasoning or its summary, the arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Whole {
-    pub text: String,
-    pub thinking: String,
+    pub content: String,
     pub sealed: Option<Sealed>,
-    pub call: Option<(String, String, String)>,
+    /// Name of the tool.
+    pub tool: String,
 }
 
-/// The items of one answer.
+/// The items of one answer, in the order in which they first appeared.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    current: u64,
-    /// What was told of the current item so far.
-    told: Told,
-    waiting: BTreeMap<u64, Vec<Step>>,
-    done: BTreeSet<u64>,
+    items: Vec<Item>,
+    /// The item whose steps are handed on; those of later items wait.
+    current: usize,
 }
 
-#[derive(Debug, Default)]
-struct Told {
-    text: bool,
-    thinking: bool,
-    call: bool,
-    input: bool,
+#[derive(Debug)]
+struct Item {
+    kind: ItemKind,
+    index: Option<u64>,
+    id: String,
+    call_id: String,
+    tool: String,
+    /// All pieces so far, or the content of the complete item.
+    content: String,
+    /// Of a call: its block was begun.
+    is_open: bool,
+    is_complete: bool,
+    /// An item of the end was matched with it.
+    is_matched: bool,
+    /// Content that waits for the items before it.
+    waiting: String,
+    sealed: Option<Sealed>,
 }
 
 impl Items {
-    /// Takes a step of item `index` and hands on what is ready. Steps of an item that is done are
+    /// Takes a part of an item of the stream and hands on what is ready. Parts of a complete item are
     /// repetitions.
-    pub(super) fn step(&mut self, index: u64, step: Step, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        if index < self.current || self.done.contains(&index) {
-            return;
-        }
-        if index > self.current {
-            if matches!(step, Step::Done(_)) {
-                self.done.insert(index);
+    pub(super) fn take(
+        &mut self,
+        kind: ItemKind,
+        name: ItemName<'_>,
+        tool: &str,
+        step: Step,
+        answer: &mut Assembly,
+        out: &mut Vec<Delta>,
+    ) {
+        let at = match self.find(kind, name, &step) {
+            Some(at) => at,
+            // Arguments of something that never said that it is a call belong to no call.
+            None if kind == ItemKind::Call && matches!(step, Step::Piece(_)) => return,
+            None => self.push(kind, name.index),
+        };
+        self.apply(at, name, tool, step, answer, out);
+    }
+
+    /// Takes the items of the end, of which those that were not streamed are new.
+    pub(super) fn take_end(
+        &mut self,
+        items: &[(ItemKind, ItemName<'_>, Whole)],
+        answer: &mut Assembly,
+        out: &mut Vec<Delta>,
+    ) {
+        let mut matches = vec![None; items.len()];
+        for by_name in [true, false] {
+            for ((kind, name, whole), matched) in items.iter().zip(&mut matches) {
+                if matched.is_some() {
+                    continue;
+                }
+                let is_same = |item: &Item| {
+                    item.kind == *kind && if by_name { item.is_named(*name) } else { item.holds(whole) }
+                };
+                *matched = self.items.iter().position(|item| !item.is_matched && is_same(item));
+                if let Some(at) = *matched {
+                    self.items[at].is_matched = true;
+                }
             }
-            self.waiting.entry(index).or_default().push(step);
-            return;
         }
-        self.take(step, answer, out);
+        for ((kind, name, whole), matched) in items.iter().zip(matches) {
+            let at = matched.unwrap_or_else(|| self.push(*kind, None));
+            self.items[at].is_matched = true;
+            self.apply(at, *name, &whole.tool, Step::Done(whole.clone()), answer, out);
+        }
     }
 
     /// Nothing more comes: what waits is handed on in order.
     pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        while let Some((index, steps)) = self.waiting.pop_first() {
-            self.next(index, answer, out);
-            for step in steps {
-                self.apply(step, answer, out);
+        for item in &mut self.items[self.current..] {
+            item.is_complete = true;
+        }
+        self.advance(answer, out);
+    }
+
+    /// Whether any item has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.items.is_empty()
+    }
+
+    /// The item that a part belongs to; `None` for a new one. Inside a stream the number counts, since
+    /// servers exist that change the ids of an item from event to event.
+    fn find(&self, kind: ItemKind, name: ItemName<'_>, step: &Step) -> Option<usize> {
+        let fits = |item: &Item| item.kind == kind && !item.is_other_call(name.call_id);
+        let begins = *step == Step::Begin;
+        let is_numbered = |item: &Item| name.index.is_some() && item.index == name.index;
+        if matches!(step, Step::Done(_))
+            && let Some(at) = self.items.iter().rposition(|item| is_numbered(item) && fits(item))
+        {
+            return Some(at);
+        }
+        if let Some(at) = self.items.iter().rposition(is_numbered) {
+            // A server that gives all items the same number begins the next one with another id.
+            let item = &self.items[at];
+            let is_next = begins && item.is_complete && !item.is_named(name);
+            return (fits(item) && !is_next).then_some(at);
+        }
+        if begins && name.index.is_some() {
+            return None;
+        }
+        let named = self.items.iter().rposition(|item| fits(item) && item.is_named(name));
+        // Without any name a part belongs to the newest item.
+        let newest = || self.items.len().checked_sub(1).filter(|at| fits(&self.items[*at]));
+        named.or_else(|| newest().filter(|_| name.index.is_none() && name.id.is_empty() && !begins))
+    }
+
+    /// A new item behind all others. An incomplete one with the same number is over: a number has one item.
+    fn push(&mut self, kind: ItemKind, index: Option<u64>) -> usize {
+        for item in
+            self.items[self.current..].iter_mut().filter(|item| index.is_some() && item.index == index)
+        {
+            item.is_complete = true;
+        }
+        self.items.push(Item {
+            kind,
+            index,
+            id: String::new(),
+            call_id: String::new(),
+            tool: String::new(),
+            content: String::new(),
+            is_open: false,
+            is_complete: false,
+            is_matched: false,
+            waiting: String::new(),
+            sealed: None,
+        });
+        self.items.len() - 1
+    }
+
+    fn apply(
+        &mut self,
+        at: usize,
+        name: ItemName<'_>,
+        tool: &str,
+        step: Step,
+        answer: &mut Assembly,
+        out: &mut Vec<Delta>,
+    ) {
+        let item = &mut self.items[at];
+        if item.is_complete {
+            return;
+        }
+        for (known, given) in
+            [(&mut item.id, name.id), (&mut item.call_id, name.call_id), (&mut item.tool, tool)]
+        {
+            if known.is_empty() {
+                known.push_str(given);
             }
         }
-        answer.close(out);
-    }
-
-    fn take(&mut self, step: Step, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        let mut is_done = self.apply(step, answer, out);
-        while is_done {
-            self.next(self.current + 1, answer, out);
-            is_done = false;
-            for step in self.waiting.remove(&self.current).unwrap_or_default() {
-                is_done |= self.apply(step, answer, out);
-            }
-        }
-    }
-
-    fn next(&mut self, index: u64, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        answer.close(out);
-        self.current = index;
-        self.told = Told::default();
-    }
-
-    /// Whether the item is done with it.
-    fn apply(&mut self, step: Step, answer: &mut Assembly, out: &mut Vec<Delta>) -> bool {
         match step {
-            Step::Text(text) => {
-                self.told.text |= !text.is_empty();
-                answer.text(&text, out);
-            }
-            Step::Thinking(text) => {
-                self.told.thinking |= !text.is_empty();
-                answer.thinking(&text, out);
-            }
-            Step::Call { id, tool } => {
-                if !self.told.call {
-                    self.told.call = true;
-                    answer.call(&id, &tool, out);
-                }
-            }
-            Step::Input(json) => {
-                // Arguments of something that never said it is a call are nobody's.
-                if self.told.call {
-                    self.told.input |= !json.is_empty();
-                    answer.call_input(&json, out);
-                }
-            }
+            Step::Begin => {}
+            Step::Piece(piece) => item.add(piece),
             Step::Done(whole) => {
-                self.whole(whole, answer, out);
-                return true;
+                if item.content.is_empty() {
+                    item.add(whole.content);
+                }
+                item.sealed = whole.sealed;
+                item.is_complete = true;
             }
         }
-        false
+        self.advance(answer, out);
     }
 
-    fn whole(&mut self, whole: Whole, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        if !self.told.thinking {
-            answer.thinking(&whole.thinking, out);
+    /// Hands on what is ready.
+    fn advance(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
+        while let Some(item) = self.items.get_mut(self.current) {
+            item.hand_on(answer, out);
+            if !item.is_complete {
+                return;
+            }
+            answer.close(out);
+            self.current += 1;
         }
-        if let Some(sealed) = whole.sealed {
+    }
+}
+
+impl Item {
+    /// Whether the server gave it this id or call id.
+    fn is_named(&self, name: ItemName<'_>) -> bool {
+        let is_same = |known: &str, given: &str| !given.is_empty() && known == given;
+        match (self.call_id.as_str(), name.call_id) {
+            ("", _) | (_, "") => is_same(&self.id, name.id),
+            (known, given) => known == given,
+        }
+    }
+
+    fn is_other_call(&self, call_id: &str) -> bool {
+        !call_id.is_empty() && !self.call_id.is_empty() && self.call_id != call_id
+    }
+
+    /// Whether it holds the same as an item of the end, as far as it was streamed.
+    fn holds(&self, whole: &Whole) -> bool {
+        let is_same = match self.is_complete {
+            true => self.content.trim() == whole.content.trim(),
+            false => whole.content.starts_with(&self.content),
+        };
+        is_same && self.tool == whole.tool
+    }
+
+    fn add(&mut self, piece: String) {
+        self.content.push_str(&piece);
+        match self.waiting.is_empty() {
+            true => self.waiting = piece,
+            false => self.waiting.push_str(&piece),
+        }
+    }
+
+    fn hand_on(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
+        let piece = std::mem::take(&mut self.waiting);
+        match self.kind {
+            ItemKind::Message => answer.text(&piece, out),
+            ItemKind::Reasoning => answer.thinking(&piece, out),
+            ItemKind::Call => {
+                if !self.is_open {
+                    self.is_open = true;
+                    answer.call(&self.call_id, &self.tool, out);
+                }
+                answer.call_input(&piece, out);
+            }
+        }
+        if let Some(sealed) = self.sealed.take() {
             answer.signature(&seal(&sealed), out);
-        }
-        if !self.told.text {
-            answer.text(&whole.text, out);
-        }
-        if let Some((id, tool, json)) = whole.call {
-            if !self.told.call {
-                answer.call(&id, &tool, out);
-            }
-            if !self.told.input {
-                answer.call_input(&json, out);
-            }
         }
     }
 }

@@ -12,5 +12,5 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(super) use request::body;
+pub(super) use request::{body, output_limit};
 pub(super) use stream::Decoder;

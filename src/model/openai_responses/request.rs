@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::types::CallId;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::ModelRequest;
@@ -12,7 +13,7 @@ use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 
 use super::super::api::Api;
-use super::super::called::called;
+use super::super::called::{MAX_CALL_ID_CHARS, called, wire_call_id};
 use super::super::effort::effort;
 use super::super::media::{Media, Shown, file_name};
 use super::super::sampling::sent;
@@ -21,6 +22,8 @@ use super::super::signature::{self, Sealed};
 
 /// The least `max_output_tokens` that is taken (OpenAI's API reference, "Create a model response", 2026-03).
 const LEAST_OUTPUT: u32 = 16;
+
+const ASSISTANT: &str = "assistant";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -69,10 +72,31 @@ struct Tool<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Item<'a> {
-    Message { role: &'static str, content: Vec<Part<'a>> },
-    Reasoning { id: String, summary: Vec<Part<'a>>, encrypted_content: String },
-    FunctionCall { call_id: &'a str, name: Cow<'a, str>, arguments: String },
-    FunctionCallOutput { call_id: &'a str, output: Cow<'a, str> },
+    Message {
+        role: &'static str,
+        content: Vec<Part<'a>>,
+    },
+    Reasoning {
+        id: String,
+        summary: Vec<Part<'a>>,
+        encrypted_content: String,
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: String,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: Cow<'a, str>,
+    },
+    /// An earlier answer in the short form. In the long one the vendor's types demand `id`, `status` and
+    /// `annotations`, which the transcript does not keep.
+    #[serde(untagged)]
+    Answer {
+        role: &'static str,
+        content: &'a str,
+    },
 }
 
 #[derive(Serialize)]
@@ -80,12 +104,10 @@ enum Item<'a> {
 enum Part<'a> {
     #[serde(rename = "input_text")]
     Input { text: &'a str },
-    #[serde(rename = "output_text")]
-    Output { text: &'a str },
     #[serde(rename = "summary_text")]
     Summary { text: &'a str },
     #[serde(rename = "input_image")]
-    Image { image_url: String },
+    Image { image_url: String, detail: &'static str },
     #[serde(rename = "input_file")]
     File { filename: &'a str, file_data: String },
     /// Words of ours, in the place of something.
@@ -114,7 +136,7 @@ pub(in super::super) fn body(
     let media = Media::of(request, sees, settings.documents.unwrap_or(sees));
     for message in &request.messages[known..] {
         match message.role {
-            Role::User => user(message, &media, &mut input),
+            Role::User => user(message, previous.is_some(), &media, &mut input),
             Role::Assistant => assistant(message, thinks && !store, &mut input)?,
         }
     }
@@ -141,10 +163,7 @@ pub(in super::super) fn body(
         store,
         previous_response_id: previous,
         instructions,
-        max_output_tokens: request
-            .max_output_tokens
-            .or(settings.max_output_tokens)
-            .map(|most| most.max(LEAST_OUTPUT)),
+        max_output_tokens: output_limit(request, settings),
         reasoning: reasoning(request.thinking, settings),
         sampling: sent(Api::OpenAiResponses, request, settings),
         include: if settings.thinking && thinks && !store {
@@ -157,6 +176,11 @@ pub(in super::super) fn body(
     })
 }
 
+/// The limit on the answer that a request sends.
+pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
+    request.max_output_tokens.or(settings.max_output_tokens).map(|most| most.max(LEAST_OUTPUT))
+}
+
 /// What the API is asked of reasoning. A summary is told only to organisations that the vendor has
 /// verified, so it is asked for only where somebody wants thinking.
 fn reasoning(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<Reasoning<'_>> {
@@ -165,15 +189,22 @@ fn reasoning(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<Rea
     (reasoning.effort.is_some() || wanted).then_some(reasoning)
 }
 
-/// Pictures and documents of results follow them as what a person shows.
-fn user<'a>(message: &'a Message, media: &Media<'_>, input: &mut Vec<Item<'a>>) {
+/// The id of a call. A server that keeps the conversation knows its own, whatever the length.
+fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, is_kept: bool) -> Cow<'a, str> {
+    wire_call_id(provider_id, call_id, |id| is_kept || id.chars().count() <= MAX_CALL_ID_CHARS)
+}
+
+/// Pictures and documents of results follow them as what a person shows. `is_kept`: the server keeps the
+/// calls that the results belong to.
+fn user<'a>(message: &'a Message, is_kept: bool, media: &Media<'_>, input: &mut Vec<Item<'a>>) {
     let mut shown = Vec::new();
     let mut said = Vec::new();
     for block in &message.content {
         match block {
-            Block::ToolResult { provider_id, content, attachments, .. } => {
+            Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
                 let output = media.told(content, attachments);
-                input.push(Item::FunctionCallOutput { call_id: provider_id, output });
+                let call_id = wire_id(provider_id, call_id, is_kept);
+                input.push(Item::FunctionCallOutput { call_id, output });
                 shown.extend(media.attached(attachments).into_iter().map(seen));
             }
             Block::Text { text } if !text.is_empty() => said.push(Part::Input { text }),
@@ -197,7 +228,7 @@ fn seen(shown: Shown<'_>) -> Part<'_> {
         Shown::Whole { kind, media_type, name, data } => {
             let url = format!("data:{media_type};base64,{data}");
             match kind {
-                AttachmentKind::Image => Part::Image { image_url: url },
+                AttachmentKind::Image => Part::Image { image_url: url, detail: "auto" },
                 AttachmentKind::Document => {
                     Part::File { filename: file_name(name, "document.pdf"), file_data: url }
                 }
@@ -215,7 +246,7 @@ fn assistant<'a>(
     for (at, block) in message.content.iter().enumerate() {
         match block {
             Block::Text { text } if !text.is_empty() => {
-                input.push(Item::Message { role: "assistant", content: vec![Part::Output { text }] });
+                input.push(Item::Answer { role: ASSISTANT, content: text });
             }
             // The API wants reasoning to be followed by what it led to, of the same answer.
             Block::Thinking { text, signature: Some(seal) } if keeps && at + 1 < message.content.len() => {
@@ -225,7 +256,7 @@ fn assistant<'a>(
                 }
             }
             Block::ToolCall(call) => input.push(Item::FunctionCall {
-                call_id: &call.provider_id,
+                call_id: wire_id(&call.provider_id, &call.call_id, false),
                 name: called(&call.tool),
                 arguments: arguments(call)?,
             }),
@@ -238,8 +269,7 @@ fn assistant<'a>(
         }
     }
     if input.len() == before {
-        let content = vec![Part::Output { text: "(no content)" }];
-        input.push(Item::Message { role: "assistant", content });
+        input.push(Item::Answer { role: ASSISTANT, content: "(no content)" });
     }
     Ok(())
 }

@@ -6,19 +6,21 @@ use serde::Deserialize;
 use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
 use crate::types::usage::Usage;
 
-use super::super::api::Decode;
+use super::super::api::{Decode, EventError};
 use super::super::assembly::{Assembly, CallIds};
 use super::super::count::{count, group};
 use super::super::fault::{WireError, began_again, garbage, unreadable};
 use super::super::signature::Sealed;
 use super::super::text::{Text, read_json};
-use super::items::{Items, Step, Whole};
+use super::items::{ItemKind, ItemName, Items, Step, Whole};
 
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Text<'a>,
     output_index: Option<u64>,
+    #[serde(borrow, default)]
+    item_id: Text<'a>,
     summary_index: Option<u64>,
     #[serde(borrow, default)]
     delta: Text<'a>,
@@ -172,53 +174,49 @@ impl Decoder {
         } else if &*response.status == "incomplete" {
             self.incomplete = Some("no reason given".into());
         }
-        for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
-            self.complete(index, &item, out);
-        }
+        let output = response.output.unwrap_or_default();
+        let items: Vec<_> = output
+            .iter()
+            .filter_map(|item| {
+                let (kind, whole) = self.read_item(item)?;
+                Some((kind, name_of(item, None), whole))
+            })
+            .collect();
+        self.items.take_end(&items, &mut self.answer, out);
         self.items.finish(&mut self.answer, out);
         self.is_done = true;
         Ok(())
     }
 
-    fn begin(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
-        if &*item.kind == "function_call" {
-            let call = Step::Call { id: item.call_id.to_string(), tool: item.name.to_string() };
-            self.items.step(index, call, &mut self.answer, out);
-        }
-    }
-
-    fn complete(&mut self, index: u64, item: &Item<'_>, out: &mut Vec<Delta>) {
+    /// What an item holds; `None` for calls of the provider's own tools, of which we offer none.
+    fn read_item(&mut self, item: &Item<'_>) -> Option<(ItemKind, Whole)> {
         let join = |parts: &Option<Vec<Part<'_>>>, gap: &str| {
             let texts: Vec<&str> = parts.iter().flatten().map(|part| &*part.text).collect();
             texts.join(gap)
         };
-        let mut whole = Whole::default();
-        match &*item.kind {
-            "message" => {
+        let mut whole = Whole { tool: item.name.to_string(), ..Whole::default() };
+        let kind = item_kind(item)?;
+        match kind {
+            ItemKind::Message => {
                 for part in item.content.iter().flatten() {
                     self.has_refused |= !part.refusal.is_empty();
-                    whole.text.push_str(&part.text);
-                    whole.text.push_str(&part.refusal);
+                    whole.content.push_str(&part.text);
+                    whole.content.push_str(&part.refusal);
                 }
             }
-            "reasoning" => {
-                whole.thinking = join(&item.summary, "\n\n");
-                if whole.thinking.is_empty() {
-                    whole.thinking = join(&item.content, "");
+            ItemKind::Reasoning => {
+                whole.content = join(&item.summary, "\n\n");
+                if whole.content.is_empty() {
+                    whole.content = join(&item.content, "");
                 }
                 if !item.encrypted_content.is_empty() {
                     let encrypted_content = item.encrypted_content.to_string();
                     whole.sealed = Some(Sealed { id: item.id.to_string(), encrypted_content });
                 }
             }
-            "function_call" => {
-                let call = (item.call_id.to_string(), item.name.to_string(), item.arguments.to_string());
-                whole.call = Some(call);
-            }
-            // Calls of the provider's own tools: we offer none.
-            _ => {}
+            ItemKind::Call => whole.content = item.arguments.to_string(),
         }
-        self.items.step(index, Step::Done(whole), &mut self.answer, out);
+        Some((kind, whole))
     }
 
     fn stop(&mut self) -> StopReason {
@@ -237,71 +235,75 @@ impl Decoder {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
+    fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError> {
         // Some servers of the family close like those of Chat Completions.
         if data.trim() == "[DONE]" {
             return Ok(());
         }
         let mut mended = String::new();
-        let event: Event<'_> = read_json(data, &mut mended)
-            .map_err(|error| garbage(format_args!("an event is not the JSON it should be ({error})")))?;
-        let index = event.output_index.unwrap_or(0);
-        let step = match &*event.kind {
-            "response.output_text.delta" => Step::Text(event.delta.to_string()),
+        let event: Event<'_> = read_json(data, &mut mended)?;
+        let (kind, piece) = match &*event.kind {
+            "response.output_text.delta" => (ItemKind::Message, event.delta.to_string()),
             "response.refusal.delta" => {
                 self.has_refused = true;
-                Step::Text(event.delta.to_string())
+                (ItemKind::Message, event.delta.to_string())
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                Step::Thinking(event.delta.to_string())
+                (ItemKind::Reasoning, event.delta.to_string())
             }
             // Parts of a summary are paragraphs.
             "response.reasoning_summary_part.added" => {
                 if event.summary_index.unwrap_or(0) == 0 {
                     return Ok(());
                 }
-                Step::Thinking("\n\n".into())
+                (ItemKind::Reasoning, "\n\n".into())
             }
-            "response.function_call_arguments.delta" => Step::Input(event.delta.to_string()),
+            "response.function_call_arguments.delta" => (ItemKind::Call, event.delta.to_string()),
             "response.output_item.added" => {
-                if let Some(item) = &event.item {
-                    self.begin(index, item, out);
+                if let Some(item) = &event.item
+                    && let Some(kind) = item_kind(item)
+                {
+                    let name = name_of(item, event.output_index);
+                    self.items.take(kind, name, &item.name, Step::Begin, &mut self.answer, out);
                 }
                 return Ok(());
             }
             "response.output_item.done" => {
-                if let Some(item) = &event.item {
-                    self.complete(index, item, out);
+                if let Some(item) = &event.item
+                    && let Some((kind, whole)) = self.read_item(item)
+                {
+                    let name = name_of(item, event.output_index);
+                    self.items.take(kind, name, &item.name, Step::Done(whole), &mut self.answer, out);
                 }
                 return Ok(());
             }
             "response.created" | "response.in_progress" | "response.queued" => {
+                // Its id says nothing: GitHub Copilot sends another one with every event.
+                if &*event.kind == "response.created" && self.items.has_begun() {
+                    return Err(began_again().into());
+                }
                 if let Some(response) = &event.response {
-                    let is_other = |known: &String| !response.id.is_empty() && *known != *response.id;
-                    let is_again = &*event.kind == "response.created" && self.answer.has_begun();
-                    if self.response_id.as_ref().is_some_and(is_other) || is_again {
-                        return Err(began_again());
-                    }
                     self.name(response);
                 }
                 return Ok(());
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 let Some(response) = event.response else {
-                    return Err(garbage("an answer ended without saying how"));
+                    return Err(garbage("an answer ended without saying how").into());
                 };
                 let failed = &*event.kind == "response.failed";
                 self.close(response, out)?;
                 if failed {
-                    return Err(WireError::Text("no reason given".into()).in_stream());
+                    return Err(WireError::Text("no reason given".into()).in_stream().into());
                 }
                 return Ok(());
             }
-            "error" => return Err(in_stream(event)),
-            "" if event.error.is_some() => return Err(in_stream(event)),
+            "error" => return Err(in_stream(event).into()),
+            "" if event.error.is_some() => return Err(in_stream(event).into()),
             _ => return Ok(()),
         };
-        self.items.step(index, step, &mut self.answer, out);
+        let name = ItemName { index: event.output_index, id: &event.item_id, call_id: "" };
+        self.items.take(kind, name, "", Step::Piece(piece), &mut self.answer, out);
         Ok(())
     }
 
@@ -335,6 +337,19 @@ impl Decode for Decoder {
         let stop = self.stop();
         self.answer.reply(stop, self.usage, self.response_id, out)
     }
+}
+
+fn item_kind(item: &Item<'_>) -> Option<ItemKind> {
+    match &*item.kind {
+        "message" => Some(ItemKind::Message),
+        "reasoning" => Some(ItemKind::Reasoning),
+        "function_call" => Some(ItemKind::Call),
+        _ => None,
+    }
+}
+
+fn name_of<'i>(item: &'i Item<'_>, index: Option<u64>) -> ItemName<'i> {
+    ItemName { index, id: &item.id, call_id: &item.call_id }
 }
 
 fn in_stream(event: Event<'_>) -> ModelFault {

@@ -215,6 +215,130 @@ fn a_body_that_is_no_response_is_garbage() {
     }
 }
 
+/// What the answer holds when the stream has these events and the end has this output.
+fn content(events: &[Value], output: Value) -> Vec<ReplyBlock> {
+    let all: Vec<Value> =
+        [created()].into_iter().chain(events.iter().cloned()).chain([completed(output)]).collect();
+    let (deltas, reply) = read(API, &sse(&all));
+    let reply = reply.unwrap();
+    assert_deltas_tell_the_reply(&deltas, &reply);
+    reply.content
+}
+
+fn said(text: &str) -> ReplyBlock {
+    ReplyBlock::Text(text.into())
+}
+
+fn asked(id: &str, tool: &str, input: Value) -> ReplyBlock {
+    ReplyBlock::ToolCall { provider_id: id.into(), tool: tool.into(), input: Ok(input) }
+}
+
+/// A message and a call as they are streamed, under these numbers.
+fn streamed(first: u64, second: u64) -> Vec<Value> {
+    vec![
+        added(first, json!({"type":"message","id":"msg_1","role":"assistant","content":[]})),
+        text_delta(first, "Hi."),
+        done(first, message("Hi.")),
+        added(second, call("call_a", "Bash", "")),
+        arguments(second, "{\"command\":\"date\"}"),
+        done(second, call("call_a", "Bash", "{\"command\":\"date\"}")),
+    ]
+}
+
+#[test]
+fn items_are_taken_once_however_stream_and_end_number_them() {
+    let output = || json!([message("Hi."), call("call_a", "Bash", "{\"command\":\"date\"}")]);
+    let expected = [said("Hi."), asked("call_a", "Bash", json!({"command":"date"}))];
+    // As documented, counted from 1, with a gap, and descending.
+    for (first, second) in [(0, 1), (1, 2), (0, 2), (3, 7), (1, 0)] {
+        assert_eq!(content(&streamed(first, second), output()), expected, "{first}, {second}");
+    }
+    // All items have the same number, or none has one.
+    assert_eq!(content(&streamed(0, 0), output()), expected);
+    let mut bare = streamed(0, 1);
+    for event in &mut bare {
+        event.as_object_mut().unwrap().remove("output_index");
+    }
+    assert_eq!(content(&bare, output()), expected);
+    // The end has items of the provider's own tools between them, or repeats nothing.
+    let search = json!({"type":"web_search_call","id":"ws_1","status":"completed"});
+    let output = json!([search, message("Hi."), search, call("call_a", "Bash", "{\"command\":\"date\"}")]);
+    assert_eq!(content(&streamed(0, 1), output), expected);
+    assert_eq!(content(&streamed(0, 1), json!([])), expected);
+}
+
+#[test]
+fn item_that_only_the_end_holds_is_added() {
+    let other = json!({"type":"function_call","id":"fc_2","call_id":"call_b","name":"Bash","arguments":"{\"command\":\"date\"}"});
+    let note = json!({"type":"message","id":"msg_2","role":"assistant","content":[{"type":"output_text","text":"Hi."}]});
+    let output = json!([note, message("Hi."), other, call("call_a", "Bash", "{\"command\":\"date\"}")]);
+    let date = || json!({"command":"date"});
+    assert_eq!(
+        content(&streamed(0, 1), output),
+        [said("Hi."), asked("call_a", "Bash", date()), said("Hi."), asked("call_b", "Bash", date())]
+    );
+}
+
+#[test]
+fn items_without_ids_are_matched_by_their_content() {
+    let bare = |mut item: Value| {
+        let fields = item.as_object_mut().unwrap();
+        fields.remove("id");
+        fields.remove("call_id");
+        item
+    };
+    let arguments_of = "{\"command\":\"date\"}";
+    for index in [0, 1] {
+        let mut events = streamed(index, index + 1);
+        for event in &mut events {
+            event.as_object_mut().unwrap().remove("item_id");
+            if event["item"].is_object() {
+                event["item"] = bare(event["item"].take());
+            }
+        }
+        let output = json!([bare(message("Hi.")), bare(call("", "Bash", arguments_of))]);
+        let made_up = asked("call_replay_0_1", "Bash", json!({"command":"date"}));
+        assert_eq!(content(&events, output.clone()), [said("Hi."), made_up.clone()], "{index}");
+        // Incomplete in the stream: the end completes them.
+        let halves: Vec<Value> =
+            events.iter().filter(|event| event["type"] != "response.output_item.done").cloned().collect();
+        assert_eq!(content(&halves, output), [said("Hi."), made_up], "{index}");
+    }
+}
+
+#[test]
+fn ids_that_change_from_event_to_event_do_not_matter() {
+    let mut events = streamed(0, 1);
+    for (n, event) in events.iter_mut().enumerate() {
+        let id = json!(format!("changed_{n}"));
+        match event["item"].is_object() {
+            true => event["item"]["id"] = id,
+            false => event["item_id"] = id,
+        }
+    }
+    let mut said_last = message("Hi.");
+    said_last["id"] = json!("changed_again");
+    let output = json!([said_last, call("call_a", "Bash", "{\"command\":\"date\"}")]);
+    assert_eq!(content(&events, output), [said("Hi."), asked("call_a", "Bash", json!({"command":"date"}))]);
+}
+
+#[test]
+fn response_id_that_changes_with_every_event_is_one_answer() {
+    let mut events = whole_story();
+    for (n, event) in events.iter_mut().enumerate() {
+        if event["response"].is_object() {
+            event["response"]["id"] = json!(format!("copilot_{n}"));
+        }
+    }
+    let last = events.len() - 1;
+    let reply = read(API, &sse(&events)).1.unwrap();
+    assert_eq!(reply.content, whole_reply());
+    assert_eq!(reply.response_id, Some(format!("copilot_{last}")));
+    // A second beginning after output began is another answer.
+    events.insert(last, created());
+    assert_eq!(read(API, &sse(&events)).1.unwrap_err().kind, FaultKind::Interrupted);
+}
+
 proptest! {
     #[test]
     fn any_split_reads_alike(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
