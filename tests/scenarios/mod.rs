@@ -2,6 +2,7 @@
 
 mod abort;
 mod agentctl;
+mod agentctl_places;
 mod answer;
 mod approve;
 mod attach;

@@ -22,7 +22,7 @@ use crate::client::keys::Keys;
 use crate::client::measure::short_id;
 use crate::client::out::{Out, colours_wanted};
 use crate::client::reach::Reach;
-use crate::client::{names, rules, run};
+use crate::client::{names, places, rules, run};
 use crate::types::session::{SessionState, SessionView};
 
 /// Events that are taken in before the screen is drawn again.
@@ -60,7 +60,7 @@ pub(in crate::client) async fn attach(
 
 /// The newest session of this folder, one that takes input if there is one.
 pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
-    let here = std::env::current_dir().and_then(std::fs::canonicalize)?;
+    let here = places::current_folder()?;
     let shown = here.display().to_string();
     let filter = ListParams { cwd: Some(shown.clone()), ..ListParams::default() };
     let sessions = names::all_sessions(client, &filter).await?;
