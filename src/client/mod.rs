@@ -47,6 +47,7 @@ mod render;
 mod rpc;
 mod rules;
 mod run;
+mod stdin;
 mod submit;
 mod summary;
 mod trust;

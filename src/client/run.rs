@@ -1,6 +1,6 @@
 //! `agentctl run`: a new session, one task, the answer as it comes.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use super::args::{Output, RunArgs, Thinking};
@@ -12,7 +12,7 @@ use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::Reach;
 use super::watch::{Ended, Watch};
-use super::{places, trust};
+use super::{places, stdin, trust};
 use crate::api::params::{
     CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
     SubmitReply, WhenBusy,
@@ -27,7 +27,10 @@ const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
     let params = create_params(&args)?;
-    let input = args.given.input(prompt(args.prompt.clone())?)?;
+    let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
+    let prompt = prompt(args.prompt.clone())?;
+    let piped = if is_piped { None } else { stdin::read_piped(out)? };
+    let input = args.given.input(prompt, piped)?;
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.model.is_none() {
@@ -98,7 +101,7 @@ fn prompt(given: Option<String>) -> Result<String, Failure> {
             if io::stdin().is_terminal() && given.is_none() {
                 return Err(Failure::usage("say what to do: agentctl run \"PROMPT\", or pipe it in"));
             }
-            read_stdin()?
+            stdin::read_all()?
         }
         Some(text) => text.to_string(),
     };
@@ -106,13 +109,6 @@ fn prompt(given: Option<String>) -> Result<String, Failure> {
         return Err(Failure::usage("the prompt is empty"));
     }
     Ok(text)
-}
-
-/// All of standard input as text.
-pub(super) fn read_stdin() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
 }
 
 fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {

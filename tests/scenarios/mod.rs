@@ -3,6 +3,7 @@
 mod abort;
 mod agentctl;
 mod agentctl_places;
+mod agentctl_prompt;
 mod answer;
 mod approve;
 mod attach;
