@@ -70,7 +70,7 @@ pub(super) async fn task(
     if output == Output::Text {
         out.note(&format!("session {}", super::measure::short_id(id)))?;
     }
-    Watch::new(client, follow, (id, turn), asking, output).until_ended(out).await
+    Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
 }
 
 fn finish(ended: &Ended, output: Output, out: &mut Out) -> Result<(), Failure> {
