@@ -6,7 +6,7 @@ use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::Reach;
 use super::summary::{call_summary, one_line};
-use super::{escape, names};
+use super::{escape, names, prompt};
 use crate::api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
 use crate::types::event::Event;
 use crate::types::ids::{QuestionId, SessionId};
@@ -130,6 +130,14 @@ pub(super) fn keys() -> Line {
         .and(Tone::Plain, " continue")
         .and(Tone::Bold, "  a")
         .and(Tone::Plain, " abort the turn")
+}
+
+/// What stands in the place of the keys while a choice waits for its confirmation; `None` if it needs none.
+pub(super) fn confirmation(choice: Choice) -> Option<Line> {
+    match choice {
+        Choice::Abort => Some(prompt::confirm(Line::new(Tone::Warn, "▌ abort the turn"))),
+        Choice::Continue => None,
+    }
 }
 
 /// The choice behind a key.

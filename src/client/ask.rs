@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::Instant;
 
-use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::answer;
 use super::editor::Editor;
@@ -11,6 +12,7 @@ use super::keys::Keys;
 use super::out::{Out, terminal_columns};
 use super::paint::{Line, Tone};
 use super::prompt::{self, Answer};
+use super::request_timing::{Pending, Phase, RequestTiming};
 use crate::api::params::{AnswerParams, ApproveParams};
 use crate::types::ids::{PermissionId, QuestionId};
 use crate::types::permission::{Decision, RequestKind, Scope};
@@ -39,6 +41,8 @@ pub(super) enum Outcome {
     Abort,
     /// Let the person change the arguments.
     Edit,
+    /// Deny with words, which are typed next.
+    Feedback,
     /// Nothing yet.
     Wait,
 }
@@ -53,55 +57,101 @@ pub(super) struct Asker {
     words: Option<Editor>,
     /// The words are changed arguments.
     edits: bool,
+    timing: RequestTiming,
+    /// The outcome that Enter confirms.
+    confirming: Option<Outcome>,
 }
 
 impl Asker {
     /// Puts a request to the person, or behind the one that is open.
-    pub(super) fn push(&mut self, request: PermissionRequest, out: &mut Out) -> io::Result<()> {
+    pub(super) fn push(&mut self, request: PermissionRequest, now: Instant, out: &mut Out) -> io::Result<()> {
         self.queue.push_back(request);
-        if self.queue.len() == 1 && self.questions.is_empty() { self.open(out) } else { Ok(()) }
+        if self.queue.len() == 1 && self.questions.is_empty() { self.open(now, out) } else { Ok(()) }
     }
 
     /// Puts a question to the person; what it is was shown.
-    pub(super) fn push_question(&mut self, question: Question, out: &mut Out) -> io::Result<()> {
+    pub(super) fn push_question(
+        &mut self,
+        question: Question,
+        now: Instant,
+        out: &mut Out,
+    ) -> io::Result<()> {
         self.questions.push_back(question);
-        if self.questions.len() == 1 { self.open(out) } else { Ok(()) }
+        if self.questions.len() == 1 { self.open(now, out) } else { Ok(()) }
     }
 
     /// A question was settled, by whomever.
-    pub(super) fn question_settled(&mut self, id: QuestionId, out: &mut Out) -> io::Result<()> {
+    pub(super) fn question_settled(&mut self, id: QuestionId, now: Instant, out: &mut Out) -> io::Result<()> {
         let was_open = self.questions.front().is_some_and(|q| q.request_id == id);
         self.questions.retain(|q| q.request_id != id);
-        if was_open { self.next(out) } else { Ok(()) }
+        if was_open { self.next(now, out) } else { Ok(()) }
     }
 
     /// A request was settled, by whomever.
-    pub(super) fn settled(&mut self, id: PermissionId, out: &mut Out) -> io::Result<()> {
+    pub(super) fn settled(&mut self, id: PermissionId, now: Instant, out: &mut Out) -> io::Result<()> {
         let was_open = self.questions.is_empty() && self.queue.front().is_some_and(|r| r.request_id == id);
         self.queue.retain(|r| r.request_id != id);
-        if was_open { self.next(out) } else { Ok(()) }
+        if was_open { self.next(now, out) } else { Ok(()) }
     }
 
-    fn next(&mut self, out: &mut Out) -> io::Result<()> {
+    fn next(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+        self.confirming = None;
         if self.words.take().is_some() {
             out.aside(&Line::default())?;
         }
         self.close(out);
-        if self.queue.is_empty() && self.questions.is_empty() { Ok(()) } else { self.open(out) }
+        if self.front().is_none() { Ok(()) } else { self.open(now, out) }
     }
 
-    fn open(&mut self, out: &mut Out) -> io::Result<()> {
+    fn front(&self) -> Option<Pending> {
+        let question = self.questions.front().map(|q| Pending::Question(q.request_id));
+        question.or_else(|| self.queue.front().map(|r| Pending::Permission(r.request_id)))
+    }
+
+    /// Takes the terminal; [`Asker::update`] shows what it is taken for.
+    fn open(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         if !self.questions.is_empty() {
-            self.words = None;
-            self.keys = Some(Keys::take()?);
-            out.set_raw(true);
-            return out.aside(&answer::keys());
+            (self.words, self.confirming) = (None, None);
         }
-        let Some(request) = self.queue.front() else { return Ok(()) };
-        self.keys = Some(Keys::take()?);
+        // There is one reader at most: the old one ends before the new one begins.
+        self.keys = None;
+        let keys = Keys::take()?;
+        if keys.had_input() {
+            self.timing.key_pressed(now);
+        }
+        self.keys = Some(keys);
         out.set_raw(true);
-        show(request, out)?;
-        show_keys(request, out)
+        Ok(())
+    }
+
+    /// Shows what is due at this time: the request once the user does not type, its keys once they count.
+    pub(super) fn update(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
+        match self.timing.update(self.front(), now) {
+            Some(Phase::Shown) => self.show_front(out),
+            Some(Phase::Answerable) => self.show_keys(out),
+            Some(Phase::Hidden) | None => Ok(()),
+        }
+    }
+
+    /// When to update next.
+    pub(super) fn next_change(&self) -> Option<Instant> {
+        self.timing.next_change()
+    }
+
+    /// A question was shown when it came.
+    fn show_front(&self, out: &mut Out) -> io::Result<()> {
+        match self.queue.front() {
+            Some(request) if self.questions.is_empty() => show(request, out),
+            _ => Ok(()),
+        }
+    }
+
+    fn show_keys(&self, out: &mut Out) -> io::Result<()> {
+        match self.queue.front() {
+            _ if !self.questions.is_empty() => out.aside(&answer::keys()),
+            Some(request) => show_keys(request, out),
+            None => Ok(()),
+        }
     }
 
     /// Gives the terminal back.
@@ -119,10 +169,61 @@ impl Asker {
     }
 
     /// What a key does to the open request.
-    pub(super) fn press(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
-        if let Some(question) = self.questions.front() {
-            return Ok(choose(question, input));
+    pub(super) fn press(&mut self, input: &Input, now: Instant, out: &mut Out) -> io::Result<Outcome> {
+        let key = match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => Some(key),
+            Input::Paste(_) => None,
+            _ => return Ok(Outcome::Wait),
+        };
+        if key.is_some_and(is_interrupt) {
+            self.confirming = None;
+            return Ok(Outcome::Abort);
         }
+        self.timing.key_pressed(now);
+        if self.words.is_some() && self.questions.is_empty() {
+            return self.type_words(input, out);
+        }
+        if self.timing.phase() != Some(Phase::Answerable) {
+            return Ok(Outcome::Wait);
+        }
+        if let Some(outcome) = self.confirming.take() {
+            if key.is_some_and(|key| key.code == KeyCode::Enter) {
+                return Ok(outcome);
+            }
+            out.note("  not confirmed")?;
+            self.timing.ignore_keys(now);
+            return Ok(Outcome::Wait);
+        }
+        let answer =
+            key.filter(|key| !key.modifiers.contains(KeyModifiers::CONTROL)).and_then(|key| match key.code {
+                KeyCode::Char(c) => Some(c),
+                _ => None,
+            });
+        let outcome = match (self.questions.front(), self.queue.front(), answer) {
+            (Some(question), _, Some(c)) => choose(question, c),
+            (None, Some(request), Some(c)) => answer_request(request, c),
+            _ => None,
+        };
+        match outcome {
+            // A user who types something else does not answer: what follows is ignored as well.
+            None => self.timing.ignore_keys(now),
+            Some((outcome, Some(confirmation))) => {
+                for line in confirmation.wrap(terminal_columns()) {
+                    out.aside(&line)?;
+                }
+                self.confirming = Some(outcome);
+            }
+            Some((Outcome::Feedback, None)) => {
+                (self.words, self.edits) = (Some(Editor::default()), false);
+                out.prompt("  because: ", "")?;
+            }
+            Some((outcome, None)) => return Ok(outcome),
+        }
+        Ok(Outcome::Wait)
+    }
+
+    /// More of the words that go with an answer, or of the changed arguments.
+    fn type_words(&mut self, input: &Input, out: &mut Out) -> io::Result<Outcome> {
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         if let Some(words) = &mut self.words {
             match type_words(words, input) {
@@ -145,33 +246,9 @@ impl Asker {
                     out.aside(&Line::default())?;
                     return Ok(self.answered(answer));
                 }
-                Typed::Abort => return Ok(Outcome::Abort),
             }
-            return Ok(Outcome::Wait);
         }
-        let Input::Key(key) = input else { return Ok(Outcome::Wait) };
-        if key.kind == KeyEventKind::Release {
-            return Ok(Outcome::Wait);
-        }
-        let KeyCode::Char(c) = key.code else { return Ok(Outcome::Wait) };
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Ok(if c == 'c' { Outcome::Abort } else { Outcome::Wait });
-        }
-        let answer = match prompt::answer_of(request, c) {
-            None => return Ok(Outcome::Wait),
-            Some(Answer::Abort) => return Ok(Outcome::Abort),
-            Some(Answer::Feedback) => {
-                (self.words, self.edits) = (Some(Editor::default()), false);
-                out.prompt("  because: ", "")?;
-                return Ok(Outcome::Wait);
-            }
-            Some(Answer::Edit) => return Ok(Outcome::Edit),
-            Some(Answer::Project) => prompt::approval(request, Decision::Allow, Scope::Project, None),
-            Some(Answer::Once) => prompt::approval(request, Decision::Allow, Scope::Once, None),
-            Some(Answer::Session) => prompt::approval(request, Decision::Allow, Scope::Session, None),
-            Some(Answer::Deny) => prompt::approval(request, Decision::Deny, Scope::Once, None),
-        };
-        Ok(self.answered(answer))
+        Ok(Outcome::Wait)
     }
 
     /// The arguments of the open request, to be changed in an editor.
@@ -190,9 +267,11 @@ impl Asker {
     }
 
     /// Takes the terminal again, after an editor had it.
-    pub(super) fn again(&mut self, out: &mut Out) -> io::Result<()> {
+    pub(super) fn again(&mut self, now: Instant, out: &mut Out) -> io::Result<()> {
         if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
-            return self.open(out);
+            self.open(now, out)?;
+            self.show_front(out)?;
+            return self.show_keys(out);
         }
         Ok(())
     }
@@ -219,21 +298,33 @@ impl Asker {
     }
 }
 
-fn choose(question: &Question, input: &Input) -> Outcome {
-    let Input::Key(key) = input else { return Outcome::Wait };
-    let KeyCode::Char(c) = key.code else { return Outcome::Wait };
-    match answer::of_key(c) {
-        _ if key.kind == KeyEventKind::Release => Outcome::Wait,
-        _ if key.modifiers.contains(KeyModifiers::CONTROL) => {
-            if c == 'c' {
-                Outcome::Abort
-            } else {
-                Outcome::Wait
-            }
-        }
-        Some(choice) => Outcome::Choose(answer::params(question.request_id, choice.name())),
-        None => Outcome::Wait,
-    }
+/// What a key comes to, and the line that asks for its confirmation if it needs one.
+type Pressed = (Outcome, Option<Line>);
+
+fn choose(question: &Question, key: char) -> Option<Pressed> {
+    let choice = answer::of_key(key)?;
+    let params = answer::params(question.request_id, choice.name());
+    Some((Outcome::Choose(params), answer::confirmation(choice)))
+}
+
+fn answer_request(request: &PermissionRequest, key: char) -> Option<Pressed> {
+    let send = |decision, scope| Outcome::Send(prompt::approval(request, decision, scope, None));
+    let answer = prompt::answer_of(request, key)?;
+    let outcome = match answer {
+        Answer::Once => send(Decision::Allow, Scope::Once),
+        Answer::Session => send(Decision::Allow, Scope::Session),
+        Answer::Project => send(Decision::Allow, Scope::Project),
+        Answer::Deny => send(Decision::Deny, Scope::Once),
+        Answer::Edit => Outcome::Edit,
+        Answer::Feedback => Outcome::Feedback,
+        Answer::Abort => Outcome::Abort,
+    };
+    Some((outcome, prompt::confirmation(request, answer)))
+}
+
+/// Ctrl-C, which aborts at any time.
+fn is_interrupt(key: &KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 /// The question on the paper.
@@ -275,7 +366,6 @@ enum Typed {
     More,
     Done,
     Back,
-    Abort,
 }
 
 fn type_words(words: &mut Editor, input: &Input) -> Typed {
@@ -285,7 +375,6 @@ fn type_words(words: &mut Editor, input: &Input) -> Typed {
             KeyCode::Enter => return Typed::Done,
             KeyCode::Esc => return Typed::Back,
             KeyCode::Backspace => words.backspace(),
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Typed::Abort,
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_to_start(),
             KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_word(),
             KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
@@ -299,77 +388,5 @@ fn type_words(words: &mut Editor, input: &Input) -> Typed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::client::out::testing::papers;
-    use ratatui::crossterm::event::KeyEvent;
-    use serde_json::json;
-
-    /// An asker with an open request, but without a terminal.
-    fn asker() -> Asker {
-        let request = serde_json::from_value(json!({
-            "request_id": "perm_0190f2a4-0000-7000-8000-000000000004",
-            "call_id": "call_0190f2a4-0000-7000-8000-000000000003",
-            "tool": "Bash", "input": {"command": "make"}, "summary": "s",
-            "subject": {"kind": "bash", "command": "make"}, "reason": "r", "suggestions": ["Bash(make)"]}))
-        .expect("a request");
-        Asker { queue: VecDeque::from([request]), ..Asker::default() }
-    }
-
-    fn press(asker: &mut Asker, keys: &str) -> Outcome {
-        let (mut out, _, _) = papers();
-        let mut last = Outcome::Wait;
-        for c in keys.chars() {
-            let code = match c {
-                '\n' => KeyCode::Enter,
-                '\u{8}' => KeyCode::Backspace,
-                '\u{1b}' => KeyCode::Esc,
-                c => KeyCode::Char(c),
-            };
-            last =
-                asker.press(&Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), &mut out).expect("written");
-        }
-        last
-    }
-
-    #[test]
-    fn one_key_answers() {
-        let check = |keys: &str, decision, scope, feedback: Option<&str>| {
-            let Outcome::Send(params) = press(&mut asker(), keys) else { panic!("{keys:?} did not answer") };
-            assert_eq!((params.decision, params.scope), (Some(decision), scope), "{keys:?}");
-            assert_eq!(params.feedback.as_deref(), feedback);
-        };
-        check("y", Decision::Allow, Scope::Once, None);
-        check("zs", Decision::Allow, Scope::Session, None);
-        check("p", Decision::Allow, Scope::Project, None);
-        check("n", Decision::Deny, Scope::Once, None);
-        check("fuse x\u{8}ninja\n", Decision::Deny, Scope::Once, Some("use ninja"));
-        check("f\n", Decision::Deny, Scope::Once, None);
-        check("fno\u{1b}y", Decision::Allow, Scope::Once, None);
-        assert!(matches!(press(&mut asker(), "a"), Outcome::Abort));
-        assert!(matches!(press(&mut asker(), "e"), Outcome::Edit));
-        assert!(matches!(press(&mut asker(), "\n"), Outcome::Wait));
-    }
-
-    #[test]
-    fn arguments_are_changed_in_the_line() {
-        let mut asker = asker();
-        let (mut out, _, _) = papers();
-        asker.edit_here(&mut out).expect("written");
-        let Outcome::Send(params) = press(&mut asker, "\u{8}\u{8} -n\"}\n") else { panic!("no answer") };
-        assert_eq!(params.updated_input, Some(json!({"command": "make -n"})));
-        asker.edit_here(&mut out).expect("written");
-        assert!(matches!(press(&mut asker, "\u{8}\n"), Outcome::Wait), "a mistake is told");
-        assert!(matches!(press(&mut asker, "y"), Outcome::Send(_)), "and the question stays open");
-    }
-
-    #[test]
-    fn an_answer_from_elsewhere_closes_the_question() {
-        let mut asker = asker();
-        let (mut out, _, _) = papers();
-        asker
-            .settled("perm_0190f2a4-0000-7000-8000-000000000004".parse().expect("an id"), &mut out)
-            .expect("ok");
-        assert!(matches!(press(&mut asker, "y"), Outcome::Wait));
-    }
-}
+#[path = "ask_tests.rs"]
+mod tests;

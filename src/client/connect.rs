@@ -140,6 +140,11 @@ impl Client {
         &self.0.hello
     }
 
+    /// The socket that the connection leads to.
+    pub(super) fn socket(&self) -> &Path {
+        &self.0.path
+    }
+
     /// Whether the connection has ended; every further call is then [`CallError::Closed`].
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -100,8 +100,7 @@ async fn every_page(client: &Client, mut params: ModelUsageParams) -> Result<Mod
 }
 
 fn newest_here(all: &[SessionView]) -> Result<SessionId, Failure> {
-    let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
-    let here = here.map_err(|error| Failure::usage(format!("the folder cannot be read: {error}")))?;
+    let here = places::current_folder()?;
     let found = all.iter().find(|one| std::path::Path::new(&one.cwd) == here);
     found.map(|one| one.session_id).ok_or_else(|| {
         let home = std::env::var("HOME").ok();

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::holder::Holder;
 use super::measure::{age, now};
 use super::out::Out;
-use super::reach::{Reach, last_lines, read_from};
+use super::reach::{Reach, is_absent, last_lines, read_from};
 use crate::api::params::{
     Done, NoParams, ReloadParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
 };
@@ -119,12 +119,13 @@ pub(super) fn held(choice: &SandboxChoice) -> String {
 
 /// Asks it to stop and waits until it is gone. None running is no error.
 pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), Failure> {
-    let socket = &reach.places.socket;
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
-    let client = match Client::connect(socket, "agentctl").await {
+    let client = match reach.dial().await {
         Ok(client) => client,
-        Err(CallError::Io(e)) if absent(&e) => {
+        Err(CallError::Io(e)) if is_absent(&e) => {
             return match Holder::of(&reach.places.data_dir) {
+                // Another one than the one that was named: it may be in the middle of its work.
+                Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absent(&e))),
                 Some(holder) => stop_unreachable(reach, holder, now, out).await,
                 None => Ok(out.note("no daemon was running")?),
             };
@@ -140,9 +141,9 @@ pub(super) async fn stop(reach: &Reach, now: bool, out: &mut Out) -> Result<(), 
     let deadline = Instant::now() + STOP;
     let mut wait = Duration::from_millis(5);
     loop {
-        let gone = match tokio::net::UnixStream::connect(socket).await {
+        let gone = match tokio::net::UnixStream::connect(client.socket()).await {
             Ok(_) => false,
-            Err(error) => absent(&error),
+            Err(error) => is_absent(&error),
         };
         // Our own connection ends last: until then it still writes.
         if gone && client.is_closed() {
@@ -170,7 +171,8 @@ async fn stop_unreachable(reach: &Reach, holder: Holder, now: bool, out: &mut Ou
         return Ok(out.note("no daemon was running")?);
     }
     if !holder.terminate() {
-        return Err(Failure::internal(holder.to_string()));
+        let (what, mend) = holder.explain(&reach.places.socket);
+        return Err(Failure::internal(format!("{what}: {mend}")));
     }
     if now {
         // The second one hurries it. Two at once would be one.
@@ -191,11 +193,6 @@ async fn stop_unreachable(reach: &Reach, holder: Holder, now: bool, out: &mut Ou
         sleep(Duration::from_millis(50)).await;
     }
     Ok(out.say("stopped; sessions are kept")?)
-}
-
-/// Whether nobody listens there.
-pub(super) fn absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 fn logs(reach: &Reach, out: &mut Out) -> Result<(), Failure> {

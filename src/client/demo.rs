@@ -186,6 +186,7 @@ impl Scratch {
     fn places(&self) -> Places {
         Places {
             socket: self.house().join("agentd.sock"),
+            is_socket_named: true,
             data_dir: self.house().join("data"),
             config_flag: Some(self.config()),
             config_files: vec![(self.config(), true)],

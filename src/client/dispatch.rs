@@ -68,6 +68,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let _ = nix::sys::prctl::set_dumpable(false);
     let env = |name: &str| std::env::var(name).ok();
     let places = Places::find(&env, cli.socket, cli.config)?;
+    // The doctor has a finding for it.
+    if !matches!(cli.command, Command::Doctor) {
+        places.check_named_config()?;
+    }
     let reach = Reach { places, may_start: !cli.no_start, role: ClientRole::Controller };
     match cli.command {
         Command::Run(args) => super::run::run(&reach, args, out).await,

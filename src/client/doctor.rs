@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::connect::Client;
-use super::daemon::{absent, held};
+use super::daemon::held;
 use super::escape;
 use super::failure::{Failure, code};
 use super::holder::Holder;
 use super::out::Out;
 use super::paint::{Line, Tone};
-use super::reach::{Reach, daemon_command};
+use super::reach::{Reach, daemon_command, is_absent};
 use crate::api::params::{CheckReply, NoParams, SandboxReply, StatusReply};
 use crate::transport;
 
@@ -156,15 +156,12 @@ async fn daemon(reach: &Reach) -> Vec<Finding> {
         Ok(client) => client,
         Err(failure) => {
             let dialled = tokio::net::UnixStream::connect(&reach.places.socket).await;
-            let no_socket = dialled.is_err_and(|error| absent(&error));
+            let no_socket = dialled.is_err_and(|error| is_absent(&error));
             let holder = Holder::of(&reach.places.data_dir).filter(|_| no_socket);
             let absent = match holder {
                 Some(holder) => {
-                    let pid = holder.pid;
-                    fail(
-                        format!("agentd runs as process {pid} but its socket is gone"),
-                        format!("kill -TERM {pid}, then start it"),
-                    )
+                    let (what, mend) = holder.explain(&reach.places.socket);
+                    fail(what, mend)
                 }
                 None => warn(failure.message, "agentctl daemon start (run and attach do it by themselves)"),
             };

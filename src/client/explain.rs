@@ -15,7 +15,7 @@ pub(super) async fn explain(reach: &Reach, args: ExplainArgs, out: &mut Out) -> 
     let mode = args.mode.map(|name| mode(&name)).transpose()?;
     let folder = match args.work_dir {
         Some(folder) => std::path::absolute(folder)?,
-        None => std::env::current_dir()?,
+        None => super::places::current_folder()?,
     };
     let input = match args.tool.as_str() {
         "Bash" => json!({"command": args.text}),

@@ -20,15 +20,17 @@ pub struct GivenArgs {
 }
 
 impl GivenArgs {
-    /// The input of a submit. Pictures and files stand before the words, as models like it best.
-    pub(super) fn input(&self, text: String) -> Result<SubmitInput, Failure> {
-        if self.images.is_empty() && self.files.is_empty() {
+    /// The input of a submit. Pictures and files stand before the words, as models like it best; what was piped
+    /// into the program stands behind them.
+    pub(super) fn input(&self, text: String, piped: Option<String>) -> Result<SubmitInput, Failure> {
+        if self.images.is_empty() && self.files.is_empty() && piped.is_none() {
             return Ok(SubmitInput::Text(text));
         }
         let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(given(path)?)));
         let files = self.files.iter().map(|path| Ok(SubmitBlock::File(given(path)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
         blocks.push(SubmitBlock::Text { text });
+        blocks.extend(piped.map(|text| SubmitBlock::Text { text }));
         Ok(SubmitInput::Blocks(blocks))
     }
 }
@@ -50,10 +52,13 @@ mod tests {
 
     #[test]
     fn words_alone_stay_a_text_and_files_get_their_whole_path() {
-        let words = GivenArgs::default().input("hi".into()).unwrap();
+        let words = GivenArgs::default().input("hi".into(), None).unwrap();
         assert_eq!(words, SubmitInput::Text("hi".into()));
+        let words = GivenArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
+        let text = |text: &str| SubmitBlock::Text { text: text.into() };
+        assert_eq!(words, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
         let args = GivenArgs { images: vec!["a.png".into()], files: vec!["/x/b.pdf".into()] };
-        let SubmitInput::Blocks(blocks) = args.input("hi".into()).unwrap() else { panic!("no blocks") };
+        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None).unwrap() else { panic!("no blocks") };
         let here = std::env::current_dir().unwrap().join("a.png");
         let path = |path: &str| Given { path: Some(path.into()), ..Given::default() };
         assert_eq!(blocks[0], SubmitBlock::Image(path(here.to_str().unwrap())));

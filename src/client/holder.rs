@@ -1,27 +1,34 @@
-//! A daemon that runs and cannot be reached: its lock is held, but its socket is gone.
+//! The daemon that holds the lock of a data folder: its process, and where it listens.
 
-use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Read as _;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::escape;
+use crate::transport::LockNote;
+
 /// Whether the last daemon of this folder ended, or is ending, because somebody wanted it: then its lock file
-/// is empty or says so. After a crash it holds a process id and nothing else.
+/// is empty or says so. After a crash it holds a process id, at most with the path of its socket.
 pub(super) fn was_stopped(data_dir: &Path) -> bool {
-    let text = std::fs::read_to_string(data_dir.join("agentd.lock"));
-    text.is_ok_and(|text| text.is_empty() || text.lines().nth(1) == Some("stopping"))
+    let Ok(file) = open(data_dir) else { return false };
+    let is_empty = file.metadata().is_ok_and(|meta| meta.len() == 0);
+    is_empty || LockNote::read(&file).is_ok_and(|note| note.is_stopping)
 }
 
 /// Who holds the lock of a data folder, by what it wrote into it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     /// Its process.
     pub(super) pid: i32,
+    /// Where it listens. `None` while it starts, and if it is of an older version.
+    pub(super) socket: Option<PathBuf>,
+    /// Whether it is being stopped.
+    is_stopping: bool,
     /// Whether that process is an `agentd`, and not a number that has passed to somebody else.
     is_agentd: bool,
 }
@@ -29,31 +36,59 @@ pub(super) struct Holder {
 impl Holder {
     /// The living holder of the lock in this folder, if there is one that can be named. Never waits.
     pub(super) fn of(data_dir: &Path) -> Option<Self> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
-            .open(data_dir.join("agentd.lock"))
-            .ok()?;
-        let mut text = String::new();
-        (&mut file).take(32).read_to_string(&mut text).ok()?;
-        let pid: i32 = text.lines().next()?.trim().parse().ok().filter(|pid| *pid > 1)?;
+        let file = open(data_dir).ok()?;
+        let note = LockNote::read(&file).ok()?;
+        let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
         // Asked before the lock is touched: a daemon that just starts shall not find it taken by us.
         let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        is_held(&file).then_some(Self { pid, is_agentd: comm.trim() == "agentd" })
+        let (socket, is_stopping) = (note.socket, note.is_stopping);
+        is_held(&file).then_some(Self { pid, socket, is_stopping, is_agentd: comm.trim() == "agentd" })
     }
 
     /// Asks the process to stop, as `kill -TERM` does. False if it may not be asked, or is no
     /// `agentd`.
-    pub(super) fn terminate(self) -> bool {
+    pub(super) fn terminate(&self) -> bool {
         self.is_agentd && kill(Pid::from_raw(self.pid), Signal::SIGTERM).is_ok()
+    }
+
+    /// Whether nothing can reach the daemon any more: its socket was removed while it ran.
+    fn lost_its_socket(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let found = std::fs::symlink_metadata(socket);
+        !self.is_stopping && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Why no daemon answers at `asked` although this one runs, and what to do about it.
+    pub(super) fn explain(&self, asked: &Path) -> (String, String) {
+        let pid = self.pid;
+        let shown = |path: &Path| escape::line(&path.display().to_string()).into_owned();
+        match &self.socket {
+            _ if self.is_stopping => {
+                (format!("agentd (process {pid}) is stopping"), "try again in a moment".into())
+            }
+            Some(socket) if self.lost_its_socket() => (
+                format!("agentd runs as process {pid} but its socket {} is gone", shown(socket)),
+                format!("kill -TERM {pid}, then start it"),
+            ),
+            Some(socket) if socket != asked => (
+                format!("agentd (process {pid}) listens at {}", shown(socket)),
+                format!("use --socket {}", shown(socket)),
+            ),
+            Some(_) => (
+                format!("agentd (process {pid}) takes no connections there"),
+                "look into `agentctl daemon logs`".into(),
+            ),
+            None => (
+                format!("agentd (process {pid}) is starting, or listens at another path"),
+                "try again in a moment, or name its path with --socket".into(),
+            ),
+        }
     }
 }
 
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pid = self.pid;
-        write!(f, "agentd runs as process {pid} but its socket is gone: kill -TERM {pid}, then start it")
-    }
+fn open(data_dir: &Path) -> io::Result<File> {
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    OpenOptions::new().read(true).custom_flags(flags).open(data_dir.join("agentd.lock"))
 }
 
 fn is_held(file: &File) -> bool {
@@ -92,5 +127,33 @@ mod tests {
         assert!(Holder::of(dir.path()).is_some(), "and still the one that holds it");
         drop(lock);
         assert!(was_stopped(dir.path()), "gone");
+    }
+
+    #[test]
+    fn missing_socket_is_reported_only_if_its_path_does_not_exist() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
+        let explain = || {
+            let (what, mend) = Holder::of(dir.path()).expect("held").explain(Path::new("/asked"));
+            format!("{what}; {mend}")
+        };
+        let told = explain();
+        assert!(
+            told.contains("listens at another path") && !told.contains("kill"),
+            "an older daemon: {told}"
+        );
+        let socket = dir.path().join("s.sock");
+        std::fs::write(&socket, "").expect("written");
+        lock.note_socket(&socket);
+        let told = explain();
+        let expected = format!("use --socket {}", socket.display());
+        assert!(told.ends_with(&expected) && !told.contains("kill"), "{told}");
+        std::fs::remove_file(&socket).expect("removed");
+        let pid = std::process::id();
+        let told = explain();
+        assert!(told.ends_with(&format!("is gone; kill -TERM {pid}, then start it")), "{told}");
+        lock.leaving();
+        let told = explain();
+        assert!(told.contains("is stopping") && !told.contains("kill"), "{told}");
     }
 }

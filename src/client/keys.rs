@@ -37,6 +37,7 @@ pub struct Keys {
     /// Its other end goes with the reader.
     reader: Option<std_mpsc::Receiver<()>>,
     gone: Option<oneshot::Receiver<()>>,
+    had_input: bool,
     _watched: Option<oneshot::Sender<()>>,
 }
 
@@ -65,8 +66,11 @@ impl Keys {
         // From here on the guard restores, whatever fails.
         let (tell, events) = mpsc::channel(256);
         let stop = Arc::new(AtomicBool::new(false));
-        let mut keys = Self { events, stop: stop.clone(), reader: None, gone: None, _watched: None };
+        let had_input = event::poll(Duration::ZERO).unwrap_or(false);
+        let mut keys =
+            Self { events, stop: stop.clone(), reader: None, gone: None, had_input, _watched: None };
         // What was typed before anything was asked is no answer.
+        while event::poll(Duration::ZERO).unwrap_or(false) && event::read().is_ok() {}
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         execute!(io::stdout(), EnableBracketedPaste)?;
         let (alive, reader) = std_mpsc::channel();
@@ -88,6 +92,11 @@ impl Keys {
         })?;
         (keys.gone, keys._watched) = (Some(gone), Some(watched));
         Ok(keys)
+    }
+
+    /// Whether something was typed before the terminal was taken; it is thrown away.
+    pub fn had_input(&self) -> bool {
+        self.had_input
     }
 
     /// The next key, paste or change of size; `None` when the terminal is gone. Cancel-safe.

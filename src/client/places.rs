@@ -1,6 +1,7 @@
 //! Which socket, which data folder, which configuration: flags, environment and the `[daemon]`
 //! table, by the rules of `api::endpoint`.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
@@ -11,6 +12,8 @@ use crate::api::endpoint::{self, Env};
 pub struct Places {
     /// The socket.
     pub socket: PathBuf,
+    /// Whether that is a choice of the command line or of `AGENTD_SOCKET`: then no other one will do.
+    pub is_socket_named: bool,
     /// The data folder.
     pub data_dir: PathBuf,
     /// `--config` or `AGENTD_CONFIG`; a daemon that we start is told.
@@ -38,11 +41,30 @@ impl Places {
             data_dir = dir.or(data_dir);
             configured_socket = path.or(configured_socket);
         }
+        let is_socket_named = socket.is_some() || env("AGENTD_SOCKET").is_some_and(|path| !path.is_empty());
         let found = endpoint::socket(env, socket, configured_socket, data_dir.clone()).map_err(no_home)?;
         let data_dir = endpoint::data_dir(env, data_dir).map_err(no_home)?;
         // The daemon that we may start runs elsewhere: nothing relative is left.
         let (found, data_dir) = (absolute(found), absolute(data_dir));
-        Ok(Self { socket: found, data_dir, config_flag: config, config_files })
+        Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files })
+    }
+
+    /// Refuses a configuration file that was named and is not there: a daemon that runs already has read other ones.
+    ///
+    /// # Errors
+    /// The file does not exist or is a folder.
+    pub fn check_named_config(&self) -> Result<(), Failure> {
+        let Some(file) = &self.config_flag else { return Ok(()) };
+        let why = match std::fs::metadata(file) {
+            Ok(meta) if meta.is_dir() => "it is a folder".to_owned(),
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        };
+        let file = file.display().to_string();
+        let file = super::escape::line(&file);
+        Err(Failure::usage(format!(
+            "could not read the configuration {file}: {why}; check --config or AGENTD_CONFIG"
+        )))
     }
 
     /// The log of a daemon that `agentctl` started.
@@ -68,6 +90,19 @@ fn daemon_table(file: &Path, env: Env<'_>) -> (Option<PathBuf>, Option<PathBuf>)
         })
     };
     (path("data_dir"), path("socket"))
+}
+
+/// The folder that the program was started in, without links.
+///
+/// # Errors
+/// It was removed, or cannot be read.
+pub(super) fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir().and_then(std::fs::canonicalize).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Failure::usage("the current folder no longer exists: change to another one with `cd`")
+        }
+        _ => Failure::usage(format!("could not read the current folder: {error}")),
+    })
 }
 
 /// A path as people write it: the home folder is `~`.

@@ -246,6 +246,27 @@ pub fn keys(request: &PermissionRequest) -> Line {
     line
 }
 
+/// What stands in the place of the keys while an answer waits for its confirmation; `None` if it needs none.
+#[must_use]
+pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Line> {
+    let grant = || request.suggestions.first().map(|grant| summary::one_line(grant, 60)).unwrap_or_default();
+    let (what, grant) = match answer {
+        Answer::Session => ("▌ allow for the session: ", grant()),
+        Answer::Project => ("▌ allow in this folder until it is taken back: ", grant()),
+        Answer::Abort => ("▌ abort the turn", String::new()),
+        Answer::Once | Answer::Edit | Answer::Deny | Answer::Feedback => return None,
+    };
+    Some(confirm(Line::new(Tone::Warn, what).and(Tone::Tool, grant)))
+}
+
+/// The same line with the keys that confirm.
+pub(super) fn confirm(line: Line) -> Line {
+    line.and(Tone::Bold, "  Enter")
+        .and(Tone::Plain, " confirms")
+        .and(Tone::Bold, "  Esc")
+        .and(Tone::Plain, " goes back")
+}
+
 /// What the diff says better; and the model's own words about its call, which prove nothing.
 fn hidden(name: &str, told_by_diff: bool) -> bool {
     name == "description"

@@ -46,8 +46,29 @@ impl Reach {
         Self { role: ClientRole::Observer, ..self.clone() }
     }
 
-    async fn dial(&self) -> Result<Client, CallError> {
-        Client::connect_as(&self.places.socket, NAME, self.role).await
+    /// Connects to the daemon that runs for this data folder, wherever it listens, unless a socket was named.
+    pub(super) async fn dial(&self) -> Result<Client, CallError> {
+        match Client::connect_as(&self.places.socket, NAME, self.role).await {
+            Err(CallError::Io(error)) if is_absent(&error) => match self.other_socket() {
+                Some(path) if !self.places.is_socket_named => {
+                    Client::connect_as(&path, NAME, self.role).await.map_err(|_| CallError::Io(error))
+                }
+                _ => Err(CallError::Io(error)),
+            },
+            outcome => outcome,
+        }
+    }
+
+    /// Whether the named socket is not the one of the daemon of this data folder.
+    pub(super) fn listens_elsewhere(&self) -> bool {
+        self.places.is_socket_named && self.other_socket().is_some()
+    }
+
+    /// Where the daemon of this data folder listens, if that is not where this client looks for it: it was
+    /// started with another environment or another `--socket`.
+    fn other_socket(&self) -> Option<PathBuf> {
+        let path = Holder::of(&self.places.data_dir)?.socket?;
+        (path != self.places.socket && path.exists()).then_some(path)
     }
 
     /// Connects to the daemon that runs; starts none.
@@ -70,7 +91,7 @@ impl Reach {
             Err(CallError::Io(error)) => error,
             other => return Ok(other?),
         };
-        let nobody = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        let nobody = is_absent(&error);
         if nobody && self.is_within_a_tool() {
             return Err(Failure::new(
                 code::DENIED,
@@ -78,7 +99,8 @@ impl Reach {
                  for a daemon of its own name another --socket",
             ));
         }
-        if !self.may_start || !nobody {
+        // A data folder has one daemon: where one listens elsewhere, another one could not start.
+        if !self.may_start || !nobody || self.listens_elsewhere() {
             return Err(Failure::unreachable(self.absent(&error)));
         }
         self.start().await
@@ -103,13 +125,14 @@ impl Reach {
         told && std::env::var_os("AGENTD_CALL").is_some()
     }
 
-    fn absent(&self, error: &io::Error) -> String {
+    pub(super) fn absent(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            _ if is_absent(error) => {
                 if let Some(holder) = Holder::of(&self.places.data_dir) {
-                    return format!("no daemon answers at {socket}; {holder}");
+                    let (what, mend) = holder.explain(&self.places.socket);
+                    return format!("no daemon answers at {socket}; {what}: {mend}");
                 }
                 format!("no daemon answers at {socket}; start it with `agentctl daemon start`")
             }
@@ -140,6 +163,9 @@ impl Reach {
                 // Somebody else was faster and is getting ready, or is just ending and holds the lock a
                 // moment longer than its socket: then it is our turn again.
                 Ok(Some(status)) if status.code() == Some(i32::from(exit::TAKEN)) && now < deadline => {
+                    if self.listens_elsewhere() {
+                        return Err(Failure::unreachable(self.absent(&io::ErrorKind::NotFound.into())));
+                    }
                     if now.duration_since(spawned) > AGAIN {
                         (child, log) = spawn(&self.places)?;
                         spawned = now;
@@ -153,6 +179,11 @@ impl Reach {
             return Err(Failure::unreachable(format!("agentd {what}.{}", log.tail(20))));
         }
     }
+}
+
+/// Whether the error says that no daemon listens there.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 /// The `agentd` beside this program, else the one in PATH.

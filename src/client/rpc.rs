@@ -6,7 +6,7 @@ use super::connect::CallError;
 use super::failure::{Failure, code};
 use super::out::{Out, harmless_json};
 use super::reach::Reach;
-use super::run::read_stdin;
+use super::stdin;
 
 pub(super) async fn rpc(
     reach: &Reach,
@@ -15,7 +15,7 @@ pub(super) async fn rpc(
     out: &mut Out,
 ) -> Result<(), Failure> {
     let text = match params.as_deref() {
-        Some("-") => read_stdin()?,
+        Some("-") => stdin::read_all()?,
         Some(text) => text.to_string(),
         None => "{}".into(),
     };

@@ -66,7 +66,7 @@ async fn session(client: &Client, name: &str) -> Result<SessionId, Failure> {
 }
 
 fn here() -> Result<String, Failure> {
-    let here = std::env::current_dir().and_then(std::fs::canonicalize)?;
+    let here = super::places::current_folder()?;
     here.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
 

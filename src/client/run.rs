@@ -1,22 +1,24 @@
 //! `agentctl run`: a new session, one task, the answer as it comes.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use super::args::{Output, RunArgs, Thinking};
 use super::ask::Asking;
-use super::connect::Client;
+use super::connect::{CallError, Client};
 use super::failure::{Failure, code};
 use super::follow::Follow;
 use super::out::Out;
 use super::paint::{Line, Tone};
 use super::reach::Reach;
-use super::trust;
 use super::watch::{Ended, Watch};
+use super::{places, stdin, trust};
 use crate::api::params::{
-    CreateParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply, WhenBusy,
+    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
+    SubmitReply, WhenBusy,
 };
 use crate::types::ids::SessionId;
+use crate::types::session::SessionView;
 use crate::types::usage::Budgets;
 
 /// What is shown where nobody can be asked.
@@ -24,8 +26,11 @@ const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
-    let input = args.given.input(prompt(args.prompt.clone())?)?;
     let params = create_params(&args)?;
+    let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
+    let prompt = prompt(args.prompt.clone())?;
+    let piped = if is_piped { None } else { stdin::read_piped(out)? };
+    let input = args.given.input(prompt, piped)?;
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
     if status.main_model.is_none() && args.model.is_none() {
@@ -35,8 +40,8 @@ pub(super) async fn run(reach: &Reach, args: RunArgs, out: &mut Out) -> Result<(
         trust::at_once(&client, params.cwd.clone(), out).await?;
     }
     if args.background {
-        let session = create(&client, &params).await?;
-        submit(&client, session, input, None).await?;
+        let session = create(&client, &params).await?.session_id;
+        submit_first(&client, session, input).await?;
         return Ok(out.say(&session.to_string())?);
     }
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
@@ -59,10 +64,11 @@ pub(super) async fn task(
     out: &mut Out,
 ) -> Result<Ended, Failure> {
     let session = create(&client, params).await?;
-    let follow = Follow::start_with(reach, &client, session, 0, thinking.include()).await?;
-    let turn = submit(&client, session, input, None).await?.turn_id;
+    let id = session.session_id;
+    let follow = Follow::start_with(reach, &client, id, 0, thinking.include()).await?;
+    let turn = submit_first(&client, id, input).await?.turn_id;
     if output == Output::Text {
-        out.note(&format!("session {}", super::measure::short_id(session)))?;
+        out.note(&format!("session {}", super::measure::short_id(id)))?;
     }
     Watch::new(client, follow, (session, turn), asking, output).until_ended(out).await
 }
@@ -95,7 +101,7 @@ fn prompt(given: Option<String>) -> Result<String, Failure> {
             if io::stdin().is_terminal() && given.is_none() {
                 return Err(Failure::usage("say what to do: agentctl run \"PROMPT\", or pipe it in"));
             }
-            read_stdin()?
+            stdin::read_all()?
         }
         Some(text) => text.to_string(),
     };
@@ -105,15 +111,11 @@ fn prompt(given: Option<String>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// All of standard input as text.
-pub(super) fn read_stdin() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
-}
-
 fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
-    let folder = folder(args.work_dir.as_deref().unwrap_or(Path::new(".")))?;
+    let folder = match &args.work_dir {
+        Some(dir) => folder(dir)?,
+        None => text(&places::current_folder()?)?,
+    };
     let additional_dirs = args.add_dir.iter().map(|dir| self::folder(dir)).collect::<Result<_, _>>()?;
     let budgets = Budgets { usd_micros: args.max_usd, model_calls: args.max_turns, ..Budgets::default() };
     Ok(CreateParams {
@@ -150,9 +152,27 @@ pub(super) fn key() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-async fn create(client: &Client, params: &CreateParams) -> Result<SessionId, Failure> {
+async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, Failure> {
     let reply: SessionReply = client.call("session.create", params).await?;
-    Ok(reply.session.session_id)
+    Ok(reply.session)
+}
+
+/// Gives a new session its task. One that is refused has no history and is of no use to anybody, so it is removed.
+/// After a lost connection it stays: the task may have arrived.
+async fn submit_first(
+    client: &Client,
+    session_id: SessionId,
+    input: SubmitInput,
+) -> Result<SubmitReply, Failure> {
+    match client.call("session.submit", &submit_params(session_id, input, None, None)).await {
+        Err(CallError::Fault(fault)) => {
+            let params = EndParams { session_id, idempotency_key: None };
+            // Why the task was refused matters more than a session that could not be removed.
+            let _ = client.call::<Done>("session.delete", &params).await;
+            Err(CallError::Fault(fault).into())
+        }
+        reply => Ok(reply?),
+    }
 }
 
 /// Gives a session something to do; without a word on `when_busy` it queues while a turn runs, or
@@ -174,9 +194,18 @@ pub(super) async fn submit_to(
     when_busy: Option<WhenBusy>,
     model: Option<String>,
 ) -> Result<SubmitReply, Failure> {
-    let params = SubmitParams {
+    Ok(client.call("session.submit", &submit_params(session_id, input.into(), when_busy, model)).await?)
+}
+
+fn submit_params(
+    session_id: SessionId,
+    input: SubmitInput,
+    when_busy: Option<WhenBusy>,
+    model: Option<String>,
+) -> SubmitParams {
+    SubmitParams {
         session_id,
-        input: input.into(),
+        input,
         when_busy,
         expected_turn_id: None,
         idempotency_key: Some(key()),
@@ -187,8 +216,7 @@ pub(super) async fn submit_to(
         tools: None,
         temperature: None,
         top_p: None,
-    };
-    Ok(client.call("session.submit", &params).await?)
+    }
 }
 
 fn no_model() -> String {

@@ -5,7 +5,7 @@ use super::given::GivenArgs;
 use super::names;
 use super::out::Out;
 use super::reach::Reach;
-use super::run;
+use super::{run, stdin};
 use crate::api::params::SubmitState;
 
 pub(super) async fn submit(
@@ -16,11 +16,13 @@ pub(super) async fn submit(
     given: &GivenArgs,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let text = if text == "-" { run::read_stdin()? } else { text };
+    let is_piped = text == "-";
+    let text = if is_piped { stdin::read_all()? } else { text };
     if text.trim().is_empty() {
         return Err(Failure::usage("the text is empty"));
     }
-    let input = given.input(text)?;
+    let piped = if is_piped { None } else { stdin::read_piped(out)? };
+    let input = given.input(text, piped)?;
     let client = reach.connect_or_start().await?;
     let session = names::session(&client, name).await?.session_id;
     let reply = run::submit_to(&client, session, input, None, model).await?;

@@ -89,7 +89,10 @@ fn asked(name: &str) -> Result<bool, Failure> {
 }
 
 fn folder(dir: Option<&Path>) -> Result<String, Failure> {
-    let path = std::path::absolute(dir.unwrap_or(Path::new(".")))?;
+    let path = match dir {
+        Some(dir) => std::path::absolute(dir)?,
+        None => super::places::current_folder()?,
+    };
     path.to_str().map(String::from).ok_or_else(|| Failure::usage("the path is not valid UTF-8"))
 }
 

@@ -1,6 +1,7 @@
 //! Watching one turn to its end: what `run` and `demo` do after the submit.
 
 use std::io::{self, IsTerminal as _};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -13,16 +14,18 @@ use super::connect::{CallError, Client};
 use super::failure::{Failure, code, code_of};
 use super::follow::{Follow, Step};
 use super::measure::short_id;
-use super::out::{Out, harmless_json};
+use super::out::{Out, harmless_json, terminal_columns};
 use super::paint::{Line, Tone};
 use super::render::{Piece, Transcript};
+use super::request_timing::wait_until;
+use super::undo;
 use super::wire::Received;
 use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
 use crate::types::event::Event;
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::permission::Decision;
+use crate::types::ids::TurnId;
+use crate::types::permission::{Decision, Scope};
 use crate::types::question::{Choice, Question};
-use crate::types::session::PermissionRequest;
+use crate::types::session::{PermissionRequest, SessionView};
 
 /// How a turn ended.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub(super) struct Ended {
 pub(super) struct Watch {
     client: Client,
     follow: Follow,
-    session: SessionId,
+    session: SessionView,
     turn: TurnId,
     asking: Asking,
     output: Output,
@@ -57,7 +60,7 @@ impl Watch {
     pub(super) fn new(
         client: Client,
         follow: Follow,
-        (session, turn): (SessionId, TurnId),
+        (session, turn): (SessionView, TurnId),
         asking: Asking,
         output: Output,
     ) -> Self {
@@ -95,6 +98,8 @@ impl Watch {
         terminate: &mut Signal,
     ) -> Result<Ended, Failure> {
         loop {
+            self.asker.update(Instant::now(), out)?;
+            let next_change = self.asker.next_change();
             tokio::select! {
                 step = self.follow.next() => match step? {
                     Step::Event(event) => {
@@ -106,16 +111,17 @@ impl Watch {
                     Step::Back(client) => self.back(client, out)?,
                 },
                 input = self.asker.key() => match input {
-                    Some(input) => match self.asker.press(&input, out)? {
+                    Some(input) => match self.asker.press(&input, Instant::now(), out)? {
                         Outcome::Send(answer) => self.answer(answer),
                         Outcome::Choose(answer) => self.choose(answer),
                         Outcome::Abort => self.interrupted(out)?,
                         Outcome::Edit => self.edit(out).await?,
-                        Outcome::Wait => {}
+                        Outcome::Feedback | Outcome::Wait => {}
                     },
                     None => return Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on")),
                 },
                 Some(done) = self.calls.join_next() => self.called(done, out)?,
+                () = wait_until(next_change) => {}
                 _ = interrupt.recv() => self.interrupted(out)?,
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
             }
@@ -130,7 +136,7 @@ impl Watch {
         }
         self.asker.close(out);
         let changed = super::edit::in_editor(&text).await;
-        self.asker.again(out)?;
+        self.asker.again(Instant::now(), out)?;
         match changed {
             Ok(changed) => {
                 if let Outcome::Send(answer) = self.asker.edited(&changed, out)? {
@@ -147,18 +153,21 @@ impl Watch {
         if let Some(envelope) = &received.event {
             match &envelope.event {
                 Event::PermissionRequested { request, .. } => self.requested(request, out)?,
-                Event::PermissionResolved { request_id, decision, .. } => {
+                Event::PermissionResolved { request_id, decision, scope, grant, .. } => {
                     let open = self.open.len();
                     self.open.retain(|r| r.request_id != *request_id);
                     if self.open.len() < open && *decision == Decision::Allow {
                         self.unanswerable = self.unanswerable.saturating_sub(1);
                     }
-                    self.asker.settled(*request_id, out)?;
+                    self.asker.settled(*request_id, Instant::now(), out)?;
+                    if let (Asking::Person, Decision::Allow, Some(grant)) = (self.asking, decision, grant) {
+                        self.show_undo(*scope, grant, out)?;
+                    }
                 }
                 Event::QuestionRequested { question } => self.question(question, out)?,
                 Event::QuestionResolved { request_id, .. } => {
                     self.questions.retain(|q| q.request_id != *request_id);
-                    self.asker.question_settled(*request_id, out)?;
+                    self.asker.question_settled(*request_id, Instant::now(), out)?;
                 }
                 Event::SessionEnded { .. } => {
                     return Err(Failure::new(
@@ -181,7 +190,7 @@ impl Watch {
         let subtype = code_of(result["subtype"].as_str().unwrap_or_default());
         let code = if subtype == code::SUCCESS && self.unanswerable > 0 { code::DENIED } else { subtype };
         if let Some(members) = result.as_object_mut() {
-            members.insert("session_id".into(), json!(self.session));
+            members.insert("session_id".into(), json!(self.session.session_id));
             members.insert("turn_id".into(), json!(self.turn));
         }
         Ok(Some(Ended { code, result }))
@@ -206,12 +215,21 @@ impl Watch {
         }
     }
 
+    /// Says how a grant that lasts is taken back.
+    fn show_undo(&self, scope: Scope, grant: &str, out: &mut Out) -> io::Result<()> {
+        for line in undo::lines(scope, grant, self.session.session_id, &self.session.cwd, terminal_columns())
+        {
+            out.aside(&line)?;
+        }
+        Ok(())
+    }
+
     fn requested(&mut self, request: &PermissionRequest, out: &mut Out) -> io::Result<()> {
         if request.diff.is_some() && self.output == Output::Text {
             self.transcript.diff_was_shown(request.call_id);
         }
         let Some((answer, line)) = unasked(request, self.asking) else {
-            return self.asker.push(request.clone(), out);
+            return self.asker.push(request.clone(), Instant::now(), out);
         };
         if self.output == Output::Text {
             show(request, out)?;
@@ -228,7 +246,7 @@ impl Watch {
     /// A question about what a restart left behind: the person says; nobody aborts rather than guess.
     fn question(&mut self, question: &Question, out: &mut Out) -> io::Result<()> {
         let (choice, word) = match self.asking {
-            Asking::Person => return self.asker.push_question(question.clone(), out),
+            Asking::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
             Asking::Deny(_) => (Choice::Abort, "▌ aborted: there is nobody to ask"),
             Asking::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
         };
@@ -289,7 +307,7 @@ impl Watch {
     fn interrupted(&mut self, out: &mut Out) -> Result<(), Failure> {
         self.interrupts += 1;
         if self.interrupts > 1 {
-            let short = short_id(self.session);
+            let short = short_id(self.session.session_id);
             return Err(Failure::new(
                 code::ABORTED,
                 format!("left; look after it with `agentctl attach {short}`"),
@@ -297,7 +315,7 @@ impl Watch {
         }
         out.note("  aborting the turn… (Ctrl-C again leaves at once)")?;
         let params = AbortParams {
-            session_id: self.session,
+            session_id: self.session.session_id,
             turn_id: Some(self.turn),
             call_id: None,
             idempotency_key: None,

@@ -159,6 +159,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = inherited.as_ref().and_then(activation::path) {
         places.socket = path;
     }
+    // A socket that was handed over may have no path, or none that a client can use.
+    let is_found_by_path = inherited.as_ref().is_none_or(|listener| activation::path(listener).is_some());
+    let listens_at = is_found_by_path.then(|| places.socket.clone());
     // Nothing is made for a configuration that cannot be.
     let found = Found::default().with_sandboxes(&config).await;
     wiring::setup(&config, &places, &found)?;
@@ -232,6 +235,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         .with_metrics(move || rpc::metrics_text(&rpc::metrics(&counted, started_at)));
     let accepting = CancellationToken::new();
     let serving = transport::serve(bound, methods, config.limits.of_transport(), accepting.clone());
+    if let Some(path) = &listens_at {
+        lock.note_socket(path);
+    }
     notify::ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");

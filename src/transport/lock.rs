@@ -5,7 +5,7 @@
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
@@ -13,7 +13,13 @@ use nix::fcntl::OFlag;
 use super::error::TransportError;
 
 /// The line behind the number of a holder that is being stopped.
-const LEAVING: &str = "stopping\n";
+const LEAVING: &str = "stopping";
+
+/// Before the path of the holder's socket, on a line behind its number.
+const SOCKET: &str = "socket ";
+
+/// Longer than every lock file that a daemon writes: a number, the path of a socket and a word.
+const MAX_NOTE_BYTES: u64 = 8 << 10;
 
 /// How long a dead holder's children may keep the lock, and how often that is looked at.
 const LAST_CHILDREN: Duration = Duration::from_secs(2);
@@ -55,7 +61,7 @@ impl StateLock {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
-                    let pid = holder(&mut file);
+                    let pid = LockNote::read(&file).ok().and_then(|note| note.pid);
                     // Without a number its holder has just begun, or is just letting go.
                     if !pid.is_none_or(is_dead) || Instant::now() > until {
                         return Err(TransportError::Locked { path: path.to_owned(), pid });
@@ -78,7 +84,53 @@ impl StateLock {
     /// Notes behind the number that its holder ends because somebody wanted it, for those who lose it and
     /// would start another. To be called before anybody can notice; a file that cannot be written says less.
     pub fn leaving(&self) {
-        let _ = (&self.file).write_all(LEAVING.as_bytes());
+        let _ = (&self.file).write_all(format!("{LEAVING}\n").as_bytes());
+    }
+
+    /// Writes the path of the holder's socket into the file, so that clients with other settings find the daemon.
+    /// To be called once the socket answers: until then a missing socket says nothing about the daemon.
+    /// A path that does not fit on one line of text is left out.
+    pub fn note_socket(&self, path: &Path) {
+        if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
+            let _ = (&self.file).write_all(format!("{SOCKET}{path}\n").as_bytes());
+        }
+    }
+}
+
+/// What the holder of a lock wrote into its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockNote {
+    /// The holder's process.
+    pub pid: Option<u32>,
+    /// Its socket. `None` while it starts, and if it is of a version that did not write it.
+    pub socket: Option<PathBuf>,
+    /// Whether it ends, or has ended, because it was told to.
+    pub is_stopping: bool,
+}
+
+impl LockNote {
+    /// Reads what stands in a lock file, from its beginning.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(mut file: &File) -> std::io::Result<Self> {
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.take(MAX_NOTE_BYTES).read_to_end(&mut bytes)?;
+        Ok(Self::parse(&String::from_utf8_lossy(&bytes)))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut lines = text.lines();
+        let pid = lines.next().and_then(|line| line.trim().parse().ok());
+        let mut note = Self { pid, ..Self::default() };
+        for line in lines {
+            match line.strip_prefix(SOCKET) {
+                Some(path) => note.socket = Some(path.into()),
+                None => note.is_stopping |= line == LEAVING,
+            }
+        }
+        note
     }
 }
 
@@ -88,14 +140,6 @@ impl Drop for StateLock {
         let _ = self.file.set_len(0);
         let _ = self.file.unlock();
     }
-}
-
-/// The number that the holder wrote. Read with a bound: the file is only a hint for people.
-fn holder(file: &mut File) -> Option<u32> {
-    let mut text = String::new();
-    file.rewind().ok()?;
-    file.take(32).read_to_string(&mut text).ok()?;
-    text.lines().next()?.trim().parse().ok()
 }
 
 /// Whether no process of this number runs any more; one that nobody waited for counts as dead, proc_pid_stat(5).
@@ -129,6 +173,34 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         StateLock::try_lock(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn lock_note_tells_process_socket_and_stop_also_of_older_files() {
+        let socket = |path: &str| Some(PathBuf::from(path));
+        let check = |text: &str, pid, path: Option<PathBuf>, is_stopping| {
+            assert_eq!(LockNote::parse(text), LockNote { pid, socket: path, is_stopping }, "{text:?}");
+        };
+        check("", None, None, false);
+        check("42\n", Some(42), None, false);
+        check("42\nstopping\n", Some(42), None, true);
+        check("42\nsocket /r/a b.sock\n", Some(42), socket("/r/a b.sock"), false);
+        check("42\nsocket stopping\n", Some(42), socket("stopping"), false);
+        check("42\nsocket /s\nstopping\n", Some(42), socket("/s"), true);
+        check("what is this\n", None, None, false);
+    }
+
+    #[test]
+    fn socket_path_is_written_behind_the_process_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agentd.lock");
+        let lock = StateLock::try_lock(&path).unwrap();
+        lock.note_socket(Path::new("/no\nline"));
+        let long = format!("/{}", "ü".repeat(200));
+        lock.note_socket(Path::new(&long));
+        let note = LockNote::read(&File::open(&path).unwrap()).unwrap();
+        let pid = Some(std::process::id());
+        assert_eq!(note, LockNote { pid, socket: Some(long.into()), is_stopping: false });
     }
 
     #[test]

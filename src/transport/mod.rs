@@ -41,7 +41,7 @@ pub use error::TransportError;
 pub use folder::{check_folder, is_in_shared_place, private_folder};
 pub use framing::ndjson;
 pub use limits::Limits;
-pub use lock::StateLock;
+pub use lock::{LockNote, StateLock};
 pub use outlet::{Closed, Outlet, Room, Text};
 pub use serve::{Serving, serve};
 pub use socket::{Bound, bind};

@@ -231,11 +231,13 @@ async fn c22_fanout(way: Way) {
         let words: Vec<String> = (0..600).map(|n| format!("word{n} ")).collect();
         story.house.models.otherwise(move |_| Step::pieces(words.clone()).drip(64));
         let pilot = story.session().await;
-        let mut flights = Vec::new();
+        // All are connected before the first one subscribes: from then on the daemon may be dead.
+        let mut pilots = Vec::new();
         for _ in 0..50 {
-            let pilot = Pilot { client: story.house.stranger().await, ..pilot.clone() };
-            flights.push(pilot.fly(Reading::default(), Manner::Watches));
+            pilots.push(Pilot { client: story.house.stranger().await, ..pilot.clone() });
         }
+        let flights: Vec<_> =
+            pilots.iter().map(|pilot| pilot.fly(Reading::default(), Manner::Watches)).collect();
         let feeding = tokio::spawn(feed(pilot.clone()));
         story.crashed().await;
         within("the last submit to fail", || story.house.log(), feeding).await.expect("no panic");

@@ -70,7 +70,7 @@ pub(super) async fn ctl(house: &House, args: &[&str]) -> Said {
 }
 
 /// Looks with `ps` until the session is in this state.
-async fn ps_shows(house: &House, id: &str, state: &str) -> Value {
+pub(super) async fn ps_shows(house: &House, id: &str, state: &str) -> Value {
     let look = async {
         loop {
             let listed = ctl(house, &["ps", "--json"]).await.json();

@@ -2,6 +2,8 @@
 
 mod abort;
 mod agentctl;
+mod agentctl_places;
+mod agentctl_prompt;
 mod answer;
 mod approve;
 mod attach;

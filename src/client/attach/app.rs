@@ -1,6 +1,7 @@
 //! What `attach` knows and decides: events and keys in, history lines and effects out. Pure.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -11,7 +12,9 @@ use crate::client::escape;
 use crate::client::paint::{Line, Tone};
 use crate::client::prompt::{self, Answer};
 use crate::client::render::{Piece, Transcript};
+use crate::client::request_timing::{Pending, Phase, RequestTiming};
 use crate::client::summary::one_line;
+use crate::client::undo;
 use crate::client::wire::Received;
 use crate::types::event::Event;
 use crate::types::ids::PermissionId;
@@ -57,6 +60,24 @@ pub(super) struct App {
     pub(super) lost: bool,
     /// Ctrl-B was pressed.
     prefix: bool,
+    timing: RequestTiming,
+    /// The answer that Enter confirms, and the key it was given with.
+    confirming: Option<(char, Confirming)>,
+    /// The input is one key that came before the request took keys: if no other follows it was meant as an answer.
+    has_early_key: bool,
+    /// The draft, while requests are answered.
+    set_aside: String,
+    /// The request that was answered here with a grant that lasts.
+    granted: Option<PermissionId>,
+    /// Columns of the terminal, as of the last look at the history.
+    columns: usize,
+}
+
+/// An answer that waits for its confirmation.
+struct Confirming {
+    effect: Effect,
+    /// What is shown in the place of the keys.
+    line: Line,
 }
 
 impl App {
@@ -76,7 +97,49 @@ impl App {
             notice: String::new(),
             lost: false,
             prefix: false,
+            timing: RequestTiming::default(),
+            confirming: None,
+            has_early_key: false,
+            set_aside: String::new(),
+            granted: None,
+            columns: 80,
         }
+    }
+
+    /// Takes in the time: a request appears once the user does not type, and takes keys a moment later.
+    pub(super) fn update(&mut self, now: Instant) {
+        let front = self.front();
+        let phase = self.timing.update(front, now);
+        if phase.is_some() || front.is_none() {
+            self.confirming = None;
+        }
+        if phase == Some(Phase::Answerable) && std::mem::take(&mut self.has_early_key) {
+            self.editor.clear();
+        }
+        if front.is_none() && self.editor.is_empty() && !self.set_aside.is_empty() {
+            self.editor.insert(&std::mem::take(&mut self.set_aside));
+        }
+    }
+
+    /// When to update next.
+    pub(super) fn next_change(&self) -> Option<Instant> {
+        self.timing.next_change()
+    }
+
+    /// How far the open request is; `None` without one.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        self.timing.phase()
+    }
+
+    /// What asks for the confirmation of an answer.
+    pub(super) fn confirmation(&self) -> Option<&Line> {
+        self.confirming.as_ref().map(|(_, confirming)| &confirming.line)
+    }
+
+    /// What restarts left behind comes before what the turn asks next.
+    fn front(&self) -> Option<Pending> {
+        let question = self.questions.front().map(|q| Pending::Question(q.request_id));
+        question.or_else(|| self.requests.front().map(|r| Pending::Permission(r.request_id)))
     }
 
     /// Whether a turn runs or waits.
@@ -89,6 +152,7 @@ impl App {
 
     /// Lines that go to the scrollback now, broken for `columns`.
     pub(super) fn take_history(&mut self, columns: usize) -> Vec<Line> {
+        self.columns = columns;
         let mut rows: Vec<Line> = self.history.drain(..).flat_map(|line| line.wrap(columns)).collect();
         // A paragraph that outgrows its place moves up from its top.
         let tail = Line::new(Tone::Plain, self.tail.as_str()).wrap(columns);
@@ -162,6 +226,12 @@ impl App {
                 }
             }
         }
+        if let Event::PermissionResolved { request_id, scope, grant: Some(grant), .. } = &envelope.event
+            && self.granted.take_if(|granted| granted == request_id).is_some()
+        {
+            let SessionView { session_id, cwd, .. } = &self.session;
+            self.history.extend(undo::lines(*scope, grant, *session_id, cwd, self.columns));
+        }
     }
 
     fn settled(&mut self, id: PermissionId) {
@@ -192,15 +262,48 @@ impl App {
     }
 
     /// What a key or a paste leads to.
-    pub(super) fn on_input(&mut self, input: &Input) -> Option<Effect> {
+    pub(super) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
         match input {
             Input::Paste(text) => {
+                self.timing.key_pressed(now);
+                (self.confirming, self.has_early_key) = (None, false);
                 self.editor.insert(text);
                 None
             }
-            Input::Key(key) if key.kind != KeyEventKind::Release => self.on_key(*key),
+            Input::Key(key) if key.kind != KeyEventKind::Release => {
+                self.timing.key_pressed(now);
+                self.on_key(*key)
+            }
             _ => None,
         }
+    }
+
+    /// Whether keys answer: a request takes them, and the input line is empty.
+    fn is_answerable(&self) -> bool {
+        self.timing.phase() == Some(Phase::Answerable) && self.editor.is_empty() && !self.is_writing()
+    }
+
+    /// A key while an answer waits for its confirmation: Enter confirms. What else is typed is text, and so was the key
+    /// before it.
+    fn on_confirm(&mut self, key: KeyEvent) -> Option<Effect> {
+        let (typed, confirming) = self.confirming.take()?;
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter if plain => {
+                if let Effect::Approve(params) = &confirming.effect {
+                    self.granted = params.request_id;
+                } else {
+                    self.notice = "aborting…".into();
+                }
+                return Some(confirming.effect);
+            }
+            KeyCode::Char(c) if plain => {
+                self.editor.insert(typed.encode_utf8(&mut [0; 4]));
+                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        }
+        None
     }
 
     fn on_key(&mut self, key: KeyEvent) -> Option<Effect> {
@@ -210,6 +313,13 @@ impl App {
         if std::mem::take(&mut self.prefix) && matches!(key.code, KeyCode::Char('d' | 'D')) {
             return Some(Effect::Detach);
         }
+        let is_control = matches!(key.code, KeyCode::Char(_)) && ctrl;
+        self.has_early_key = false;
+        if is_control {
+            self.confirming = None;
+        } else if self.confirming.is_some() {
+            return self.on_confirm(key);
+        }
         match key.code {
             KeyCode::Char(c) if ctrl => return self.on_control(c),
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
@@ -218,12 +328,19 @@ impl App {
                 (self.denying, self.editing) = (None, None);
                 self.editor.clear();
             }
+            KeyCode::Esc if self.front().is_some() && !self.editor.is_empty() => {
+                self.set_aside.push_str(self.editor.text());
+                self.editor.clear();
+            }
             KeyCode::Char('b') if alt => self.editor.left(),
             KeyCode::Char(c) => {
-                let answers = self.editor.is_empty() && !self.is_writing() && !alt;
-                if let Some(effect) = answers.then(|| self.answer(c)).flatten() {
+                if let Some(effect) = (self.is_answerable() && !alt).then(|| self.answer(c)).flatten() {
                     return effect;
                 }
+                self.has_early_key = self.timing.phase() == Some(Phase::Shown)
+                    && self.editor.is_empty()
+                    && !self.is_writing()
+                    && self.is_answer(c);
                 self.editor.insert(c.encode_utf8(&mut [0; 4]));
             }
             KeyCode::Backspace => self.editor.backspace(),
@@ -328,34 +445,50 @@ impl App {
         Some(Effect::Submit(self.editor.take()))
     }
 
+    /// Whether a key answers the open request.
+    fn is_answer(&self, key: char) -> bool {
+        match (self.questions.front(), self.requests.front()) {
+            (Some(_), _) => answer::of_key(key).is_some(),
+            (None, Some(request)) => prompt::answer_of(request, key).is_some(),
+            (None, None) => false,
+        }
+    }
+
     /// The answer behind a key, if a request is open; `None` if the key is only text.
     fn answer(&mut self, key: char) -> Option<Option<Effect>> {
-        // What a restart left behind comes before what the turn asks next.
         if let Some(question) = self.questions.front() {
             let choice = answer::of_key(key)?;
-            return Some(Some(Effect::Answer(answer::params(question.request_id, choice.name()))));
+            let effect = Effect::Answer(answer::params(question.request_id, choice.name()));
+            return Some(self.confirmed(key, effect, answer::confirmation(choice)));
         }
         let request = self.requests.front()?;
-        let send = |decision, scope| Some(Effect::Approve(prompt::approval(request, decision, scope, None)));
-        Some(match prompt::answer_of(request, key)? {
+        let send = |decision, scope| Effect::Approve(prompt::approval(request, decision, scope, None));
+        let answer = prompt::answer_of(request, key)?;
+        let effect = match answer {
             Answer::Once => send(Decision::Allow, Scope::Once),
             Answer::Session => send(Decision::Allow, Scope::Session),
             Answer::Project => send(Decision::Allow, Scope::Project),
+            Answer::Deny => send(Decision::Deny, Scope::Once),
             Answer::Edit => {
                 self.editing = Some(request.request_id);
                 self.editor.insert(&prompt::editable(request));
-                None
+                return Some(None);
             }
-            Answer::Deny => send(Decision::Deny, Scope::Once),
             Answer::Feedback => {
                 self.denying = Some(request.request_id);
-                None
+                return Some(None);
             }
-            Answer::Abort => {
-                self.notice = "aborting…".into();
-                Some(Effect::Abort)
-            }
-        })
+            Answer::Abort => Effect::Abort,
+        };
+        let line = prompt::confirmation(request, answer);
+        Some(self.confirmed(key, effect, line))
+    }
+
+    /// The effect of an answer, or nothing yet if a line asks for its confirmation.
+    fn confirmed(&mut self, key: char, effect: Effect, line: Option<Line>) -> Option<Effect> {
+        let Some(line) = line else { return Some(effect) };
+        self.confirming = Some((key, Confirming { effect, line }));
+        None
     }
 
     /// Something to know, in the line below the input.

@@ -1,5 +1,9 @@
 //! The attached client without a terminal: events and keys in, screens and effects out.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -12,19 +16,45 @@ fn app() -> App {
     App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"))
 }
 
-fn feed(app: &mut App, body: Value) {
+fn feed_at(app: &mut App, body: Value, now: Instant) {
     let mut event = json!({"seq": 1, "session_id": SESSION, "turn_id": TURN, "item_id": ITEM, "at_ms": 0});
     event.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
     let raw = RawValue::from_string(event.to_string()).expect("json");
     app.on_event(&Received::parse(&raw).expect("an event"));
+    app.update(now);
+}
+
+/// The same, long after what was before; requests appear and take keys.
+fn feed(app: &mut App, body: Value) {
+    let later = now();
+    feed_at(app, body, later);
+    app.update(later + PAUSE);
+}
+
+/// More than any time that a request waits for.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A time after all times before it.
+fn now() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    static PAUSES: AtomicU32 = AtomicU32::new(0);
+    *START.get_or_init(Instant::now) + PAUSE * PAUSES.fetch_add(3, Ordering::Relaxed)
 }
 
 fn state(app: &mut App, state: &str) {
     feed(app, json!({"type": "session.status", "state": state, "requires": null}));
 }
 
-/// Types; `^x` is Ctrl-X, `~` Alt-Enter.
+/// Types slowly; `^x` is Ctrl-X, `~` Alt-Enter.
 fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
+    keys_with(app, typed, || {
+        let later = now();
+        (later, later + PAUSE)
+    })
+}
+
+/// Types; each key comes at the second time, after updates at both.
+fn keys_with(app: &mut App, typed: &str, mut times: impl FnMut() -> (Instant, Instant)) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut chars = typed.chars();
     while let Some(c) = chars.next() {
@@ -35,7 +65,10 @@ fn keys(app: &mut App, typed: &str) -> Vec<Effect> {
             '^' => KeyEvent::new(KeyCode::Char(chars.next().expect("a letter")), KeyModifiers::CONTROL),
             c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
         };
-        effects.extend(app.on_input(&Input::Key(key)));
+        let (before, at) = times();
+        app.update(before);
+        app.update(at);
+        effects.extend(app.on_input(&Input::Key(key), at));
     }
     effects
 }
@@ -96,14 +129,108 @@ fn one_key_answers_only_while_the_input_is_empty() {
         assert_eq!(found, expected, "{typed:?}");
     };
     check("y", Some((Decision::Allow, Scope::Once)));
-    check("S", Some((Decision::Allow, Scope::Session)));
-    check("p", Some((Decision::Allow, Scope::Project)));
+    check("S\n", Some((Decision::Allow, Scope::Session)));
+    check("p\n", Some((Decision::Allow, Scope::Project)));
+    for unconfirmed in ["s", "p", "ss", "py", "p\u{1b}\n", "s^u\n"] {
+        check(unconfirmed, None);
+    }
+    check("p\u{1b}y", Some((Decision::Allow, Scope::Once)));
     check("n", Some((Decision::Deny, Scope::Once)));
     check("hey", None);
     check("fbecause y\n", Some((Decision::Deny, Scope::Once)));
     check("f\u{1b}y", Some((Decision::Allow, Scope::Once)));
     let mut idle = app();
     same(&keys(&mut idle, "yes\n"), &[Effect::Submit("yes".into())]);
+}
+
+/// Types prose with 120 ms between two keys, the first one so long after the request came.
+fn prose_after(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
+    keys_with(app, typed, || {
+        let before = at;
+        at += Duration::from_millis(120);
+        (before, before)
+    })
+}
+
+#[test]
+fn typed_prose_stays_a_draft_and_answers_no_request() {
+    for first_key in [0, 200, 900, 1_300] {
+        for prose in ["please be careful", "from b", "abc", "say yes"] {
+            let mut app = app();
+            let start = now();
+            app.on_input(&Input::Key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)), start);
+            feed_at(&mut app, asks(), start);
+            let shown = |app: &App| rows(app, 60, 24).iter().any(|row| row.starts_with("▌ May Bash"));
+            assert!(!shown(&app), "the user has just pressed a key");
+            let effects = prose_after(&mut app, prose, start + Duration::from_millis(first_key));
+            assert!(effects.is_empty(), "{prose:?}: {effects:?}");
+            assert_eq!(app.editor.text(), prose, "typed {first_key} ms after the request");
+            assert_eq!(shown(&app), first_key >= 1_000, "{first_key}");
+            app.update(now());
+            assert!(shown(&app) && app.editor.text() == prose, "it appears, and the draft stays");
+        }
+    }
+}
+
+#[test]
+fn draft_is_put_aside_for_the_answer_and_comes_back() {
+    let mut app = app();
+    keys(&mut app, "a draft");
+    feed(&mut app, asks());
+    assert!(rows(&app, 100, 24).iter().any(|row| row.starts_with("Esc puts your text aside")));
+    let sent = keys(&mut app, "\u{1b}y");
+    assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
+    feed(&mut app, resolved("allow"));
+    assert_eq!(app.editor.text(), "a draft");
+}
+
+#[test]
+fn single_answer_key_before_the_keys_count_is_dropped() {
+    let mut app = app();
+    let start = now();
+    feed_at(&mut app, asks(), start);
+    assert!(rows(&app, 60, 24).contains(&"▌ …".to_owned()), "shown, without its keys");
+    assert!(prose_after(&mut app, "y", start + Duration::from_millis(100)).is_empty());
+    app.update(start + PAUSE);
+    assert!(app.editor.is_empty() && app.requests.len() == 1);
+    let sent = prose_after(&mut app, "y", start + PAUSE);
+    assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
+}
+
+#[test]
+fn lasting_grant_is_confirmed_and_its_undo_is_shown() {
+    let mut app = app();
+    feed(&mut app, asks());
+    history(&mut app, 100);
+    assert!(keys(&mut app, "s").is_empty());
+    let shown = rows(&app, 100, 24);
+    let asked = "▌ allow for the session: Bash(make)  Enter confirms  Esc goes back";
+    assert!(shown.contains(&asked.to_owned()), "{shown:?}");
+    assert!(matches!(keys(&mut app, "\n").as_slice(), [Effect::Approve(_)]));
+    let mut answer = resolved("allow");
+    (answer["scope"], answer["grant"]) = (json!("session"), json!("Bash(make)"));
+    feed(&mut app, answer.clone());
+    let undo = format!("agentctl rules rm --session {SESSION} 'Bash(make)'");
+    assert_eq!(history(&mut app, 100).last(), Some(&undo));
+    // The same in a history is not an answer given here.
+    feed(&mut app, answer);
+    assert!(!history(&mut app, 100).contains(&undo));
+}
+
+#[test]
+fn abort_by_key_is_confirmed_for_requests_and_questions() {
+    let mut app = app();
+    feed(&mut app, asks());
+    assert!(keys(&mut app, "a").is_empty());
+    same(&keys(&mut app, "\n"), &[Effect::Abort]);
+    feed(
+        &mut app,
+        json!({"type": "question.requested", "request_id": "ask_0190f2a4-0000-7000-8000-000000000006",
+            "kind": "unknown_outcome", "text": "Did it?", "tool": "Bash", "input": {"command": "make"},
+            "options": ["continue", "abort"]}),
+    );
+    assert!(keys(&mut app, "a").is_empty());
+    assert!(matches!(keys(&mut app, "\n").as_slice(), [Effect::Answer(params)] if params.choice == "abort"));
 }
 
 #[test]
@@ -136,7 +263,7 @@ fn a_long_request_can_be_read_to_its_end() {
     assert_eq!(shown.len(), 15);
     assert!(shown.iter().any(|row| row == "▌ 0 lines above, 22 below: PgUp and PgDn show them"), "{shown:?}");
     for _ in 0..9 {
-        app.on_input(&Input::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+        app.on_input(&Input::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)), now());
     }
     assert!(rows(&app, 60, 16).iter().any(|row| row == "      line 30"));
 }
@@ -165,7 +292,7 @@ fn there_are_two_ways_out_and_neither_ends_the_session() {
 #[test]
 fn a_paste_of_many_lines_is_one_input() {
     let mut app = app();
-    app.on_input(&Input::Paste("a\r\nb\ty".into()));
+    app.on_input(&Input::Paste("a\r\nb\ty".into()), now());
     assert_eq!(rows(&app, 40, 24)[1..3], ["› a", "  b    y"]);
     same(&keys(&mut app, "~c\n"), &[Effect::Submit("a\nb\ty\nc".into())]);
 }
@@ -175,7 +302,7 @@ fn the_view_fits_whatever_the_terminal() {
     let mut app = app();
     feed(&mut app, asks());
     feed(&mut app, says(&"word ".repeat(100)));
-    app.on_input(&Input::Paste("x\n".repeat(20)));
+    app.on_input(&Input::Paste("x\n".repeat(20)), now());
     for (columns, height) in [(200, 60), (40, 10), (20, 4), (10, 2)] {
         app.take_history(columns);
         let view = view(&app, columns, height);

@@ -1,6 +1,7 @@
 //! The loop between daemon, keyboard and screen.
 
 use std::io::{self, IsTerminal as _, Stdout};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use ratatui::crossterm::event::Event as Input;
@@ -22,7 +23,8 @@ use crate::client::keys::Keys;
 use crate::client::measure::short_id;
 use crate::client::out::{Out, colours_wanted};
 use crate::client::reach::Reach;
-use crate::client::{names, rules, run};
+use crate::client::request_timing::wait_until;
+use crate::client::{names, places, rules, run};
 use crate::types::session::{SessionState, SessionView};
 
 /// Events that are taken in before the screen is drawn again.
@@ -60,7 +62,7 @@ pub(in crate::client) async fn attach(
 
 /// The newest session of this folder, one that takes input if there is one.
 pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
-    let here = std::env::current_dir().and_then(std::fs::canonicalize)?;
+    let here = places::current_folder()?;
     let shown = here.display().to_string();
     let filter = ListParams { cwd: Some(shown.clone()), ..ListParams::default() };
     let sessions = names::all_sessions(client, &filter).await?;
@@ -95,6 +97,8 @@ impl Live {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
         loop {
+            self.app.update(Instant::now());
+            let next_change = self.app.next_change();
             let (columns, rows) = screen.size();
             let history = self.app.take_history(columns);
             screen.render(&history, &view(&self.app, columns, rows))?;
@@ -105,13 +109,14 @@ impl Live {
                         let row = cursor::position().ok().map(|(_, row)| row);
                         screen.resized((columns, rows), row)?;
                     }
-                    Some(input) => match self.app.on_input(&input) {
+                    Some(input) => match self.app.on_input(&input, Instant::now()) {
                         Some(Effect::Detach) => return Ok(()),
                         Some(effect) => self.start(effect),
                         None => {}
                     },
                     None => return Err(Failure::silent(code::ABORTED)),
                 },
+                () = wait_until(next_change) => {}
                 Some(done) = self.calls.join_next() => self.done(done.unwrap_or(Done::Taken)),
                 _ = interrupt.recv() => self.start(Effect::Abort),
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),

@@ -6,6 +6,7 @@ use crate::client::escape;
 use crate::client::measure::short_id;
 use crate::client::paint::{Line, Tone, cut, width};
 use crate::client::prompt;
+use crate::client::request_timing::Phase;
 use crate::types::session::{Requires, SessionState};
 
 /// Most rows that the input line grows to.
@@ -46,17 +47,26 @@ pub(super) fn view(app: &App, columns: usize, rows: usize) -> View {
 }
 
 fn request(app: &App, columns: usize, room: usize) -> Vec<Line> {
+    if matches!(app.phase(), None | Some(Phase::Hidden)) {
+        return Vec::new();
+    }
+    // Keys stand there from the moment they count.
+    let keys = |keys: Line| match (app.confirmation(), app.phase()) {
+        (Some(line), _) => line.wrap(columns),
+        (None, Some(Phase::Answerable)) => keys.wrap(columns),
+        (None, _) => vec![Line::new(Tone::Dim, "▌ …")],
+    };
     if let Some(question) = app.questions.front() {
         let mut shown: Vec<Line> =
             answer::shown(question).iter().flat_map(|line| line.wrap(columns)).collect();
-        let keys = answer::keys().wrap(columns);
+        let keys = keys(answer::keys());
         shown.truncate(room.saturating_sub(keys.len()).max(1));
         shown.extend(keys);
         return shown;
     }
     let Some(request) = app.requests.front() else { return Vec::new() };
     let body = prompt::rows(request, columns);
-    let mut keys = prompt::keys(request).wrap(columns);
+    let mut keys = keys(prompt::keys(request));
     if app.requests.len() > 1 {
         keys.push(Line::new(Tone::Dim, format!("▌ {} more wait after this one", app.requests.len() - 1)));
     }
@@ -113,6 +123,10 @@ fn hint(app: &App, columns: usize) -> Line {
         "Enter denies with these words · Esc goes back"
     } else if app.editing.is_some() {
         "Enter allows the call with this input · Alt-Enter new line · Esc goes back"
+    } else if app.phase() == Some(Phase::Hidden) {
+        "a request waits for an answer; it appears when you stop typing"
+    } else if app.phase().is_some() && !app.editor.is_empty() {
+        "Esc puts your text aside, to answer · Enter sends it · Ctrl-C aborts the turn"
     } else if !app.progress.is_empty() {
         return Line::new(Tone::Dim, cut(&format!("… {}", app.progress), columns));
     } else if !app.questions.is_empty() {

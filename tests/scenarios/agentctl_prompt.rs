@@ -1,0 +1,201 @@
+//! What `agentctl` takes from its standard input: piped text beside a task, and keys in a terminal.
+
+use std::process::Stdio;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use super::agentctl::{command, ctl, ended, ps_shows};
+use super::bash;
+use crate::support::daemon::House;
+use crate::support::model_server::{Gate, Step};
+use crate::support::wait::{DEADLINE, within};
+
+#[tokio::test]
+async fn piped_input_becomes_a_second_block_of_the_task() {
+    let house = House::start().await;
+    house.models.otherwise(|_| Step::text("Done."));
+    let piped = async |args: &[&str], text: &'static [u8]| {
+        let mut child = command(&house, args).stdin(Stdio::piped()).spawn().expect("agentctl starts");
+        child.stdin.take().expect("piped").write_all(text).await.expect("read");
+        ended(&house, child).await
+    };
+    let session =
+        piped(&["run", "--output", "json", "review"], b"+a\n-b\n").await.json()["session_id"].clone();
+    let session = session.as_str().expect("an id");
+    piped(&["submit", session, "and this"], b"+c\n").await.fine();
+    ps_shows(&house, session, "idle").await;
+    let id = piped(&["run", "--background", "look"], b"+d\n").await.fine();
+    ps_shows(&house, id.trim_end(), "idle").await;
+    ctl(&house, &["run", "alone"]).await.fine();
+    piped(&["run", "empty"], b"").await.fine();
+    let asked = house.models.requests();
+    let said = |n: usize| asked[n].messages().last().expect("a message").to_string().replace("\\n", "\n");
+    for (n, words) in
+        ["review\n+a\n-b\n", "and this\n+c\n", "look\n+d\n", "\"alone\"", "\"empty\""].iter().enumerate()
+    {
+        assert!(said(n).contains(words), "{n}: {}", said(n));
+    }
+    let said = piped(&["run", "review"], b"\xff\xfe").await;
+    assert!(said.code == 64 && said.err.contains("UTF-8"), "{said:?}");
+}
+
+#[tokio::test]
+async fn idle_pipe_is_left_out_and_slow_pipeline_is_waited_for() {
+    let house = House::start().await;
+    house.models.otherwise(|_| Step::text("Done."));
+    // Held open by the program that starts `agentctl`.
+    let mut child = command(&house, &["run", "go"]).stdin(Stdio::piped()).spawn().expect("agentctl starts");
+    let held = child.stdin.take();
+    let said = ended(&house, child).await;
+    assert!(said.code == 0 && said.err.contains("standard input is open"), "{said:?}");
+    drop(held);
+    // A program before it that needs longer than a silent pipe is waited for.
+    let prepared = command(&house, &[]);
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", "{ sleep 3; echo late; } | \"$0\" run review", env!("CARGO_BIN_EXE_agentctl")])
+        .env_clear()
+        .envs(prepared.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(house.workspace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let said = ended(&house, shell.spawn().expect("bash starts")).await;
+    assert!(said.code == 0 && said.err.contains("reading standard input until it ends"), "{said:?}");
+    let last = |n: usize| house.models.requests()[n].messages().last().expect("a message").to_string();
+    assert!(last(0).contains("\"go\"") && last(1).contains("review\\nlate"), "{} {}", last(0), last(1));
+}
+
+/// `agentctl` in a terminal of its own, seen from the other end of that terminal.
+struct Terminal<'a> {
+    house: &'a House,
+    child: Child,
+    end: tokio::fs::File,
+    seen: String,
+}
+
+impl<'a> Terminal<'a> {
+    fn start(house: &'a House, args: &[&str]) -> Self {
+        let size = nix::pty::Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = nix::pty::openpty(&size, None).expect("a terminal");
+        let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
+        let mut command = command(house, args);
+        command.env("TERM", "xterm").env("NO_COLOR", "1").stdin(slave()).stdout(slave()).stderr(slave());
+        let child = command.spawn().expect("agentctl starts");
+        let end = tokio::fs::File::from_std(std::fs::File::from(pty.master));
+        Self { house, child, end, seen: String::new() }
+    }
+
+    /// Waits until a text was shown since the last call.
+    async fn shows(&mut self, text: &str) -> String {
+        let mut bytes = [0; 4096];
+        let mut part = String::new();
+        while !part.contains(text) {
+            let read = tokio::time::timeout(DEADLINE, self.end.read(&mut bytes)).await;
+            let count = read
+                .unwrap_or_else(|_| panic!("waited in vain for {text:?}: {part:?}\n{}", self.house.log()));
+            let count = count.expect("a screen");
+            let read = String::from_utf8_lossy(&bytes[..count]).into_owned();
+            // It asks where the cursor is.
+            if read.contains("\u{1b}[6n") {
+                self.keys("\u{1b}[1;1R").await;
+            }
+            part += &read;
+        }
+        self.seen += &part;
+        part
+    }
+
+    async fn keys(&mut self, keys: &str) {
+        self.end.write_all(keys.as_bytes()).await.expect("typed");
+        self.end.flush().await.expect("typed");
+    }
+
+    /// The command on the screen that begins like this, up to the end of its row.
+    fn command_line(&self, beginning: &str) -> String {
+        let from = self.seen.rfind(beginning).expect("a command");
+        self.seen[from..].chars().take_while(|c| !c.is_control()).collect()
+    }
+}
+
+/// Runs a command line as if it had been pasted into a shell, in the home folder.
+async fn paste(house: &House, line: &str) {
+    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_agentctl")).parent().expect("a folder");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a path"));
+    let prepared = command(house, &[]);
+    let mut shell = Command::new("bash");
+    shell
+        .args(["-c", line])
+        .env_clear()
+        .envs(prepared.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env("PATH", path)
+        .current_dir(house.path("home"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let said = ended(house, shell.spawn().expect("bash starts")).await;
+    assert_eq!(said.code, 0, "{line}: {said:?}");
+}
+
+#[tokio::test]
+async fn prose_typed_in_attach_does_not_answer_a_request() {
+    let house = House::start().await;
+    let session = house.client("alice").await.create(&house).await;
+    let mut seen = session.follow().await;
+    let mut terminal = Terminal::start(&house, &["attach", &session.id]);
+    terminal.shows("detaches").await;
+    terminal.keys("please be careful").await;
+    house.models.push(Step::calls([bash("touch made")]));
+    house.models.push(Step::text("It is made."));
+    session.submit("make it").await;
+    seen.wait_for("permission.requested").await;
+    // The keys are there, so they count; the draft is there as well.
+    terminal.shows("once").await;
+    assert!(seen.seen_of("permission.resolved").is_empty() && !house.workspace().join("made").exists());
+    // Only screen cells that change are written, so little can be told from the screen from here on.
+    terminal.keys("\u{15}p\r").await;
+    let resolved = seen.wait_for("permission.resolved").await;
+    assert_eq!((&resolved["decision"], &resolved["scope"]), (&json!("allow"), &json!("project")));
+    seen.turn_ends("success").await;
+    assert!(house.workspace().join("made").exists());
+}
+
+#[tokio::test]
+async fn prose_typed_in_run_does_not_answer_and_undo_commands_work_when_pasted() {
+    let house = House::start().await;
+    let gate = Gate::new();
+    house.models.push(Step::calls([bash("touch made")]).say("one two").hold_after(1, &gate));
+    house.models.push(Step::calls([bash("touch 'it''s' more")]));
+    house.models.push(Step::text("It is made."));
+    let mut terminal = Terminal::start(&house, &["run", "make it"]);
+    terminal.shows("one ").await;
+    terminal.keys("please be careful, say yes").await;
+    terminal.shows("say yes").await;
+    gate.open();
+    terminal.shows("▌ y once").await;
+    assert!(!house.workspace().join("made").exists());
+    terminal.keys("s").await;
+    terminal.shows("Enter confirms").await;
+    terminal.keys("\r").await;
+    terminal.shows("more").await;
+    let session_undo = terminal.command_line("agentctl rules rm");
+    terminal.shows("▌ y once").await;
+    terminal.keys("p\r").await;
+    terminal.shows("It is made.").await;
+    let folder_undo = terminal.command_line("cd '");
+    let status = within("the end of the turn", || house.log(), terminal.child.wait()).await;
+    assert!(status.expect("it ran").success());
+
+    let sessions = ctl(&house, &["ps", "--json"]).await.json();
+    let id = sessions[0]["session_id"].as_str().expect("an id").to_owned();
+    let rules = async || ctl(&house, &["rules", "list", "--session", &id]).await.fine();
+    let all = rules().await;
+    assert!(all.contains("Bash(touch made)") && all.contains("Bash(touch 'it''s' more)"), "{all}");
+    paste(&house, &session_undo).await;
+    let left = rules().await;
+    assert!(!left.contains("Bash(touch made)") && left.contains("Bash(touch 'it''s' more)"), "{left}");
+    paste(&house, &folder_undo).await;
+    assert_eq!(rules().await, "");
+}
