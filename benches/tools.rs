@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentd::tools::{Access, Jail, Scene, Settings, Toolbox, Unreadable};
+use agentd::tools::{Access, Jail, SessionContext, Settings, Toolbox, Unreadable};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::ToolCall;
 use agentd::types::tool::ToolOutcome;
@@ -31,7 +31,7 @@ const PAIRS: usize = 15;
 
 struct Room {
     _dir: tempfile::TempDir,
-    scene: Scene,
+    scene: SessionContext,
     tools: Toolbox,
     mint: Mint,
 }
@@ -44,7 +44,7 @@ impl Room {
         let workspace = root.join("ws");
         fs::create_dir_all(&workspace).expect("a workspace");
         let mut mint = Mint::new(0, Seed(1));
-        let scene = Scene {
+        let scene = SessionContext {
             session_id: mint.session(),
             cwd: workspace.clone(),
             workspace,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use agentd::tools::{LevelSetting, Scene, Settings, Toolbox, Unreadable};
+use agentd::tools::{LevelSetting, SessionContext, Settings, Toolbox, Unreadable};
 use agentd::types::ids::{Mint, Seed};
 
 use super::Outcome;
@@ -49,7 +49,7 @@ fn bare_shell(place: &Place, level: LevelSetting) -> Outcome<impl Fn() -> Outcom
     settings.sandbox.hidden = place.hidden();
     settings.sandbox.temp = place.path("temp");
     let mut mint = Mint::new(0, Seed(1));
-    let scene = Scene {
+    let scene = SessionContext {
         session_id: mint.session(),
         workspace: place.workspace(),
         additional: Vec::new(),

@@ -14,9 +14,9 @@ use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
 use tokio::task::JoinSet;
 
 use super::config::{Config, ConfigError};
-use super::hook::{Hook, Poster};
+use super::hook::{Poster, Webhook};
 use crate::proc;
-use crate::session::{Registry, Rung};
+use crate::session::{PendingChange, Registry};
 
 /// A command gets this long, then it is killed.
 const WITHIN: Duration = Duration::from_secs(15);
@@ -27,13 +27,13 @@ const WAITING: usize = 256;
 
 /// How people are told.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct NotifyChannels {
     /// Program and arguments; empty for none.
     command: Vec<String>,
-    hook: Option<Hook>,
+    hook: Option<Webhook>,
 }
 
-impl Ways {
+impl NotifyChannels {
     /// As the configuration has them.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Ways {
     pub(super) fn of(config: &Config) -> Result<Self, ConfigError> {
         let given = &config.permissions.unattended;
         let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
-            Some(url) => Some(Hook::parse(url).map_err(|why| {
+            Some(url) => Some(Webhook::parse(url).map_err(|why| {
                 config.wrong(
                     &["permissions", "unattended", "notify_url"],
                     format!("permissions.unattended.notify_url: {why}"),
@@ -58,9 +58,9 @@ impl Ways {
 }
 
 /// Runs until it is dropped. Commands that run then are killed.
-pub(super) async fn run(registry: Registry, ways: watch::Receiver<Ways>) {
+pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
     let poster = Poster::default();
-    let mut bell = registry.house().listen();
+    let mut bell = registry.shared().subscribe_pending();
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     loop {
@@ -68,7 +68,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<Ways>) {
             rung = bell.recv() => match rung {
                 Ok(rung) => {
                     let ways = ways.borrow().clone();
-                    if ways.is_none() || !rung.waits || !rung.background {
+                    if ways.is_none() || !rung.is_pending || !rung.background {
                         continue;
                     }
                     if running.len() >= AT_ONCE + WAITING {
@@ -79,7 +79,7 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<Ways>) {
                     let poster = poster.clone();
                     running.spawn(async move {
                         let Ok(_turn) = turns.acquire_owned().await else { return };
-                        let text = tidings(&registry, &rung).await.to_string();
+                        let text = notification_text(&registry, &rung).await.to_string();
                         tokio::join!(by_command(&ways, &rung, &text), by_hook(&ways, &poster, &rung, &text));
                     });
                 }
@@ -91,14 +91,14 @@ pub(super) async fn run(registry: Registry, ways: watch::Receiver<Ways>) {
     }
 }
 
-async fn by_command(ways: &Ways, rung: &Rung, text: &str) {
+async fn by_command(ways: &NotifyChannels, rung: &PendingChange, text: &str) {
     let Some(program) = ways.command.first() else { return };
-    if let Err(why) = tell(&ways.command, text).await {
+    if let Err(why) = send(&ways.command, text).await {
         tracing::warn!(session = %rung.session_id, program, why, "nobody was told of what waits");
     }
 }
 
-async fn by_hook(ways: &Ways, poster: &Poster, rung: &Rung, text: &str) {
+async fn by_hook(ways: &NotifyChannels, poster: &Poster, rung: &PendingChange, text: &str) {
     let Some(hook) = &ways.hook else { return };
     if let Err(why) = poster.tell(hook, text).await {
         let host = hook.shown();
@@ -107,7 +107,7 @@ async fn by_hook(ways: &Ways, poster: &Poster, rung: &Rung, text: &str) {
 }
 
 /// The event, with what helps to answer it.
-async fn tidings(registry: &Registry, rung: &Rung) -> Value {
+async fn notification_text(registry: &Registry, rung: &PendingChange) -> Value {
     let event: Value = serde_json::from_str(&rung.body).unwrap_or_default();
     let id = rung.request_id.to_string();
     let mut tidings = json!({
@@ -134,7 +134,7 @@ async fn tidings(registry: &Registry, rung: &Rung) -> Value {
 }
 
 /// Starts the command, hands the text over and waits for its end.
-async fn tell(command: &[String], text: &str) -> Result<(), String> {
+async fn send(command: &[String], text: &str) -> Result<(), String> {
     let (program, args) = command.split_first().ok_or("no command")?;
     let mut start = Command::new(program);
     start
@@ -200,11 +200,11 @@ mod tests {
         let file = dir.path().join("said");
         let script = format!("cat > {}", file.display());
         let of = |script: &str| vec!["sh".to_string(), "-c".into(), script.into()];
-        tell(&of(&script), "{\"a\":1}").await.expect("told");
+        send(&of(&script), "{\"a\":1}").await.expect("told");
         assert_eq!(std::fs::read_to_string(&file).expect("written"), "{\"a\":1}\n");
-        assert!(tell(&of("exit 3"), "x").await.is_err_and(|why| why.contains('3')));
-        assert!(tell(&["/nonexistent".to_string()], "x").await.is_err());
-        tell(&of("exec <&-; true"), &"x".repeat(1 << 20)).await.expect("who does not read is told too");
+        assert!(send(&of("exit 3"), "x").await.is_err_and(|why| why.contains('3')));
+        assert!(send(&["/nonexistent".to_string()], "x").await.is_err());
+        send(&of("exec <&-; true"), &"x".repeat(1 << 20)).await.expect("who does not read is told too");
     }
 
     #[test]

@@ -18,9 +18,9 @@ const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// Where to post.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Hook(Url);
+pub(super) struct Webhook(Url);
 
-impl std::fmt::Debug for Hook {
+impl std::fmt::Debug for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.shown())
     }
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Hook {
 #[derive(Clone, Default)]
 pub(super) struct Poster(Arc<OnceCell<Client>>);
 
-impl Hook {
+impl Webhook {
     /// Reads an address.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Hook {
 }
 
 /// Why an attempt failed, and whether another may do better.
-struct Failed {
+struct PostError {
     why: String,
     is_passing: bool,
 }
@@ -59,7 +59,7 @@ struct Failed {
 impl Poster {
     /// Posts the text; tries again a little later what may pass by then. The error says what the last attempt came
     /// to. Takes 36 s at most. Cancel-safe: what was sent was sent.
-    pub(super) async fn tell(&self, hook: &Hook, text: &str) -> Result<(), String> {
+    pub(super) async fn tell(&self, hook: &Webhook, text: &str) -> Result<(), String> {
         let client = self.0.get_or_try_init(build).await?;
         let mut waits = WAITS.iter();
         loop {
@@ -92,17 +92,17 @@ async fn build() -> Result<Client, String> {
     built.map_err(|error| format!("the HTTP client could not be set up: {}", error.without_url()))
 }
 
-async fn post(client: &Client, hook: &Hook, text: &str) -> Result<(), Failed> {
+async fn post(client: &Client, hook: &Webhook, text: &str) -> Result<(), PostError> {
     let request = client.post(hook.0.clone()).header(CONTENT_TYPE, "application/json").body(text.to_owned());
     let sent = request.send().await;
-    let answer = sent.map_err(|error| Failed { why: deepest(error), is_passing: true })?;
+    let answer = sent.map_err(|error| PostError { why: deepest(error), is_passing: true })?;
     let status = answer.status();
     if status.is_success() {
         return Ok(());
     }
     let is_passing = status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-    Err(Failed { why: format!("it answered {}", status.as_u16()), is_passing })
+    Err(PostError { why: format!("it answered {}", status.as_u16()), is_passing })
 }
 
 /// What is behind an error: the part that says something, without the address.
@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn an_address_is_read_and_its_secret_is_not_shown() {
         let hook =
-            Hook::parse(" https://u:geheim@hooks.example.org/services/T0/geheim?k=geheim ").expect("one");
+            Webhook::parse(" https://u:geheim@hooks.example.org/services/T0/geheim?k=geheim ").expect("one");
         for shown in [hook.shown(), format!("{hook:?}")] {
             assert_eq!(shown, "https://hooks.example.org");
         }
         for wrong in ["geheim", "ftp://geheim/x", "https://", "file:///geheim"] {
-            let why = Hook::parse(wrong).expect_err(wrong);
+            let why = Webhook::parse(wrong).expect_err(wrong);
             assert!(why.contains("expected an address") && !why.contains("geheim"), "{wrong}: {why}");
         }
     }

@@ -31,8 +31,8 @@ use wiring::Found;
 use crate::crash;
 use crate::policy::Policies;
 use crate::proc;
-use crate::rpc::{self, ConfigState, Info, Office};
-use crate::session::{House, Registry, summarise};
+use crate::rpc::{self, ConfigState, Info, RpcContext};
+use crate::session::{Registry, Shared, summarise};
 use crate::store::{self, Store};
 use crate::tools;
 use crate::transport::{self, StateLock};
@@ -167,7 +167,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     wiring::setup(&config, &places, &found)?;
     #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
-    let ways = herald::Ways::of(&config)?;
+    let ways = herald::NotifyChannels::of(&config)?;
     places::make_private(&places.data_dir)?;
     let lock = StateLock::try_lock(&places.data_dir.join("agentd.lock"))?;
     let instance = orphans::instance(&places.data_dir)?;
@@ -175,12 +175,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let setup = wiring::setup(&config, &places, &found)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
-    let (store, store_owner) = Store::open_or_rescue(&database, &backups, clock.now(), &summarise).await?;
+    let (store, store_owner) = Store::open_or_recover(&database, &backups, clock.now(), &summarise).await?;
     stage("database open");
 
     let copying = store.clone().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::at(places.data_dir.join("policy"));
-    let house = House::new(store, Arc::clone(&clock), setup).with_policies(policies);
+    let house = Shared::new(store, Arc::clone(&clock), setup).with_policies(policies);
     #[cfg(feature = "otel")]
     let (house, exporter) = match wiring::telemetry(&config, &env)? {
         Some(settings) => {
@@ -210,7 +210,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let (state, told) = watch::channel(ConfigState { files: reload::files(&config), last_reload: None });
     let (reload, mut reloads) = mpsc::channel(RELOADS);
-    let office = Office {
+    let office = RpcContext {
         registry: registry.clone(),
         info: Arc::new(info),
         config: told,
@@ -255,7 +255,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     });
     let warming = registry.clone();
     let warm = tokio::spawn(async move {
-        let setup = warming.house().setup();
+        let setup = warming.shared().components();
         // Found out now, so that the first command does not wait for it.
         tokio::join!(setup.models.warm(), tools::Available::here());
     });

@@ -72,7 +72,7 @@ pub(super) fn adopt() -> io::Result<JoinHandle<()>> {
 /// Removes what commands of a dead daemon had said and no session refers to. Nothing may have been
 /// started yet.
 pub(super) async fn sweep_spools(registry: &Registry) {
-    match registry.house().store.sweep_blobs().await {
+    match registry.shared().store.sweep_blobs().await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "spools that an earlier daemon had left were removed"),
         Err(error) => tracing::warn!(%error, "spools of an earlier daemon stay"),
@@ -98,8 +98,8 @@ pub(super) async fn sweep_temp(registry: Registry) {
 }
 
 async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
-    let house = registry.house();
-    let tools = house.setup().tools.clone();
+    let house = registry.shared();
+    let tools = house.components().tools.clone();
     let found = tools.temp_folders().await.map_err(|error| error.to_string())?;
     if found.is_empty() {
         return Ok(0);
@@ -113,13 +113,13 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
 /// Ends what an earlier daemon over the same state left running. Nothing may have been started yet.
 /// The records stay until [`Leftovers::forget`]: they name the sessions that have to be told.
 pub(super) async fn sweep(registry: &Registry) -> Leftovers {
-    let house = registry.house();
+    let house = registry.shared();
     let records = house.store.processes().await.unwrap_or_else(|error| {
         tracing::error!(%error, "the list of processes cannot be read; their marks must do");
         Vec::new()
     });
     let calls: Vec<_> = records.iter().map(|record| record.call_id).collect();
-    let swept = house.setup().tools.sweep(records).await;
+    let swept = house.components().tools.sweep(records).await;
     if swept.found > 0 {
         tracing::info!(count = swept.found, "processes that an earlier daemon had left were ended");
     }
@@ -129,7 +129,7 @@ pub(super) async fn sweep(registry: &Registry) -> Leftovers {
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
     // Nothing is held by them any more.
-    house.setup().tools.clear_stand_ins().await;
+    house.components().tools.clear_stand_ins().await;
     Leftovers { survivors: Vec::new(), ended: calls }
 }
 
@@ -145,7 +145,7 @@ impl Leftovers {
     /// Removes the records of what is gone. To be called once their sessions were picked up.
     pub(super) async fn forget(self, registry: &Registry) {
         if !self.ended.is_empty()
-            && let Err(error) = registry.house().store.forget_processes(self.ended).await
+            && let Err(error) = registry.shared().store.forget_processes(self.ended).await
         {
             tracing::warn!(%error, "records of ended processes stay");
         }

@@ -28,7 +28,7 @@ pub(super) struct Reloader {
     pub in_force: Config,
     pub state: watch::Sender<ConfigState>,
     /// What is started when something waits.
-    pub herald: watch::Sender<herald::Ways>,
+    pub herald: watch::Sender<herald::NotifyChannels>,
 }
 
 impl Reloader {
@@ -65,10 +65,10 @@ impl Reloader {
         Ok(reply)
     }
 
-    async fn take(&self) -> Result<(Config, herald::Ways, ReloadReply), DaemonError> {
+    async fn take(&self) -> Result<(Config, herald::NotifyChannels, ReloadReply), DaemonError> {
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(&env, self.flag.clone())?;
-        let ways = herald::Ways::of(&config)?;
+        let ways = herald::NotifyChannels::of(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;
         let setup = wiring::setup(&config, &self.places, &found)?;
         let Changes { at_once: changed, after_restart: needs_restart } =

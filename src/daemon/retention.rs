@@ -15,9 +15,9 @@ const MANY: u32 = 100;
 /// if it says something: at the start, and from then on. Runs until it is dropped.
 pub(super) async fn run(registry: Registry) {
     loop {
-        let kept = registry.house().setup().settings.keep_ended;
+        let kept = registry.shared().components().settings.keep_ended;
         let mut pause = LOOK.1;
-        if let Err(error) = registry.house().weigh_journal().await {
+        if let Err(error) = registry.shared().measure_journal().await {
             tracing::warn!(%error, "how much the journal holds cannot be read");
         }
         if let Some(kept) = kept {
@@ -36,7 +36,7 @@ pub(super) async fn run(registry: Registry) {
 }
 
 async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
-    let house = registry.house();
+    let house = registry.shared();
     let before = house.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
     let old = house.store.ended_before(before, MANY).await.map_err(|error| error.to_string())?;
     let mut removed = 0;

@@ -33,7 +33,7 @@ pub(super) struct Exported(pub crate::otel::Watcher);
 
 #[cfg(feature = "otel")]
 impl crate::session::Observer for Exported {
-    fn saw(&self, fact: &crate::types::event::Envelope) {
+    fn on_commit(&self, fact: &crate::types::event::Envelope) {
         self.0.saw(fact);
     }
 }

@@ -11,7 +11,7 @@ use super::places::Places;
 use crate::engine;
 use crate::judge::Rules;
 use crate::model::{self, Key, Kind, ModelError, ModelFacts, Models};
-use crate::session::{ConfiguredRule, Settings, Setup};
+use crate::session::{Components, ConfiguredRule, Settings};
 use crate::tools::{self, Spools, Toolbox};
 use crate::types::model::ModelRef;
 use crate::types::permission::{Mode, RuleScope};
@@ -49,7 +49,7 @@ impl Found {
 ///
 /// # Errors
 /// Something that parses and yet cannot be: file, line and key are told.
-pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<Setup, DaemonError> {
+pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<Components, DaemonError> {
     let models = models(config)?;
     for (pointer, model) in config.models.all() {
         if let Some(model) = model {
@@ -127,7 +127,7 @@ pub(super) fn setup(config: &Config, places: &Places, found: &Found) -> Result<S
         journal_bytes: config.limits.journal_size(),
         keep_ended: config.limits.keep_ended.map(|span| span.0),
     };
-    Ok(Setup { models, tools, settings })
+    Ok(Components { models, tools, settings })
 }
 
 fn web_private(config: &Config) -> Result<tools::Ranges, DaemonError> {

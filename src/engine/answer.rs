@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::input::{Answer, Refusal};
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::state::{Call, Deadline, Stage};
 use super::words;
 use crate::types::event::{Event, SettledBy};
@@ -32,7 +32,7 @@ impl Settled {
     }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     pub fn answer(&mut self, answer: Answer) -> Result<(), Refusal> {
         let Some(call) = self.awaiting(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::said::Said;
+use super::said::OutputExcerpt;
 use super::settings::Settings;
 use super::sight::withhold;
 use super::state::{
@@ -415,7 +415,7 @@ impl State {
                     && let Some(call) = calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let Stage::Ready { prepared, .. } = &call.stage
                 {
-                    let (prepared, said) = (Arc::clone(prepared), Said::default());
+                    let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
                     call.stage = Stage::Running { prepared, started_seq: fact.seq, said };
                 }
             }

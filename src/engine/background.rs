@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::plan::{Draft, Effect};
-use super::said::Said;
+use super::plan::{Effect, PlanBuilder};
+use super::said::OutputExcerpt;
 use super::state::{Engine, Stage, State};
 use super::words;
 use crate::types::background::{
@@ -31,7 +31,7 @@ pub(super) struct Command {
     /// The event of its beginning, which its progress belongs to.
     pub opened: Seq,
     /// What it said, while it runs.
-    pub said: Said,
+    pub said: OutputExcerpt,
 }
 
 impl Command {
@@ -58,14 +58,14 @@ impl State {
                 turn_id: fact.turn_id,
                 item_id: fact.item_id,
                 opened: fact.seq,
-                said: Said::default(),
+                said: OutputExcerpt::default(),
             }));
             return;
         }
         if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == *bash_id) {
             let command = Arc::make_mut(command);
             (command.known.state, command.known.end) = (*state, end.clone());
-            command.said = Said::default();
+            command.said = OutputExcerpt::default();
         }
         let over = self.commands.iter().filter(|it| !it.is_running()).count();
         let mut excess = over.saturating_sub(KEPT);
@@ -120,7 +120,7 @@ impl Engine {
     }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// A call that would start one command more than may run in the background is refused. `false` if there
     /// is none.
     pub fn refuse_crowd(&mut self) -> bool {

@@ -2,7 +2,7 @@
 //! is asked for again with the model's highest limit; an answer that is cut there goes on in the next
 //! message, a few times; then the turn ends and says why.
 
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::words;
 use crate::types::event::{Event, TombstoneReason};
 use crate::types::ids::ItemId;
@@ -39,7 +39,7 @@ pub(super) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> CutAtLimit {
     CutAtLimit { lost_call: is_cut }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Tokens that the next answer may have; `None` leaves it to the adapter, which asks for the most
     /// that is known of the model. Never more than the budgets have left: they are looked at between
     /// answers only, and an answer may be as long as a model likes.

@@ -2,7 +2,7 @@
 
 use super::input::Now;
 use super::limit::drop_cut_call;
-use super::plan::{Draft, Entry, Plan};
+use super::plan::{Entry, Plan, PlanBuilder};
 use super::retry::{CONTEXT_OVERFLOW, Reaction};
 use super::state::{Activity, Engine, Partial};
 use crate::types::blob::AttachmentKind;
@@ -189,7 +189,7 @@ impl std::io::Write for Count {
     }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// The partial message of the call `token`, or `None` if that call is not awaited any more.
     fn awaited(&self, token: Seq) -> Option<Option<Partial>> {
         let turn = self.state.turn.as_ref()?;

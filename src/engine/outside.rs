@@ -5,7 +5,7 @@
 //! and no rule, grant or mode leads there but the grant for exactly this (`Outside(COMMAND)`). Without a
 //! second run the call ends with the outcome of the first.
 
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::result::Bounded;
 use super::state::Call;
 use crate::types::event::Event;
@@ -17,7 +17,7 @@ use crate::types::tool::{Barrier, Blocked, Confinement, Prepared, Subject, ToolO
 /// Bytes of a result that are left for what a person says about it.
 const SPARE: usize = 4 * 1024;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Whether a person is to be asked. Who never asks, or has nobody to ask, leaves it at the first run.
     pub fn may_run_outside(&self, call: &Call, prepared: &Prepared) -> bool {
         let background = self.state.spec.background;

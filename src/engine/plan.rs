@@ -138,7 +138,7 @@ impl Engine {
         if let Input::Progress { call_id, progress } = input {
             return Ok(self.progress(call_id, progress, now));
         }
-        let mut draft = Draft::new(self, now);
+        let mut draft = PlanBuilder::new(self, now);
         match input {
             Input::Submit(submit) => draft.submit(submit)?,
             Input::ContextReady { system, sources, untrusted } => {
@@ -206,7 +206,7 @@ impl Engine {
 }
 
 /// A decision in the making: a copy of the state that already knows the facts decided so far.
-pub(super) struct Draft<'a> {
+pub(super) struct PlanBuilder<'a> {
     pub engine: &'a Engine,
     pub state: State,
     pub plan: Plan,
@@ -215,7 +215,7 @@ pub(super) struct Draft<'a> {
     pub origin: Option<Origin>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanBuilder<'a> {
     fn new(engine: &'a Engine, now: Now) -> Self {
         let state = engine.state.clone();
         Self { engine, state, plan: Plan::default(), now, mint: now.mint(), origin: None }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::transcript::Transcript;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::ModelRequest;
@@ -16,7 +16,7 @@ const NO_OUTPUT: &str = "(no output)";
 /// Stands for what a person said at the beginning if that has no text: providers want a person first.
 const NO_TEXT: &str = "(no text)";
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// The request for the next model call.
     pub fn request(&self) -> Result<ModelRequest, &'static str> {
         let model = self.turn_model();
@@ -42,7 +42,7 @@ impl Draft<'_> {
     }
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// The provider's id of the newest answer, if `model` gave it.
     fn continues(&self, model: &str) -> Option<String> {
         let (by, response_id) = self.state.continues.as_ref()?;

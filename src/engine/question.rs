@@ -1,7 +1,7 @@
 //! Questions to a person about what a restart left behind (S7): asked once, answered once.
 
 use super::input::Refusal;
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::state::{Call, Hold, Stage};
 use super::words;
 use crate::types::event::{Event, SettledBy};
@@ -10,7 +10,7 @@ use crate::types::question::{Choice, Question, QuestionKind};
 use crate::types::session::Subtype;
 use crate::types::tool::{ToolOutcome, ToolStatus};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Asks what to do about a call that may have been running when the daemon died.
     pub fn ask_about(&mut self, call: &Call, why: &str) {
         let Stage::Running { said, .. } = &call.stage else { return };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::input::Recovery;
-use super::plan::{Draft, Effect};
+use super::plan::{Effect, PlanBuilder};
 use super::question::unknown;
 use super::repair::repair;
 use super::state::{Activity, Call, Hold, Stage};
@@ -17,7 +17,7 @@ use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
 use crate::types::tool::{Inspection, Prepared, Subject, ToolOutcome};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.repair_history();

@@ -3,7 +3,7 @@
 //! Decided once, when the call ends, and written into `tool.completed`: a replay shows the model the same
 //! bytes, also under other settings.
 
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::state::Stage;
 use crate::types::blob::{Blob, BlobRef};
 
@@ -20,7 +20,7 @@ pub(super) struct Bounded {
     pub is_cut: bool,
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Bounds a result by its own cap and by what the other results of the message left. `whole` is what
     /// the tool itself has kept of more than `output`.
     pub fn bound(&mut self, output: String, whole: Option<BlobRef>) -> Bounded {

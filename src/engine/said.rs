@@ -8,14 +8,14 @@ const TAIL: usize = 12 * 1024;
 
 /// The beginning and the end of a text that grows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct OutputExcerpt {
     head: String,
     tail: String,
     /// Bytes between the two that are gone.
     lost: usize,
 }
 
-impl Said {
+impl OutputExcerpt {
     /// Adds what was said next.
     pub fn push(&mut self, text: &str) {
         let room = if self.tail.is_empty() && self.lost == 0 { HEAD - self.head.len() } else { 0 };
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn short_output_is_kept_whole_in_any_pieces() {
         let text = "aé\n".repeat(3_000);
-        let mut said = Said::default();
+        let mut said = OutputExcerpt::default();
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let (piece, more) = rest.split_at(rest.ceil_char_boundary(7.min(rest.len())));
@@ -62,12 +62,12 @@ mod tests {
             rest = more;
         }
         assert_eq!(said.text(), text);
-        assert_eq!(Said::default().text(), "");
+        assert_eq!(OutputExcerpt::default().text(), "");
     }
 
     #[test]
     fn of_long_output_the_beginning_and_the_end_stay() {
-        let mut said = Said::default();
+        let mut said = OutputExcerpt::default();
         for number in 0..50_000 {
             said.push(&format!("line {number} é\n"));
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::background::Command;
-use super::said::Said;
+use super::said::OutputExcerpt;
 use super::settings::Settings;
 use super::transcript::Transcript;
 use super::wait::Wait;
@@ -285,7 +285,7 @@ pub(super) enum Stage {
     /// May run once those before it are done. `bound` is what a person allowed: folder and digest.
     Ready { prepared: Arc<Prepared>, allowed_by: String, bound: Option<(String, String)> },
     /// Runs. `started_seq` names its progress rows; `said` is what they hold.
-    Running { prepared: Arc<Prepared>, started_seq: Seq, said: Said },
+    Running { prepared: Arc<Prepared>, started_seq: Seq, said: OutputExcerpt },
     /// The daemon died while it ran, and a person says what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.

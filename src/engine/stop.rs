@@ -1,7 +1,7 @@
 //! Stopping: abort and kill.
 
 use super::input::Refusal;
-use super::plan::{Draft, Effect};
+use super::plan::{Effect, PlanBuilder};
 use super::question::unknown;
 use super::state::{Activity, Call, Stage};
 use super::words;
@@ -14,7 +14,7 @@ use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::{ToolOutcome, ToolStatus};
 use crate::types::usage::Terms;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
     pub fn abort(&mut self, turn_id: Option<TurnId>, call_id: Option<CallId>) -> Result<(), Refusal> {
         let current = self.state.turn.as_ref().map(|turn| turn.id);

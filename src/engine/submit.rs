@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::input::{Busy, Refusal, Submit};
-use super::plan::{Draft, Effect};
+use super::plan::{Effect, PlanBuilder};
 use super::state::{Activity, Queued};
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::Seq;
@@ -14,7 +14,7 @@ use crate::types::usage::Budgets;
 /// Characters of a title made from the first prompt.
 const TITLE: usize = 60;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     pub fn submit(&mut self, submit: Submit) -> Result<(), Refusal> {
         if self.state.status == crate::types::session::SessionState::Ended {
             return Err(Refusal::Ended);

@@ -1,7 +1,7 @@
 //! Which model a turn asks: the session's, until there is a reason for another (Q27, Q31).
 
 use super::known::StandIns;
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use super::retry::{Past, Reaction};
 use super::sight::{count_shown, needs_sight};
 use crate::types::event::{Event, SwitchReason, TombstoneReason};
@@ -9,7 +9,7 @@ use crate::types::model::{ModelFault, Overflow};
 use crate::types::session::TurnError;
 use crate::types::usage::Budgets;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// What to do about a failed call.
     pub fn react(&mut self, fault: &ModelFault) -> Reaction {
         let random = self.mint.random();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::model::{estimate, settle};
-use super::plan::{Draft, Effect};
+use super::plan::{Effect, PlanBuilder};
 use super::state::Helper;
 use super::words;
 use crate::types::event::{Event, Purpose, TitledBy, UsageReason};
@@ -25,7 +25,7 @@ const SHOWN: usize = 2_000;
 /// Tokens of the answer: more than a title takes, since some models think before they speak.
 const OUTPUT_TOKENS: u32 = 200;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Sets a title that no client gave.
     pub fn set_title(&mut self, title: String, by: TitledBy) {
         self.push_session(Event::SessionUpdated {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use crate::types::blob::AttachmentKind;
 use crate::types::message::{Block, Message, Role};
 
@@ -13,7 +13,7 @@ const PLAIN: u64 = 4;
 /// What a picture of the size that is sent counts at most.
 const PICTURE: u64 = 1_600;
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Tokens of the next request, as far as they are known.
     pub fn sent_tokens(&self) -> u64 {
         let transcript = &self.state.transcript;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::input::{Judged, Now};
 use super::model::pieces;
-use super::plan::{Draft, Effect, Entry, Plan};
+use super::plan::{Effect, Entry, Plan, PlanBuilder};
 use super::result::Bounded;
 use super::state::{Activity, Call, Engine, Stage};
 use super::words;
@@ -61,7 +61,7 @@ pub(super) struct Startable {
     pub bound: Option<(String, String)>,
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Looks at the calls that nobody has looked at yet.
     pub fn prepare_open_calls(&mut self) {
         let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id) else { return };

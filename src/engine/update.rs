@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::input::{Refusal, Update};
-use super::plan::Draft;
+use super::plan::PlanBuilder;
 use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Mode, RuleKind};
 use crate::types::sampling::Sampling;
 use crate::types::session::SessionState;
 use crate::types::tool::{ToolCard, ToolChoice};
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Takes the changes in; what is already so is no change. The mode counts for every verdict from
     /// now on; requests that it lets pass are settled in the same breath. One that is stricter takes
     /// nothing back that was allowed before.

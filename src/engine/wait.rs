@@ -1,7 +1,7 @@
 //! Waiting before another attempt: a wait that a restart continues, and that tells of itself when it
 //! is long (Q30).
 
-use super::plan::{Draft, Effect};
+use super::plan::{Effect, PlanBuilder};
 use super::state::Activity;
 use crate::types::event::Event;
 use crate::types::ids::Seq;
@@ -20,7 +20,7 @@ pub(super) struct Wait {
     pub attempt: u32,
 }
 
-impl Draft<'_> {
+impl PlanBuilder<'_> {
     /// Begins the wait that the event `token` tells of.
     pub fn wait(&mut self, token: Seq, delay_ms: u64) {
         self.effect(Effect::Sleep { token, delay_ms: self.slice(delay_ms) });

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{AbortParams, AbortReply, Done, EndParams};
 use crate::session::Aborted;
 
 pub(super) async fn abort(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: AbortParams,
 ) -> Result<AbortReply, Fault> {
@@ -21,14 +21,18 @@ pub(super) async fn abort(
     Ok(reply(aborted))
 }
 
-pub(super) async fn kill(office: Arc<Office>, caller: Caller, mut p: EndParams) -> Result<AbortReply, Fault> {
+pub(super) async fn kill(
+    office: Arc<RpcContext>,
+    caller: Caller,
+    mut p: EndParams,
+) -> Result<AbortReply, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     let session = office.registry.open(p.session_id).await.map_err(convert::fault)?;
     let aborted = session.kill(keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(reply(aborted))
 }
 
-pub(super) async fn delete(office: Arc<Office>, caller: Caller, mut p: EndParams) -> Result<Done, Fault> {
+pub(super) async fn delete(office: Arc<RpcContext>, caller: Caller, mut p: EndParams) -> Result<Done, Fault> {
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
     office.registry.delete(p.session_id, keyed, caller.origin()).await.map_err(convert::fault)?;
     Ok(Done {})

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{AnswerParams, AnswerReply};
 use crate::api::{Code, Fault};
@@ -11,7 +11,7 @@ use crate::session::Chosen;
 use crate::types::question::Choice;
 
 pub(super) async fn answer(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: AnswerParams,
 ) -> Result<AnswerReply, Fault> {

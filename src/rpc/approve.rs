@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{AnswerError, ApproveParams, ApproveReply, ApproveResult, Approved};
 use crate::api::{Code, Fault};
@@ -16,7 +16,7 @@ use crate::types::permission::{Decision, Scope};
 const MOST: usize = 256;
 
 pub(super) async fn approve(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: ApproveParams,
 ) -> Result<ApproveReply, Fault> {
@@ -56,7 +56,7 @@ fn wrong(path: &str, why: &str) -> Fault {
 }
 
 async fn one(
-    office: &Office,
+    office: &RpcContext,
     origin: Origin,
     keyed: Option<Keyed>,
     p: ApproveParams,

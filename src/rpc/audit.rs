@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
 use crate::session::AuditQuery;
 
-pub(super) async fn audit(office: Arc<Office>, _: Caller, p: AuditParams) -> Result<AuditReply, Fault> {
+pub(super) async fn audit(office: Arc<RpcContext>, _: Caller, p: AuditParams) -> Result<AuditReply, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 100, 500);
     let query = AuditQuery { session_id: p.session_id, since: p.since_ms, after, limit: limit + 1 };
-    let mut entries = office.registry.house().store.audit(query).await.map_err(|e| convert::storage(&e))?;
+    let mut entries = office.registry.shared().store.audit(query).await.map_err(|e| convert::storage(&e))?;
     let more = entries.len() > limit as usize;
     entries.truncate(limit as usize);
     let next_cursor = if more { entries.last().map(|last| last.id.to_string()) } else { None };
@@ -21,10 +21,11 @@ pub(super) async fn audit(office: Arc<Office>, _: Caller, p: AuditParams) -> Res
 }
 
 pub(super) async fn verify(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     p: VerifyAuditParams,
 ) -> Result<VerifyAuditReply, Fault> {
-    let check = office.registry.house().store.check_audit(p.known).await.map_err(|e| convert::storage(&e))?;
+    let check =
+        office.registry.shared().store.check_audit(p.known).await.map_err(|e| convert::storage(&e))?;
     Ok(VerifyAuditReply { rows: check.rows, head: check.head, faults: check.faults })
 }

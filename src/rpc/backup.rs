@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::convert::{self, storage};
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{BackupParams, BackupReply, CheckReply, NoParams};
 use crate::api::{Code, Fault};
 
 pub(super) async fn backup(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     mut p: BackupParams,
 ) -> Result<BackupReply, Fault> {
@@ -18,7 +18,7 @@ pub(super) async fn backup(
     office.registry.once("daemon.backup", None, keyed, copy_to(&office, p)).await
 }
 
-async fn copy_to(office: &Office, p: BackupParams) -> Result<BackupReply, Fault> {
+async fn copy_to(office: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault> {
     let path = Path::new(&p.path);
     let wrong = |why: String| Fault::new(Code::InvalidParams, format!("path: {why}")).with("path", "path");
     let Some(folder) = path.parent().filter(|_| path.is_absolute() && path.file_name().is_some()) else {
@@ -29,12 +29,12 @@ async fn copy_to(office: &Office, p: BackupParams) -> Result<BackupReply, Fault>
     if real(Path::new(&office.info.data_dir)).await.is_ok_and(|data| data == folder) {
         return Err(wrong("a copy beside the database is lost with it: choose another folder".into()));
     }
-    let bytes = office.registry.house().store.backup(path).await.map_err(|error| storage(&error))?;
+    let bytes = office.registry.shared().store.backup(path).await.map_err(|error| storage(&error))?;
     tracing::info!(path = p.path, bytes, "a backup was written");
     Ok(BackupReply { path: p.path, bytes })
 }
 
-pub(super) async fn check(office: Arc<Office>, _: Caller, _: NoParams) -> Result<CheckReply, Fault> {
-    let problems = office.registry.house().store.problems().await.map_err(|error| storage(&error))?;
+pub(super) async fn check(office: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<CheckReply, Fault> {
+    let problems = office.registry.shared().store.problems().await.map_err(|error| storage(&error))?;
     Ok(CheckReply { problems })
 }

@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{BlobEncoding, BlobParams, BlobReply};
 use crate::api::{Code, Fault};
 use crate::session::SessionError;
 
-pub(super) async fn blob(office: Arc<Office>, _: Caller, p: BlobParams) -> Result<BlobReply, Fault> {
-    let store = &office.registry.house().store;
+pub(super) async fn blob(office: Arc<RpcContext>, _: Caller, p: BlobParams) -> Result<BlobReply, Fault> {
+    let store = &office.registry.shared().store;
     let failed = |error| convert::fault(SessionError::Store(error));
     let key = store.find(p.session_id).await.map_err(failed)?;
     let key = key.ok_or_else(|| convert::fault(SessionError::NotFound))?;

@@ -149,7 +149,7 @@ fn policy(error: &PolicyError) -> Fault {
 pub(super) fn storage(error: &StoreError) -> Fault {
     let text = format!("could not {error}");
     match error {
-        StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::Unsure(_) => {
+        StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_) => {
             Fault::new(Code::StorageReadOnly, text)
         }
         StoreError::Target(_) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{CreateParams, SessionReply};
@@ -11,7 +11,7 @@ use crate::session::NewSessionRequest;
 use crate::types::sampling::Sampling;
 
 pub(super) async fn create(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: CreateParams,
 ) -> Result<SessionReply, Fault> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{
     ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadParams, ReloadReply, SandboxChoice,
@@ -19,11 +19,11 @@ use crate::types::tool::Confinement;
 /// Characters of a client's name that are kept.
 const NAME: usize = 64;
 
-pub(super) async fn discover(_: Arc<Office>, _: Caller, _: NoParams) -> Result<Value, Fault> {
+pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Value, Fault> {
     Ok(docs::openrpc())
 }
 
-pub(super) async fn hello(_: Arc<Office>, caller: Caller, p: HelloParams) -> Result<HelloReply, Fault> {
+pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) -> Result<HelloReply, Fault> {
     if let Some(wanted) = p.protocol_version.filter(|wanted| *wanted != PROTOCOL_VERSION) {
         let why = format!("protocol version {wanted} is not served; this daemon speaks {PROTOCOL_VERSION}");
         return Err(Fault::new(Code::UnsupportedVersion, why).with("supported", vec![PROTOCOL_VERSION]));
@@ -52,14 +52,14 @@ pub(super) async fn hello(_: Arc<Office>, caller: Caller, p: HelloParams) -> Res
     })
 }
 
-pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
-    let house = office.registry.house();
+pub(super) async fn status(office: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<StatusReply, Fault> {
+    let house = office.registry.shared();
     let counts = house.store.counts().await;
     let storage = match counts.as_ref().map(|_| ()).map_err(Clone::clone).and(house.store.check().await) {
         Ok(()) => "ok".to_string(),
         Err(error) => format!("could not {error}"),
     };
-    let setup = house.setup();
+    let setup = house.components();
     let config = office.config.borrow().clone();
     let sandbox = setup.tools.sandbox().await;
     let (sessions, active_sessions) = counts.unwrap_or_default();
@@ -76,7 +76,7 @@ pub(super) async fn status(office: Arc<Office>, _: Caller, _: NoParams) -> Resul
         sessions,
         active_sessions,
         loaded_sessions: office.registry.loaded() as u64,
-        journal_bytes: house.held_bytes(),
+        journal_bytes: house.journal_bytes(),
         storage,
         storage_notices: office.info.storage_notices.clone(),
         backups: backups(&office.info.backups).iter().map(|path| path.display().to_string()).collect(),
@@ -113,7 +113,7 @@ fn works(tried: Result<(), String>) -> String {
 }
 
 pub(super) async fn reload(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     mut p: ReloadParams,
 ) -> Result<ReloadReply, Fault> {
@@ -121,7 +121,7 @@ pub(super) async fn reload(
     office.registry.once("daemon.reload", None, keyed, read_again(&office)).await
 }
 
-async fn read_again(office: &Office) -> Result<ReloadReply, Fault> {
+async fn read_again(office: &RpcContext) -> Result<ReloadReply, Fault> {
     let stopping = |_| Fault::new(Code::ShuttingDown, "the daemon is stopping");
     let (reply, told) = oneshot::channel();
     office.reload.send(reply).await.map_err(|_| stopping(()))?;
@@ -134,7 +134,7 @@ async fn read_again(office: &Office) -> Result<ReloadReply, Fault> {
     })
 }
 
-pub(super) async fn shutdown(office: Arc<Office>, _: Caller, p: ShutdownParams) -> Result<Done, Fault> {
+pub(super) async fn shutdown(office: Arc<RpcContext>, _: Caller, p: ShutdownParams) -> Result<Done, Fault> {
     if p.mode == ShutdownMode::Now {
         office.hurry.cancel();
     }

@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{DiffParams, DiffReply};
 use crate::session::{SessionError, changes_of};
 
-pub(super) async fn diff(office: Arc<Office>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {
+pub(super) async fn diff(office: Arc<RpcContext>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {
     let skip = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 100, 500) as usize;
-    let store = &office.registry.house().store;
+    let store = &office.registry.shared().store;
     let failed = |error| convert::fault(SessionError::Store(error));
     let view = office.registry.view(p.session_id).await.map_err(convert::fault)?;
     let key = store.find(p.session_id).await.map_err(failed)?;

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
-use super::veil::veil;
+use super::veil::redact;
 use crate::api::Fault;
 use crate::api::params::EventsParams;
 use crate::session::{Page, SessionError};
@@ -23,14 +23,14 @@ pub(super) struct RawEvents {
     next_cursor: Option<String>,
 }
 
-pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> Result<RawEvents, Fault> {
+pub(super) async fn events(office: Arc<RpcContext>, _: Caller, p: EventsParams) -> Result<RawEvents, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(p.after_seq);
     let limit = convert::limit(p.limit, 500, 1_000);
     let (key, last_seq) = office.registry.journal(p.session_id).await.map_err(convert::fault)?;
     if after > last_seq {
         return Err(convert::fault(SessionError::CursorAhead { last_seq }));
     }
-    let store = &office.registry.house().store;
+    let store = &office.registry.shared().store;
     let Page { mut rows, is_last } = store
         .events_after(key, after, limit, convert::PAGE_BYTES)
         .await
@@ -42,7 +42,7 @@ pub(super) async fn events(office: Arc<Office>, _: Caller, p: EventsParams) -> R
     for row in rows {
         let body = match p.include.is_all() {
             true => row.body,
-            false => match veil(row.body.into(), p.include) {
+            false => match redact(row.body.into(), p.include) {
                 Some(body) => body.to_string(),
                 None => continue,
             },

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use crate::api::params::{Given, SubmitBlock, SubmitInput};
 use crate::api::{Code, Fault};
 use crate::session::{Gift, GiftSource, Taken};
@@ -33,7 +33,7 @@ pub(super) fn is_plain(input: &SubmitInput) -> bool {
 }
 
 pub(super) async fn take_in(
-    office: &Office,
+    office: &RpcContext,
     session_id: SessionId,
     input: SubmitInput,
 ) -> Result<Input, Fault> {
@@ -48,7 +48,7 @@ pub(super) async fn take_in(
         let why = format!("input: {count} images and files; at most {MOST} are taken at once");
         return Err(Fault::new(Code::InvalidParams, why).with("path", "input").with("most", MOST));
     }
-    let tools = office.registry.house().setup().tools.clone();
+    let tools = office.registry.shared().components().tools.clone();
     let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(given.len()), Vec::new(), 0);
     for (index, block) in given.into_iter().enumerate() {
         let (given, picture) = match block {
@@ -80,7 +80,7 @@ pub(super) async fn take_in(
 
 /// What is to be taken in, and the name of the parameter that says so.
 async fn gift(
-    office: &Office,
+    office: &RpcContext,
     session_id: SessionId,
     index: usize,
     given: Given,

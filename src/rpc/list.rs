@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ListParams, ListReply, SessionParams, SessionReply};
 use crate::session::SessionQuery;
 
-pub(super) async fn list(office: Arc<Office>, _: Caller, p: ListParams) -> Result<ListReply, Fault> {
+pub(super) async fn list(office: Arc<RpcContext>, _: Caller, p: ListParams) -> Result<ListReply, Fault> {
     let before = convert::cursor(p.cursor.as_deref())?;
     let limit = convert::limit(p.limit, 100, 500);
     let states = p.states.unwrap_or_default();
@@ -18,7 +18,7 @@ pub(super) async fn list(office: Arc<Office>, _: Caller, p: ListParams) -> Resul
     Ok(ListReply { sessions, next_cursor: next.map(|position| position.to_string()) })
 }
 
-pub(super) async fn get(office: Arc<Office>, _: Caller, p: SessionParams) -> Result<SessionReply, Fault> {
+pub(super) async fn get(office: Arc<RpcContext>, _: Caller, p: SessionParams) -> Result<SessionReply, Fault> {
     let session = office.registry.view_with_models(p.session_id).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::NoParams;
@@ -11,14 +11,14 @@ use crate::session::Registry;
 use crate::types::metrics::Metrics;
 use crate::types::time::Timestamp;
 
-pub(super) async fn metrics(office: Arc<Office>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
+pub(super) async fn metrics(office: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
     Ok(now(&office.registry, office.info.started_at))
 }
 
 /// The numbers of this moment. Waits for nothing.
 #[must_use]
 pub fn now(registry: &Registry, started_at: Timestamp) -> Metrics {
-    let uptime_ms = registry.house().clock.now().since(started_at);
+    let uptime_ms = registry.shared().clock.now().since(started_at);
     Metrics { uptime_ms, ..registry.metrics() }
 }
 

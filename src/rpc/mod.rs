@@ -31,14 +31,14 @@ mod workspace;
 use jsonrpsee::{Methods, RpcModule};
 
 pub use metrics::{now as metrics, text as metrics_text};
-pub use office::{ConfigState, Info, Office, Refused, ReloadRequest};
+pub use office::{ConfigState, Info, Refused, ReloadRequest, RpcContext};
 pub use refusals::Refusals;
 
 /// Every method of the contract, ready to be served.
 ///
 /// # Errors
 /// Two methods have the same name: a mistake in the code.
-pub fn methods(office: Office) -> Result<Methods, String> {
+pub fn methods(office: RpcContext) -> Result<Methods, String> {
     let mut module = RpcModule::new(office);
     let m = &mut module;
     params::serve(m, "rpc.discover", daemon::discover)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{ModelListParams, ModelListReply, ModelUsageParams, ModelUsageReply};
 use crate::api::{Code, Fault};
@@ -11,7 +11,7 @@ use crate::session::LedgerQuery;
 use crate::types::ids::SessionId;
 
 pub(super) async fn list(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     p: ModelListParams,
 ) -> Result<ModelListReply, Fault> {
@@ -26,7 +26,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn usage(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     p: ModelUsageParams,
 ) -> Result<ModelUsageReply, Fault> {

@@ -53,7 +53,7 @@ pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, Refused>>;
 
 /// What every method may use.
 #[derive(Clone)]
-pub struct Office {
+pub struct RpcContext {
     /// The sessions.
     pub registry: Registry,
     /// About this daemon.

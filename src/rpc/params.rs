@@ -8,7 +8,7 @@ use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::office::Office;
+use super::office::RpcContext;
 use super::parse_params::parse;
 use crate::api::params::ClientRole;
 use crate::api::{Code, Fault, methods};
@@ -44,14 +44,14 @@ impl Caller {
 
 /// Registers one method of the table.
 pub(super) fn serve<P, R, F, Fut>(
-    module: &mut RpcModule<Office>,
+    module: &mut RpcModule<RpcContext>,
     name: &'static str,
     handler: F,
 ) -> Result<(), String>
 where
     P: DeserializeOwned + Send + 'static,
     R: Serialize + Clone + Send + 'static,
-    F: Fn(Arc<Office>, Caller, P) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(Arc<RpcContext>, Caller, P) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<R, Fault>> + Send,
 {
     let method = methods::find(name).ok_or_else(|| format!("{name} is not in the table of methods"))?;
@@ -80,7 +80,7 @@ where
 }
 
 /// Says no to a caller whose role does not reach, and writes down that it tried.
-async fn refuse(office: &Office, caller: &Caller, method: &methods::Method) -> Fault {
+async fn refuse(office: &RpcContext, caller: &Caller, method: &methods::Method) -> Fault {
     let (role, why) = match caller.connection.tool() {
         Some(why) => {
             ("tool", format!("{} is not for processes of a tool, and this client is one: {why}", method.name))

@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{
     ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
     RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
 };
 use crate::api::{Code, Fault, PERMISSION_EVENT};
-use crate::session::{self, KnownRule, Pending, RuleChange, Vigil};
+use crate::session::{self, KnownRule, Pending, PendingFollower, RuleChange};
 use crate::transport::{Outlet, Overloaded};
 use crate::types::permission::RuleScope;
 
 pub(super) async fn list(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     p: PermissionListParams,
 ) -> Result<PermissionListReply, Fault> {
@@ -34,8 +34,8 @@ pub(super) async fn list(
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }
 
-pub(super) async fn subscribe(office: Arc<Office>, caller: Caller, _: NoParams) -> Result<String, Fault> {
-    let vigil = office.registry.keep_vigil();
+pub(super) async fn subscribe(office: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
+    let vigil = office.registry.follow_pending();
     caller.connection.subscribe(move |outlet| pump(vigil, outlet)).map_err(|why| match why {
         Overloaded::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         why => Fault::new(Code::Overloaded, why.to_string()),
@@ -46,7 +46,7 @@ pub(super) async fn subscribe(office: Arc<Office>, caller: Caller, _: NoParams) 
 const FRAME: usize = 256;
 
 /// Reads on when the client does.
-async fn pump(mut vigil: Vigil, outlet: Outlet) {
+async fn pump(mut vigil: PendingFollower, outlet: Outlet) {
     loop {
         match vigil.next().await {
             Ok(Some(events)) => {
@@ -65,7 +65,7 @@ async fn pump(mut vigil: Vigil, outlet: Outlet) {
     }
 }
 
-pub(super) async fn rules(office: Arc<Office>, _: Caller, p: RulesParams) -> Result<RulesReply, Fault> {
+pub(super) async fn rules(office: Arc<RpcContext>, _: Caller, p: RulesParams) -> Result<RulesReply, Fault> {
     let after: usize = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 500, 500) as usize;
     let (known, problems) =
@@ -86,12 +86,16 @@ fn view(known: KnownRule) -> RuleView {
     }
 }
 
-pub(super) async fn add_rule(office: Arc<Office>, caller: Caller, p: RuleParams) -> Result<RuleReply, Fault> {
+pub(super) async fn add_rule(
+    office: Arc<RpcContext>,
+    caller: Caller,
+    p: RuleParams,
+) -> Result<RuleReply, Fault> {
     change_rule(&office, &caller, p, "permission.add_rule").await
 }
 
 pub(super) async fn remove_rule(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     p: RuleParams,
 ) -> Result<RuleReply, Fault> {
@@ -99,7 +103,7 @@ pub(super) async fn remove_rule(
 }
 
 async fn change_rule(
-    office: &Office,
+    office: &RpcContext,
     caller: &Caller,
     mut p: RuleParams,
     method: &'static str,
@@ -128,8 +132,12 @@ fn change(caller: &Caller, p: RuleParams) -> RuleChange {
     }
 }
 
-pub(super) async fn explain(office: Arc<Office>, _: Caller, p: ExplainParams) -> Result<ExplainReply, Fault> {
-    let home = p.home.unwrap_or_else(|| office.registry.house().setup().settings.home.clone());
+pub(super) async fn explain(
+    office: Arc<RpcContext>,
+    _: Caller,
+    p: ExplainParams,
+) -> Result<ExplainReply, Fault> {
+    let home = p.home.unwrap_or_else(|| office.registry.shared().components().settings.home.clone());
     let question = session::Question {
         workspace: p.workspace,
         home,

@@ -41,7 +41,7 @@ impl Window {
 impl Refusals {
     /// Writes one down; when this returns it survives the daemon's death.
     pub(super) async fn note(&self, registry: &Registry, origin: Origin, method: &'static str, why: &str) {
-        let now = registry.house().clock.now();
+        let now = registry.shared().clock.now();
         tracing::warn!(method, client = origin.client, pid = origin.pid, exe = origin.exe, "{why}");
         let Some(left_out) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(now.0) else {
             return;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use super::{convert, given};
 use crate::api::Fault;
@@ -11,7 +11,7 @@ use crate::session::{Busy, Submission, Submitted, SubmittedAs};
 use crate::types::sampling::Sampling;
 
 pub(super) async fn submit(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: SubmitParams,
 ) -> Result<SubmitReply, Fault> {

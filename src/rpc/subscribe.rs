@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
-use super::veil::veil;
+use super::veil::redact;
 use crate::api::params::{Include, SubscribeParams, UnsubscribeParams};
 use crate::api::{Code, Fault, SESSION_EVENT};
 use crate::crash;
-use crate::session::{Attached, Follower};
+use crate::session::{AttachReply, Follower};
 use crate::transport::{Outlet, Overloaded};
 
 pub(super) async fn subscribe(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     p: SubscribeParams,
 ) -> Result<String, Fault> {
@@ -29,7 +29,11 @@ pub(super) async fn subscribe(
     })
 }
 
-pub(super) async fn unsubscribe(_: Arc<Office>, caller: Caller, p: UnsubscribeParams) -> Result<bool, Fault> {
+pub(super) async fn unsubscribe(
+    _: Arc<RpcContext>,
+    caller: Caller,
+    p: UnsubscribeParams,
+) -> Result<bool, Fault> {
     Ok(caller.connection.unsubscribe(&p.subscription))
 }
 
@@ -41,13 +45,13 @@ const ROOM: usize = 256 * 1024;
 
 /// Reads on when the client does, and nothing before: the room comes first. Being attached ends with
 /// the pump, however it ends.
-async fn pump(mut follower: Follower, _attached: Attached, include: Include, outlet: Outlet) {
+async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, outlet: Outlet) {
     while follower.ready().await {
         let Ok(room) = outlet.room(ROOM).await else { return };
         match follower.take(READ).await {
             Ok(mut events) => {
                 if !include.is_all() {
-                    events = events.into_iter().filter_map(|event| veil(event, include)).collect();
+                    events = events.into_iter().filter_map(|event| redact(event, include)).collect();
                 }
                 crash::point("C22.fanout");
                 if room.publish(SESSION_EVENT, events).is_err() {

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{ToolListParams, ToolListReply, ToolView};
 
-pub(super) async fn list(office: Arc<Office>, _: Caller, p: ToolListParams) -> Result<ToolListReply, Fault> {
+pub(super) async fn list(
+    office: Arc<RpcContext>,
+    _: Caller,
+    p: ToolListParams,
+) -> Result<ToolListReply, Fault> {
     let limit = convert::limit(p.limit, 100, 500) as usize;
     let after = p.cursor.unwrap_or_default();
     let mut tools: Vec<ToolView> = office

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{SessionReply, UpdateParams};
@@ -11,7 +11,7 @@ use crate::session::Changes;
 use crate::types::sampling::Sampling;
 
 pub(super) async fn update(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: UpdateParams,
 ) -> Result<SessionReply, Fault> {

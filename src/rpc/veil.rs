@@ -16,7 +16,7 @@ use crate::types::message::Block;
 const HEAD: usize = 200;
 
 /// The event as this subscriber is shown it; `None` if nothing of it is left.
-pub(super) fn veil(body: Arc<str>, include: Include) -> Option<Arc<str>> {
+pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     if include.thinking == ThinkingShown::Full || !may_hold_thinking(&body) {
         return Some(body);
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn shown(body: &Arc<str>, thinking: ThinkingShown) -> Option<Value> {
-        let veiled = veil(Arc::clone(body), Include { thinking })?;
+        let veiled = redact(Arc::clone(body), Include { thinking })?;
         Some(serde_json::from_str(&veiled).expect("an event"))
     }
 
@@ -143,7 +143,7 @@ mod tests {
         {
             assert_eq!(shown(&thought, mode).is_some(), is_shown, "{mode:?}");
             for other in [&said, &call] {
-                let veiled = veil(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
+                let veiled = redact(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
                 assert!(Arc::ptr_eq(other, &veiled), "{mode:?}: {veiled}");
             }
         }
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(left, ["/item/text"], "{mode:?}: what is hidden cannot be fetched");
         }
         let plain = message(&json!([{"type":"text","text":"so"}]), &json!([]));
-        let veiled = veil(Arc::clone(&plain), Include { thinking: ThinkingShown::None }).expect("shown");
+        let veiled = redact(Arc::clone(&plain), Include { thinking: ThinkingShown::None }).expect("shown");
         assert!(Arc::ptr_eq(&plain, &veiled), "to the letter");
     }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::office::Office;
+use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 use crate::session::Standing;
 
 pub(super) async fn status(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     _: Caller,
     p: WorkspaceParams,
 ) -> Result<WorkspaceReply, Fault> {
@@ -18,7 +18,7 @@ pub(super) async fn status(
 }
 
 pub(super) async fn trust(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: TrustParams,
 ) -> Result<WorkspaceReply, Fault> {
@@ -31,7 +31,7 @@ pub(super) async fn trust(
 }
 
 pub(super) async fn untrust(
-    office: Arc<Office>,
+    office: Arc<RpcContext>,
     caller: Caller,
     mut p: UntrustParams,
 ) -> Result<WorkspaceReply, Fault> {

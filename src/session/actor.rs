@@ -10,17 +10,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::audit;
-use super::door::Door;
+use super::door::LeaseCount;
 use super::error::SessionError;
 use super::feed::{Feed, Line};
 use super::handle::{Aborted, Command, Reply};
-use super::house::{House, Rung};
-use super::jobs::{Jobs, Looking};
+use super::house::{PendingChange, Shared};
+use super::jobs::{Jobs, PendingPreparation};
 use super::journal;
 use super::moments;
 use crate::crash;
 use crate::engine::{Effect, Engine, Input, Now, Plan};
-use crate::store::{Idempotency, OwedGrant, SessionKey, StoreError};
+use crate::store::{Idempotency, PendingGrant, SessionKey, StoreError};
 use crate::tools::Birth;
 use crate::types::background::{BackgroundCommand, BackgroundState, KilledBy};
 use crate::types::event::{Envelope, Event, Origin};
@@ -32,13 +32,13 @@ use crate::workspace;
 /// Deltas joined into one decision, in bytes of text.
 const JOIN_BYTES: usize = 64 * 1024;
 /// How long jobs may take to stop before they are dropped (S8).
-pub(super) const STOP_WITHIN: Duration = Duration::from_secs(8);
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long running tools may go on when the daemon stops.
-pub(super) const PATIENCE: Duration = Duration::from_secs(4);
+pub(super) const PARK_TIMEOUT: Duration = Duration::from_secs(4);
 /// Says that the session's task ended by a panic, so that nobody waits for it (S13).
-struct Mourner(Arc<Feed>);
+struct PanicGuard(Arc<Feed>);
 
-impl Drop for Mourner {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.crash();
@@ -47,20 +47,20 @@ impl Drop for Mourner {
 }
 
 /// How long a deadline is waited for without a look at the clock.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const DEADLINE_RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A birth that could not be written is tried once more if that was known within this time.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long what a look came to may wait for the decision that it belongs to.
-const LOOK_LIFE: Duration = Duration::from_millis(250);
+const PREPARATION_TTL: Duration = Duration::from_millis(250);
 /// Wait before a failed write is tried again.
-const WRITE_AGAIN: Duration = Duration::from_millis(500);
+const WRITE_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// A session and everything that belongs to it.
 pub(super) struct Actor {
     pub id: SessionId,
     pub key: SessionKey,
-    pub house: Arc<House>,
+    pub house: Arc<Shared>,
     pub engine: Engine,
     pub feed: Arc<Feed>,
     pub clients: Arc<AtomicU32>,
@@ -70,41 +70,41 @@ pub(super) struct Actor {
     pub jobs: Jobs,
     /// For whoever looks from outside: what runs in the background.
     pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
-    pub door: Arc<Door>,
-    pub state: Tending,
+    pub door: Arc<LeaseCount>,
+    pub state: LoopState,
 }
 
 /// What the loop keeps beside the engine; nothing of it outlives the process.
 #[derive(Default)]
-pub(super) struct Tending {
+pub(super) struct LoopState {
     /// A decision that could not be written; nothing is decided until it is.
-    stuck: Option<Stuck>,
+    unwritten: Option<UnwrittenPlan>,
     /// It is being tried once more.
-    writes_again: bool,
+    is_rewriting: bool,
     pub aborts: Vec<Reply<Aborted>>,
     /// Calls whose processes are recorded.
-    born: HashSet<CallId>,
+    recorded_calls: HashSet<CallId>,
     pub call_aborts: HashMap<CallId, Vec<Reply<Aborted>>>,
     /// Who killed a session without a turn, while its background commands end.
     pub kills: Option<(Vec<Reply<Aborted>>, Aborted)>,
     pub aborted: Aborted,
     pub stop_by: Option<Instant>,
     /// Reports taken out of order while deltas were joined.
-    ahead: Option<Input>,
+    lookahead_input: Option<Input>,
     pub parking: Option<Parking>,
     /// Since when there was nothing to do and nothing was asked.
-    resting_since: Option<Instant>,
+    idle_since: Option<Instant>,
     /// Somebody else needs the memory.
-    pub leave_now: bool,
+    pub evict: bool,
     seeds: Seeds,
 }
 
 /// A decision with the reply to remember of it.
-struct Stuck {
+struct UnwrittenPlan {
     plan: Plan,
     idempotency: Option<Idempotency>,
     /// What is to be paid at the next start, if this comes through.
-    owes: Option<OwedGrant>,
+    owes: Option<PendingGrant>,
 }
 
 pub(super) struct Parking {
@@ -117,18 +117,18 @@ impl Actor {
     /// Runs until the session is parked, or leaves memory because nobody needed it for a while.
     /// `first` is what it is told before anything else.
     pub async fn run(mut self, first: Option<Input>) {
-        let _mourner = Mourner(Arc::clone(&self.feed));
+        let _mourner = PanicGuard(Arc::clone(&self.feed));
         if let Some(input) = first {
             crash::point("C21.loaded");
-            self.hear(input).await;
+            self.handle_input(input).await;
             crash::point("C21.done");
         }
         loop {
             if self.is_parked() {
                 break;
             }
-            if let Some(stuck) = self.state.stuck.take() {
-                if !self.write_again(stuck).await {
+            if let Some(stuck) = self.state.unwritten.take() {
+                if !self.retry_write(stuck).await {
                     break;
                 }
                 continue;
@@ -136,41 +136,41 @@ impl Actor {
             if self.has_stopped() {
                 self.state.stop_by = None;
                 let terms = self.terms();
-                self.hear(Input::Stopped { terms }).await;
+                self.handle_input(Input::Stopped { terms }).await;
                 continue;
             }
-            if let Some(input) = self.state.ahead.take() {
-                self.hear(input).await;
+            if let Some(input) = self.state.lookahead_input.take() {
+                self.handle_input(input).await;
                 continue;
             }
-            let deadline = self.deadline();
-            let leaves_at = self.leaves_at();
-            let due = self.due();
+            let deadline = self.next_deadline();
+            let leaves_at = self.unload_at();
+            let due = self.next_request_deadline();
             tokio::select! {
                 command = self.inbox.recv() => match command {
                     Some(command) => {
-                        self.state.resting_since = None;
-                        self.obey(*command).await;
+                        self.state.idle_since = None;
+                        self.handle_command(*command).await;
                     }
                     None => break,
                 },
                 Some(origin) = self.leaving.recv() => {
-                    self.state.resting_since = None;
+                    self.state.idle_since = None;
                     self.detached(*origin).await;
                 }
-                Some(birth) = self.births.recv() => self.born(birth).await,
-                input = self.jobs.next() => if let Some(input) = input { self.heard(input).await },
-                () = sleep_until(deadline), if deadline.is_some() => self.late(),
-                () = sleep_until(due), if due.is_some() => self.hear(Input::Due).await,
-                () = sleep_until(leaves_at), if leaves_at.is_some() => if self.leave().await { break },
+                Some(birth) = self.births.recv() => self.on_process_started(birth).await,
+                input = self.jobs.next() => if let Some(input) = input { self.on_effect_result(input).await },
+                () = sleep_until(deadline), if deadline.is_some() => self.on_deadline(),
+                () = sleep_until(due), if due.is_some() => self.handle_input(Input::Due).await,
+                () = sleep_until(leaves_at), if leaves_at.is_some() => if self.try_unload().await { break },
             }
         }
         self.jobs.drop_all();
         self.jobs.drop_all_commands();
-        if self.state.parking.is_some() && self.state.stuck.is_none() {
+        if self.state.parking.is_some() && self.state.unwritten.is_none() {
             let helped = !self.jobs.have_no_helpers();
             self.jobs.drop_helpers();
-            self.hear(Input::Parked { helped }).await;
+            self.handle_input(Input::Parked { helped }).await;
         }
         self.feed.close();
         if let Some(parking) = self.state.parking.take() {
@@ -184,48 +184,48 @@ impl Actor {
     fn has_stopped(&self) -> bool {
         self.engine.is_aborting()
             && self.jobs.are_idle()
-            && self.state.ahead.is_none()
+            && self.state.lookahead_input.is_none()
             && (self.engine.aborted_commands().is_empty() || self.jobs.have_no_commands())
     }
 
     /// Of the turn's model.
     fn terms(&self) -> Terms {
         let model = self.engine.model().parse().ok();
-        model.map(|model| self.house.setup().models.terms(&model)).unwrap_or_default()
+        model.map(|model| self.house.components().models.terms(&model)).unwrap_or_default()
     }
 
     async fn detached(&mut self, origin: Origin) {
         let clients = self.clients.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
-        self.hear(Input::Detached { clients, origin: Some(origin) }).await;
+        self.handle_input(Input::Detached { clients, origin: Some(origin) }).await;
     }
 
     /// When to leave memory; `None` while there is work. A session whose turn is open stays, also
     /// while the turn waits for a person: so loading one never looks like a restart to its turn.
-    fn leaves_at(&mut self) -> Option<Instant> {
+    fn unload_at(&mut self) -> Option<Instant> {
         let rests = self.engine.turn_id().is_none()
             && self.jobs.are_idle()
             && self.jobs.have_no_commands()
             && self.jobs.have_no_helpers()
             && self.state.aborts.is_empty();
-        self.door.rest(rests);
+        self.door.set_idle(rests);
         if !rests {
-            self.state.resting_since = None;
-            self.state.leave_now = false;
+            self.state.idle_since = None;
+            self.state.evict = false;
             return None;
         }
         let now = Instant::now();
-        if self.state.leave_now {
+        if self.state.evict {
             return Some(now);
         }
-        let since = *self.state.resting_since.get_or_insert(now);
-        since.checked_add(self.house.setup().settings.idle_unload)
+        let since = *self.state.idle_since.get_or_insert(now);
+        since.checked_add(self.house.components().settings.idle_unload)
     }
 
     /// Leaves memory if nobody is inside and nothing waits.
-    async fn leave(&mut self) -> bool {
-        self.state.leave_now = false;
-        if !self.inbox.is_empty() || !self.door.shut() {
-            self.state.resting_since = Some(Instant::now());
+    async fn try_unload(&mut self) -> bool {
+        self.state.evict = false;
+        if !self.inbox.is_empty() || !self.door.try_close() {
+            self.state.idle_since = Some(Instant::now());
             return false;
         }
         // What is in the queues now was left by callers who did not wait for an answer. Those who
@@ -239,13 +239,13 @@ impl Actor {
 
     /// When to look at the deadlines of requests again. They are times of the clock on the wall, which
     /// may be set or stand still while the machine sleeps: so it is asked again now and then.
-    fn due(&self) -> Option<Instant> {
+    fn next_request_deadline(&self) -> Option<Instant> {
         let at = self.engine.next_deadline().filter(|_| self.state.parking.is_none())?;
         let wait = Duration::from_millis(at.since(self.house.clock.now()));
-        Some(Instant::now() + wait.min(LOOK_AGAIN))
+        Some(Instant::now() + wait.min(DEADLINE_RECHECK_INTERVAL))
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    fn next_deadline(&self) -> Option<Instant> {
         match (&self.state.parking, self.state.stop_by) {
             (Some(parking), _) => Some(parking.by),
             (None, stop_by) => stop_by,
@@ -253,11 +253,11 @@ impl Actor {
     }
 
     /// A deadline passed: jobs that were to stop are dropped.
-    fn late(&mut self) {
+    fn on_deadline(&mut self) {
         match &mut self.state.parking {
             Some(parking) if !parking.told => {
                 parking.told = true;
-                parking.by = Instant::now() + STOP_WITHIN;
+                parking.by = Instant::now() + STOP_TIMEOUT;
                 self.jobs.stop_all();
                 self.jobs.stop_all_commands(KilledBy::Shutdown);
             }
@@ -270,9 +270,9 @@ impl Actor {
                     self.jobs.drop_commands(&self.engine.aborted_commands());
                 }
                 self.state.stop_by = None;
-                if self.state.stuck.is_some() {
+                if self.state.unwritten.is_some() {
                     // It cannot be written either; the next start asks the world again.
-                    self.state.ahead = None;
+                    self.state.lookahead_input = None;
                 }
             }
         }
@@ -282,13 +282,13 @@ impl Actor {
         self.state.parking.is_some()
             && self.jobs.are_idle()
             && self.jobs.have_no_commands()
-            && self.state.ahead.is_none()
+            && self.state.lookahead_input.is_none()
     }
 
     /// A job's report; deltas that wait behind it join it.
-    async fn heard(&mut self, input: Input) {
+    async fn on_effect_result(&mut self, input: Input) {
         let Input::Deltas { token, mut deltas } = input else {
-            self.hear(input).await;
+            self.handle_input(input).await;
             return;
         };
         let mut bytes: usize = deltas.iter().map(delta_bytes).sum();
@@ -299,17 +299,17 @@ impl Actor {
                     deltas.extend(more);
                 }
                 Some(other) => {
-                    self.state.ahead = Some(other);
+                    self.state.lookahead_input = Some(other);
                     break;
                 }
                 None => break,
             }
         }
-        self.hear(Input::Deltas { token, deltas }).await;
+        self.handle_input(Input::Deltas { token, deltas }).await;
     }
 
     /// Takes in something that nobody waits for an answer to. What cannot be written waits.
-    pub(super) async fn hear(&mut self, input: Input) {
+    pub(super) async fn handle_input(&mut self, input: Input) {
         if let Err(error) = self.advance(input, None).await {
             tracing::debug!(session = %self.id, %error, "an input was not taken in");
         }
@@ -343,30 +343,30 @@ impl Actor {
             self.note_survivors(over.end.survivors.clone());
         }
         let mut plan = self.decide(input)?;
-        let result = self.perform(&mut plan, idempotency).await;
+        let result = self.commit(&mut plan, idempotency).await;
         if let Err(SessionError::Store(error)) = &result
             && keep
-            && self.state.stuck.is_none()
+            && self.state.unwritten.is_none()
             && *error != StoreError::Closed
         {
             tracing::warn!(session = %self.id, %error, "the journal cannot be written; trying again");
-            self.state.stuck = Some(Stuck { plan, idempotency: None, owes: None });
+            self.state.unwritten = Some(UnwrittenPlan { plan, idempotency: None, owes: None });
         }
         result
     }
 
     /// Takes the settings of the moment for the decisions to come.
-    pub(super) fn renew(&mut self) {
-        self.engine.use_settings(&self.house.setup().settings.engine);
+    pub(super) fn refresh_settings(&mut self) {
+        self.engine.use_settings(&self.house.components().settings.engine);
     }
 
     pub(super) fn decide(&mut self, input: Input) -> Result<Plan, SessionError> {
-        if self.state.stuck.is_some() {
+        if self.state.unwritten.is_some() {
             return Err(SessionError::Store(StoreError::Unwritable("an earlier write waits".into())));
         }
         if self.engine.turn_id().is_none() {
             // What a running turn did not take, the next one does.
-            self.renew();
+            self.refresh_settings();
         }
         let now = Now { at: self.house.clock.now(), seed: self.state.seeds.next_seed() };
         Ok(self.engine.decide(input, now)?)
@@ -375,20 +375,20 @@ impl Actor {
     /// Write, remember, tell, act. If the write fails, nothing was remembered, told or done, and the
     /// plan is as it was. Only if it may have come through all the same, the plan is kept back and
     /// tried again until that is known: memory must not fall behind the journal.
-    pub(super) async fn perform(
+    pub(super) async fn commit(
         &mut self,
         plan: &mut Plan,
         idempotency: Option<Idempotency>,
     ) -> Result<(), SessionError> {
-        self.perform_owing(plan, idempotency, None).await
+        self.commit_with_grants(plan, idempotency, None).await
     }
 
     /// The same; with a grant that stands in the same transaction, and is to be paid after it.
-    pub(super) async fn perform_owing(
+    pub(super) async fn commit_with_grants(
         &mut self,
         plan: &mut Plan,
         idempotency: Option<Idempotency>,
-        owes: Option<OwedGrant>,
+        owes: Option<PendingGrant>,
     ) -> Result<(), SessionError> {
         if !plan.facts.is_empty() || idempotency.is_some() {
             let next = journal::changes_summary(plan).then(|| {
@@ -398,42 +398,43 @@ impl Actor {
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
             let mut prepared = journal::prepare(self.key, plan, snapshot, idempotency.clone());
-            prepared.append.processes = journal::deaths(plan, &self.state.born);
-            prepared.append.owes = owes.clone();
+            prepared.append.processes = journal::deaths(plan, &self.state.recorded_calls);
+            prepared.append.pending_grant = owes.clone();
             prepared.append.audit = audit::notes(plan, &self.engine);
-            moments::decided(plan);
+            moments::after_decision(plan);
             // Nothing of the plan: who is told that the turn is over finds nothing in the workspace that stood in for it.
             if plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
-                self.house.setup().tools.rest(self.id);
+                self.house.components().tools.rest(self.id);
             }
-            let (looking, begun) = (self.look_ahead(plan), Instant::now());
+            let (looking, begun) = (self.prepare_ahead(plan), Instant::now());
             if let Err(error) = self.house.store.append(prepared.append).await {
-                if matches!(error, StoreError::Unsure(_)) {
+                if matches!(error, StoreError::CommitUnknown(_)) {
                     tracing::warn!(session = %self.id, %error, "a write is in doubt; trying again");
-                    self.state.stuck = Some(Stuck { plan: std::mem::take(plan), idempotency, owes });
+                    self.state.unwritten =
+                        Some(UnwrittenPlan { plan: std::mem::take(plan), idempotency, owes });
                 }
                 return Err(error.into());
             }
-            moments::committed(plan);
+            moments::after_commit(plan);
             match next {
                 Some(next) => self.engine = next,
                 None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
             }
-            self.ring(plan, &prepared.lines);
+            self.notify_pending_changes(plan, &prepared.lines);
             self.feed.publish(prepared.lines);
             for entry in &plan.facts {
-                self.house.saw(&entry.envelope);
-                self.told(&entry.envelope);
+                self.house.on_commit(&entry.envelope);
+                self.on_event(&entry.envelope);
             }
-            moments::told(plan);
+            moments::after_publish(plan);
             // After a long wait the rules may be others.
-            if let Some(looking) = looking.filter(|_| begun.elapsed() < LOOK_LIFE) {
+            if let Some(looking) = looking.filter(|_| begun.elapsed() < PREPARATION_TTL) {
                 plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
                 self.jobs.report(looking);
             }
         }
         for effect in plan.effects.drain(..) {
-            self.act(effect);
+            self.run_effect(effect);
         }
         Ok(())
     }
@@ -441,9 +442,9 @@ impl Actor {
     /// Calls of an answer are looked at while the answer is written: a look changes nothing, so it is not what has
     /// to wait for the journal. It is reported once the answer is written; dropped, it is given up. The effect stands
     /// in the plan until then.
-    fn look_ahead(&self, plan: &Plan) -> Option<Looking> {
+    fn prepare_ahead(&self, plan: &Plan) -> Option<PendingPreparation> {
         if self.state.parking.is_some()
-            || self.state.writes_again
+            || self.state.is_rewriting
             || !plan.facts.iter().any(|entry| moments::is_answer(&entry.envelope.event))
         {
             // Other facts may change what a call is judged by.
@@ -453,20 +454,20 @@ impl Actor {
             Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
             _ => None,
         })?;
-        Some(self.jobs.look(turn_id, calls, self.around()))
+        Some(self.jobs.look(turn_id, calls, self.call_context()))
     }
 
     /// Tells those who follow what waits in all sessions.
-    fn ring(&self, plan: &Plan, lines: &[Line]) {
-        if plan.requests.is_empty() || !self.house.is_listened_to() {
+    fn notify_pending_changes(&self, plan: &Plan, lines: &[Line]) {
+        if plan.requests.is_empty() || !self.house.has_pending_subscribers() {
             return;
         }
         for change in &plan.requests {
             let Some(line) = lines.iter().find(|line| line.seq == change.seq) else { continue };
-            self.house.ring(Rung {
+            self.house.notify_pending(PendingChange {
                 session_id: self.id,
                 request_id: change.request_id,
-                waits: !change.settled,
+                is_pending: !change.settled,
                 background: self.engine.spec().background,
                 body: Arc::clone(&line.body),
             });
@@ -474,25 +475,25 @@ impl Actor {
     }
 
     /// Stores who was started for a call, before its tool goes on (S9).
-    async fn born(&mut self, birth: Birth) {
+    async fn on_process_started(&mut self, birth: Birth) {
         let call_id = birth.record.call_id;
         let born = journal::birth(self.key, *birth.record, self.house.clock.now());
         let begun = Instant::now();
         let mut stored = self.house.store.append(born.clone()).await;
-        if stored.is_err() && begun.elapsed() < TRY_AGAIN {
+        if stored.is_err() && begun.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
             // It may have come through all the same, and written twice it is the same. Who is not known is
             // killed, so it is worth another try, unless that would keep an abort waiting.
             stored = self.house.store.append(born).await;
         }
         if stored.is_ok() {
-            self.state.born.insert(call_id);
+            self.state.recorded_calls.insert(call_id);
         }
         // Nobody listens any more if the call was dropped.
         let _ = birth.stored.send(stored.map_err(|error| error.to_string()));
     }
 
     /// Answers those who waited for this fact.
-    fn told(&mut self, fact: &Envelope) {
+    fn on_event(&mut self, fact: &Envelope) {
         match &fact.event {
             Event::TurnCompleted { .. } => {
                 let aborted = std::mem::take(&mut self.state.aborted);
@@ -518,22 +519,22 @@ impl Actor {
                     let _ = reply.send(Ok(Aborted::default()));
                 }
             }
-            Event::ToolBlocked { call_id, .. } => _ = self.state.born.remove(call_id),
+            Event::ToolBlocked { call_id, .. } => _ = self.state.recorded_calls.remove(call_id),
             Event::ToolCompleted { call_id, detail, .. } => {
                 if self.engine.running_commands().contains(call_id) {
                     return;
                 }
-                self.state.born.remove(call_id);
+                self.state.recorded_calls.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
                     let survivors = journal::survivors(detail.as_ref());
                     let _ = reply.send(Ok(Aborted { turn: None, calls: vec![*call_id], survivors }));
                 }
             }
-            Event::ToolBackground { end: None, .. } => self.show_commands(),
+            Event::ToolBackground { end: None, .. } => self.publish_background_commands(),
             Event::ToolBackground { call_id, end: Some(end), .. } => {
-                self.show_commands();
+                self.publish_background_commands();
                 self.jobs.forget_command(*call_id);
-                self.state.born.remove(call_id);
+                self.state.recorded_calls.remove(call_id);
                 let (call_id, survivors) = (*call_id, &end.survivors);
                 for reply in self.state.call_aborts.remove(&call_id).unwrap_or_default() {
                     let (calls, survivors) = (vec![call_id], survivors.clone());
@@ -554,7 +555,7 @@ impl Actor {
         }
     }
 
-    fn show_commands(&self) {
+    fn publish_background_commands(&self) {
         let mut running = self.engine.commands();
         running.retain(|command| command.state == BackgroundState::Running);
         *self.commands.write().unwrap_or_else(PoisonError::into_inner) = running;
@@ -566,7 +567,7 @@ impl Actor {
         }
     }
 
-    fn act(&mut self, effect: Effect) {
+    fn run_effect(&mut self, effect: Effect) {
         if self.state.parking.is_some() {
             // Derived again from the journal after the next start.
             return;
@@ -581,7 +582,7 @@ impl Actor {
                     date: self.house.clock.now().date(),
                     custom: spec.system_prompt.clone(),
                     appended: spec.append_system_prompt.clone(),
-                    user_dir: self.house.setup().settings.user_dir.clone(),
+                    user_dir: self.house.components().settings.user_dir.clone(),
                     trusted: None,
                 });
             }
@@ -589,17 +590,17 @@ impl Actor {
             Effect::AskHelper { token, request } => self.jobs.ask_helper(token, *request),
             Effect::Sleep { token, delay_ms } => self.jobs.sleep(token, delay_ms),
             Effect::Prepare { turn_id, calls } => {
-                self.jobs.prepare(turn_id, calls, self.around());
+                self.jobs.prepare(turn_id, calls, self.call_context());
             }
             Effect::RunTool { call, prepared } => {
-                self.jobs.run_tool(call, prepared, self.around());
+                self.jobs.run_tool(call, prepared, self.call_context());
             }
             Effect::Inspect { call, prepared } => {
-                self.jobs.inspect(call.call_id, prepared, self.around());
+                self.jobs.inspect(call.call_id, prepared, self.call_context());
             }
             Effect::StopAll => {
                 self.stop_now(&effect);
-                self.state.stop_by.get_or_insert(Instant::now() + STOP_WITHIN);
+                self.state.stop_by.get_or_insert(Instant::now() + STOP_TIMEOUT);
             }
             Effect::StopCall(_) | Effect::StopCommands { .. } => self.stop_now(&effect),
         }
@@ -622,32 +623,33 @@ impl Actor {
     }
 
     /// Tries once more; if in vain, waits a while. Returns whether anybody is left to do it for.
-    async fn write_again(&mut self, mut stuck: Stuck) -> bool {
-        self.state.writes_again = true;
-        let result = self.perform_owing(&mut stuck.plan, stuck.idempotency.clone(), stuck.owes.clone()).await;
-        self.state.writes_again = false;
+    async fn retry_write(&mut self, mut stuck: UnwrittenPlan) -> bool {
+        self.state.is_rewriting = true;
+        let result =
+            self.commit_with_grants(&mut stuck.plan, stuck.idempotency.clone(), stuck.owes.clone()).await;
+        self.state.is_rewriting = false;
         if result.is_ok() {
             tracing::info!(session = %self.id, "the journal can be written again");
             return true;
         }
-        self.state.stuck.get_or_insert(stuck);
-        let wait = tokio::time::sleep(WRITE_AGAIN);
+        self.state.unwritten.get_or_insert(stuck);
+        let wait = tokio::time::sleep(WRITE_RETRY_DELAY);
         tokio::pin!(wait);
         loop {
-            let deadline = self.deadline();
+            let deadline = self.next_deadline();
             tokio::select! {
                 () = &mut wait => return true,
                 command = self.inbox.recv() => match command {
                     // Refused by `decide` with the reason; attaching still works.
-                    Some(command) => self.obey(*command).await,
+                    Some(command) => self.handle_command(*command).await,
                     None => return false,
                 },
                 // A failing disk must not hold up the end.
                 () = sleep_until(deadline), if deadline.is_some() => {
-                    self.late();
+                    self.on_deadline();
                     return true;
                 }
-                Some(birth) = self.births.recv() => self.born(birth).await,
+                Some(birth) = self.births.recv() => self.on_process_started(birth).await,
             }
         }
     }

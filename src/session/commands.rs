@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::actor::{Actor, PATIENCE, Parking, STOP_WITHIN};
+use super::actor::{Actor, PARK_TIMEOUT, Parking, STOP_TIMEOUT};
 use super::error::SessionError;
 use super::grants;
 use super::handle::{
     Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
 };
 use super::handle::{Asked, Changes};
-use super::jobs::{self, Surroundings};
-use super::law::Law;
+use super::jobs::{self, CallContext};
+use super::law::EffectiveRules;
 use super::making::check_money;
 use crate::crash;
 use crate::engine::{self, Edited, Effect, Input, Refusal, Submit, Update};
@@ -28,7 +28,7 @@ use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
 pub(super) const SUBMIT: &str = "session.submit";
 
 impl Actor {
-    pub(super) async fn obey(&mut self, command: Command) {
+    pub(super) async fn handle_command(&mut self, command: Command) {
         if let Some(parking) = &mut self.state.parking {
             match command {
                 // Somebody is in a hurry now: running tools are told at once.
@@ -95,19 +95,19 @@ impl Actor {
                 // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
                 let _ = reply.send(Ok(attachment));
             }
-            Command::Unload => self.state.leave_now = true,
+            Command::Unload => self.state.evict = true,
             #[cfg(test)]
             Command::Panic => panic!("as a test wants it"),
             Command::Reloaded { changed, needs_restart } => {
-                self.renew();
+                self.refresh_settings();
                 let is_watched = self.clients.load(Ordering::Relaxed) > 0;
                 if is_watched || self.engine.turn_id().is_some() {
-                    self.hear(Input::Reloaded { changed, needs_restart }).await;
+                    self.handle_input(Input::Reloaded { changed, needs_restart }).await;
                 }
             }
             Command::Park { patient, reply } => {
                 crash::point("C23.parking");
-                let patience = if patient { PATIENCE } else { Duration::ZERO };
+                let patience = if patient { PARK_TIMEOUT } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
                 // They would not end by themselves.
                 self.jobs.stop_all_commands(KilledBy::Shutdown);
@@ -125,10 +125,10 @@ impl Actor {
         if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
         }
-        self.house.require_room()?;
+        self.house.check_journal_quota()?;
         if let Some(model) = &submission.model {
             let budgets = submission.budgets.unwrap_or(self.engine.spec().budgets);
-            check_money(&self.house.setup(), model, budgets)?;
+            check_money(&self.house.components(), model, budgets)?;
         }
         let running = self.engine.turn_id();
         let input = Input::Submit(Submit {
@@ -158,7 +158,7 @@ impl Actor {
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
         let idempotency = self.row(SUBMIT, submission.keyed, &submitted);
         crash::point("C1.decided");
-        self.perform(&mut plan, idempotency).await?;
+        self.commit(&mut plan, idempotency).await?;
         self.look_around();
         crash::point("C2.performed");
         Ok(submitted)
@@ -176,7 +176,7 @@ impl Actor {
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let law = Law::now(&self.house, &self.around()).await;
+        let law = EffectiveRules::load(&self.house, &self.call_context()).await;
         self.check_grant(&law, &answer)?;
         match &edited {
             Some(edited) => self.check_edit(&law, &answer, edited)?,
@@ -208,26 +208,26 @@ impl Actor {
         });
         let idempotency = self.row(METHOD, answer.keyed, &answered);
         // The promise first, then the file; the next start writes what a crash leaves between.
-        self.perform_owing(&mut plan, idempotency, owes.clone()).await?;
+        self.commit_with_grants(&mut plan, idempotency, owes.clone()).await?;
         if let Some(owes) = owes
             && let Err(error) = grants::pay(&self.house, owes).await
         {
             tracing::error!(session = %self.id, %error, "a grant could not be written; the next start tries again");
             let text = format!("the grant for this folder does not count yet: {error}");
-            self.hear(Input::Notice { kind: "grant_not_written".into(), text }).await;
+            self.handle_input(Input::Notice { kind: "grant_not_written".into(), text }).await;
         }
         Ok(answered)
     }
 
-    pub(super) fn around(&self) -> Surroundings {
-        Surroundings::of(&self.engine, self.id, self.jobs.commands(&self.engine))
+    pub(super) fn call_context(&self) -> CallContext {
+        CallContext::from_engine(&self.engine, self.id, self.jobs.commands(&self.engine))
     }
 
     async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
         let call = self.asked(request_id)?.call;
-        let around = self.around();
-        let law = Law::now(&self.house, &around).await;
-        let scene = law.scene(&self.house.setup().settings, self.jobs.blobs(), &around);
+        let around = self.call_context();
+        let law = EffectiveRules::load(&self.house, &around).await;
+        let scene = law.session_context(&self.house.components().settings, self.jobs.blobs(), &around);
         Ok(Asked { call, scene: Arc::new(scene) })
     }
 
@@ -274,15 +274,15 @@ impl Actor {
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
         let idempotency = self.row(METHOD, keyed, &());
-        self.perform(&mut plan, idempotency).await
+        self.commit(&mut plan, idempotency).await
     }
 
     /// Pending requests that another mode would let pass, with the reason.
     /// None lets a command out of its sandbox.
     async fn covered_by(&self, mode: Mode) -> Vec<(PermissionId, String)> {
-        let around = Surroundings { mode, ..self.around() };
-        let law = Law::now(&self.house, &around).await;
-        let setup = self.house.setup();
+        let around = CallContext { mode, ..self.call_context() };
+        let law = EffectiveRules::load(&self.house, &around).await;
+        let setup = self.house.components();
         let mut covered = Vec::new();
         for pending in self.engine.pending().into_iter().filter(|it| it.outside.is_none()) {
             let verdict = jobs::verdict(&law, &setup, &around, &pending.call.tool, &pending.prepared).await;
@@ -319,12 +319,12 @@ impl Actor {
         });
         let seq = resolved.ok_or(SessionError::Refused(Refusal::NotPending))?;
         let idempotency = self.row(METHOD, chosen.keyed, &seq);
-        self.perform(&mut plan, idempotency).await?;
+        self.commit(&mut plan, idempotency).await?;
         Ok(seq)
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
-    fn check_grant(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
+    fn check_grant(&self, law: &EffectiveRules, answer: &Answer) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
         let pending = self.engine.pending();
         let Some(asked) = pending.iter().find(|pending| pending.request_id == answer.request_id) else {
@@ -337,9 +337,9 @@ impl Actor {
         let rule = grant
             .parse()
             .map_err(|error: crate::judge::BadRule| SessionError::BadParam("grant", error.to_string()))?;
-        let around = self.around();
-        let settings = &self.house.setup().settings;
-        let verdict = law.with(&rule).verdict(settings, &around, &asked.call.tool, &asked.prepared);
+        let around = self.call_context();
+        let settings = &self.house.components().settings;
+        let verdict = law.with_grant(&rule).verdict(settings, &around, &asked.call.tool, &asked.prepared);
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -350,17 +350,17 @@ impl Actor {
 
     /// What a rule denies by now is not run, whoever allows it; nor runs outside of the sandbox what the mode or the
     /// configuration has come to forbid. A stricter mode leaves the rest to the person who was asked.
-    fn check_still(&self, law: &Law, answer: &Answer) -> Result<(), SessionError> {
+    fn check_still(&self, law: &EffectiveRules, answer: &Answer) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
         }
         let Ok(asked) = self.asked(answer.request_id) else { return Ok(()) };
-        let settings = &self.house.setup().settings;
+        let settings = &self.house.components().settings;
         if asked.outside.is_some() && !settings.engine.offer_outside.holds(self.engine.spec().background) {
             let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
-        let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &asked.prepared);
+        let verdict = law.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);
         if verdict.verdict == VerdictKind::Deny && (asked.outside.is_some() || verdict.rule.is_some()) {
             let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
             return Err(SessionError::BadParam("decision", why));
@@ -369,10 +369,10 @@ impl Actor {
     }
 
     /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
-    fn check_edit(&self, law: &Law, answer: &Answer, edited: &Edited) -> Result<(), SessionError> {
+    fn check_edit(&self, law: &EffectiveRules, answer: &Answer, edited: &Edited) -> Result<(), SessionError> {
         let asked = self.asked(answer.request_id)?;
-        let settings = &self.house.setup().settings;
-        let verdict = law.verdict(settings, &self.around(), &asked.call.tool, &edited.prepared);
+        let settings = &self.house.components().settings;
+        let verdict = law.verdict(settings, &self.call_context(), &asked.call.tool, &edited.prepared);
         if verdict.verdict == VerdictKind::Deny {
             let why = format!("the changed call is not permitted: {}", verdict.reason);
             return Err(SessionError::BadParam("updated_input", why));
@@ -382,22 +382,22 @@ impl Actor {
 
     /// A grant or a rule that came settles the other requests that it covers.
     async fn settle_covered(&mut self) {
-        let around = self.around();
-        let law = Law::now(&self.house, &around).await;
+        let around = self.call_context();
+        let law = EffectiveRules::load(&self.house, &around).await;
         for pending in self.engine.pending() {
             if let Some(grant) = &pending.outside {
                 if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);
-                    self.hear(Input::Covered { request_id, by, rule }).await;
+                    self.handle_input(Input::Covered { request_id, by, rule }).await;
                 }
                 continue;
             }
-            let setup = self.house.setup();
+            let setup = self.house.components();
             let verdict = jobs::verdict(&law, &setup, &around, &pending.call.tool, &pending.prepared).await;
             if verdict.verdict == VerdictKind::Allow {
                 let (request_id, by) = (pending.request_id, SettledBy::Rule);
                 let rule = verdict.rule.unwrap_or(verdict.reason);
-                self.hear(Input::Covered { request_id, by, rule }).await;
+                self.handle_input(Input::Covered { request_id, by, rule }).await;
             }
         }
     }
@@ -448,7 +448,7 @@ impl Actor {
                 if !under_way {
                     let calls = [was_open, self.engine.aborted_commands()].concat();
                     self.state.aborted = Aborted { turn, calls, survivors: Vec::new() };
-                    self.state.stop_by = Some(Instant::now() + STOP_WITHIN);
+                    self.state.stop_by = Some(Instant::now() + STOP_TIMEOUT);
                 }
                 self.state.aborts.push(reply);
             }
@@ -487,7 +487,7 @@ impl Actor {
         let idempotency = keyed.and_then(|(method, keyed)| self.row(method, Some(keyed), &stopped));
         // To write takes a sync of the disk: what is to stop does not go on meanwhile.
         plan.effects.iter().for_each(|effect| self.stop_now(effect));
-        self.perform(&mut plan, idempotency).await
+        self.commit(&mut plan, idempotency).await
     }
 
     fn row_of(method: &'static str, keyed: Option<Keyed>) -> Option<(&'static str, Keyed)> {

@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::SessionError;
-use super::house::House;
+use super::house::Shared;
 use super::registry::Registry;
 use crate::crash;
 use crate::policy::{Entry, Place, PolicyError};
-use crate::store::OwedGrant;
+use crate::store::PendingGrant;
 use crate::types::ids::{PermissionId, SessionId};
 use crate::types::permission::RuleKind;
 
 /// A grant to be owed: it stands in the transaction of the answer that it was given with.
-pub(super) fn owed(workspace: &str, request_id: PermissionId, entry: &Entry) -> OwedGrant {
-    OwedGrant {
+pub(super) fn owed(workspace: &str, request_id: PermissionId, entry: &Entry) -> PendingGrant {
+    PendingGrant {
         request_id: request_id.to_string(),
         workspace: workspace.into(),
         // Plain data with string keys: writing it to memory cannot fail.
@@ -25,9 +25,9 @@ pub(super) fn owed(workspace: &str, request_id: PermissionId, entry: &Entry) -> 
 
 /// Writes an owed grant to its file and strikes it off the list. What fails is tried again at the next
 /// start.
-pub(super) async fn pay(house: &Arc<House>, grant: OwedGrant) -> Result<(), SessionError> {
+pub(super) async fn pay(house: &Arc<Shared>, grant: PendingGrant) -> Result<(), SessionError> {
     let shared = Arc::clone(house);
-    let OwedGrant { request_id, workspace, entry } = grant;
+    let PendingGrant { request_id, workspace, entry } = grant;
     crash::point("C24.grant_owed");
     let written = tokio::task::spawn_blocking(move || {
         let entry: Entry =
@@ -36,15 +36,15 @@ pub(super) async fn pay(house: &Arc<House>, grant: OwedGrant) -> Result<(), Sess
     });
     written.await.map_err(|_| SessionError::Crashed)?.map_err(SessionError::Policy)?;
     crash::point("C24.grant_written");
-    Ok(house.store.grants_paid(vec![request_id]).await?)
+    Ok(house.store.discard_grants(vec![request_id]).await?)
 }
 
 impl Registry {
     /// Writes the grants that a crash, or a file that could not be written, has left. To be called at
     /// the start, before anybody decides by them.
     pub async fn pay_grants(&self) {
-        let house = &self.inner.house;
-        let owed = match house.store.owed_grants().await {
+        let house = &self.inner.shared;
+        let owed = match house.store.pending_grants().await {
             Ok(owed) => owed,
             Err(error) => {
                 tracing::error!(%error, "owed grants could not be read");
@@ -67,21 +67,21 @@ impl Registry {
         kind: RuleKind,
         rule: &str,
     ) -> Result<(), SessionError> {
-        let store = &self.inner.house.store;
-        let is_it = |grant: &OwedGrant| {
+        let store = &self.inner.shared.store;
+        let is_it = |grant: &PendingGrant| {
             let entry: Option<Entry> = serde_json::from_str(&grant.entry).ok();
             grant.workspace == workspace && entry.is_some_and(|it| it.kind == kind && it.rule == rule)
         };
-        let owed = store.owed_grants().await?;
+        let owed = store.pending_grants().await?;
         let gone: Vec<String> =
             owed.into_iter().filter(|grant| is_it(grant)).map(|grant| grant.request_id).collect();
-        if gone.is_empty() { Ok(()) } else { Ok(store.grants_paid(gone).await?) }
+        if gone.is_empty() { Ok(()) } else { Ok(store.discard_grants(gone).await?) }
     }
 }
 
 /// What is to stand in the file of a workspace for a grant that was given with an answer.
 pub(super) fn entry(
-    house: &House,
+    house: &Shared,
     rule: String,
     by: Option<crate::types::event::Origin>,
     session_id: SessionId,

@@ -8,14 +8,14 @@ use dashmap::DashMap;
 use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::door::{Door, Visit};
+use super::door::{Lease, LeaseCount};
 use super::error::SessionError;
 use super::feed::Feed;
 use super::follow::Follower;
-use super::registry::Slot;
+use super::registry::SessionSlot;
 use crate::engine::{Busy, Edited, SessionRules};
 use crate::store::{SessionKey, Store};
-use crate::tools::Scene;
+use crate::tools::SessionContext;
 use crate::types::background::BackgroundCommand;
 use crate::types::blob::Blob;
 use crate::types::event::Origin;
@@ -156,7 +156,7 @@ pub struct Changes {
 /// What a request would run, and where: for whoever wants to change its arguments.
 pub(super) struct Asked {
     pub call: Arc<ToolCall>,
-    pub scene: Arc<Scene>,
+    pub scene: Arc<SessionContext>,
 }
 
 /// An answer to a question.
@@ -217,7 +217,7 @@ pub(super) enum Command {
         origin: Origin,
         reply: Reply<Aborted>,
     },
-    Attach(Attachment, Reply<Attachment>),
+    Attach(AttachGuard, Reply<AttachGuard>),
     /// The configuration was read again.
     Reloaded {
         changed: Vec<String>,
@@ -238,13 +238,13 @@ pub(super) enum Command {
 /// A handle on a living session, which stays in memory as long as there is one. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionHandle {
-    at: Resident,
-    visit: Visit,
+    at: LoadedSession,
+    visit: Lease,
 }
 
 /// A session in memory, as the registry keeps it: it may leave.
 #[derive(Clone)]
-pub(super) struct Resident {
+pub(super) struct LoadedSession {
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) store: Store,
@@ -254,7 +254,7 @@ pub(super) struct Resident {
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) feed: Arc<Feed>,
     pub(super) clients: Arc<AtomicU32>,
-    pub(super) door: Arc<Door>,
+    pub(super) door: Arc<LeaseCount>,
     /// Commands that run in the background.
     pub(super) commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     /// How loading it ended, once it has.
@@ -262,27 +262,27 @@ pub(super) struct Resident {
 }
 
 /// Being attached; dropping it detaches. The session stays in memory meanwhile.
-pub struct Attachment {
+pub struct AttachGuard {
     leaving: mpsc::UnboundedSender<Box<Origin>>,
     pub(super) origin: Origin,
     /// Whether the session has counted it: one that it never heard of leaves no trace.
     pub(super) is_counted: bool,
-    _visit: Visit,
+    _visit: Lease,
 }
 
 /// Being attached, now or as soon as the session is loaded; dropping it detaches.
 #[expect(dead_code, reason = "kept for what dropping it does")]
-pub struct Attached(Stay);
+pub struct AttachReply(Stay);
 
 #[expect(dead_code, reason = "kept for what dropping it does")]
 enum Stay {
-    Counted(Attachment),
+    Counted(AttachGuard),
     /// The session has it and gives it back once it has counted it. If nobody is there to take it, it is
     /// dropped then.
-    Coming(oneshot::Receiver<Result<Attachment, SessionError>>),
+    Coming(oneshot::Receiver<Result<AttachGuard, SessionError>>),
 }
 
-impl Drop for Attachment {
+impl Drop for AttachGuard {
     fn drop(&mut self) {
         if self.is_counted {
             // Fails only when the session is gone, and then nobody counts.
@@ -291,10 +291,10 @@ impl Drop for Attachment {
     }
 }
 
-impl Resident {
+impl LoadedSession {
     /// A handle on it; `None` once it leaves. `tick` rises from visit to visit.
     pub fn enter(&self, tick: u64) -> Option<SessionHandle> {
-        let visit = self.door.enter(tick)?;
+        let visit = self.door.acquire(tick)?;
         Some(SessionHandle { at: self.clone(), visit })
     }
 
@@ -430,25 +430,29 @@ impl SessionHandle {
     ///
     /// # Errors
     /// The cursor is ahead of the journal, or the session could not be loaded.
-    pub async fn attach(&self, after_seq: Seq, origin: Origin) -> Result<(Follower, Attached), SessionError> {
-        let Resident { store, key, feed, leaving, .. } = &self.at;
+    pub async fn attach(
+        &self,
+        after_seq: Seq,
+        origin: Origin,
+    ) -> Result<(Follower, AttachReply), SessionError> {
+        let LoadedSession { store, key, feed, leaving, .. } = &self.at;
         let follower = Follower::start(store.clone(), *key, Arc::clone(feed), after_seq).await?;
         let attachment =
-            Attachment { leaving: leaving.clone(), origin, is_counted: false, _visit: self.visit.clone() };
+            AttachGuard { leaving: leaving.clone(), origin, is_counted: false, _visit: self.visit.clone() };
         let (reply, mut answer) = oneshot::channel();
         let command = Box::new(Command::Attach(attachment, reply));
         self.at.mailbox.send(command).await.map_err(|_| self.gone())?;
         if timeout(LOADED_BY, self.at.loaded.wait()).await.is_err() {
-            return Ok((follower, Attached(Stay::Coming(answer))));
+            return Ok((follower, AttachReply(Stay::Coming(answer))));
         }
         let attachment = (&mut answer).await.map_err(|_| self.gone())??;
-        Ok((follower, Attached(Stay::Counted(attachment))))
+        Ok((follower, AttachReply(Stay::Counted(attachment))))
     }
 
     /// Waits until the session's task has ended, and takes it out of this map if it is still there.
-    pub(super) async fn gone_from(&self, live: &DashMap<SessionId, Slot>) {
+    pub(super) async fn wait_unloaded(&self, live: &DashMap<SessionId, SessionSlot>) {
         self.at.gone().await;
-        let is_it = |slot: &Slot| slot.get().is_some_and(|it| Arc::ptr_eq(&it.door, &self.at.door));
+        let is_it = |slot: &SessionSlot| slot.get().is_some_and(|it| Arc::ptr_eq(&it.door, &self.at.door));
         live.remove_if(&self.at.id, |_, slot| is_it(slot));
     }
 

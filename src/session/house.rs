@@ -86,18 +86,18 @@ pub struct ConfiguredRule {
 /// must not wait, and what becomes of it is its own affair.
 pub trait Observer: Send + Sync {
     /// A fact was committed.
-    fn saw(&self, fact: &Envelope);
+    fn on_commit(&self, fact: &Envelope);
 }
 
 /// Something began or ceased to wait for a person.
 #[derive(Clone, Debug)]
-pub struct Rung {
+pub struct PendingChange {
     /// In this session.
     pub session_id: SessionId,
     /// The request or question.
     pub request_id: RequestId,
     /// Whether it waits now.
-    pub waits: bool,
+    pub is_pending: bool,
     /// Whether the session is unattended.
     pub background: bool,
     /// The event, as it stands in the journal.
@@ -105,10 +105,10 @@ pub struct Rung {
 }
 
 /// Events of requests that those who follow all sessions may be behind; then they look at what waits.
-const RUNG: usize = 1_024;
+const PENDING_CAPACITY: usize = 1_024;
 
 /// What the configuration makes: one whole, which a reload replaces by another.
-pub struct Setup {
+pub struct Components {
     /// The models.
     pub models: Models,
     /// The tools.
@@ -118,7 +118,7 @@ pub struct Setup {
 }
 
 /// What all sessions share: the journal and the time, which stay, and the set-up of the moment.
-pub struct House {
+pub struct Shared {
     /// The journal.
     pub store: Store,
     /// The time.
@@ -130,17 +130,17 @@ pub struct House {
     /// Sees every committed fact, beside those who follow a session.
     observer: Option<Box<dyn Observer>>,
     /// Rings whenever something begins or ceases to wait for a person.
-    bell: broadcast::Sender<Rung>,
-    setup: RwLock<Arc<Setup>>,
+    pending_tx: broadcast::Sender<PendingChange>,
+    components: RwLock<Arc<Components>>,
     /// What the journal held when it was last looked at.
-    held_bytes: AtomicU64,
+    journal_bytes: AtomicU64,
 }
 
-impl House {
+impl Shared {
     /// A house with its first set-up.
     #[must_use]
-    pub fn new(store: Store, clock: Arc<dyn Clock>, setup: Setup) -> Self {
-        let (bell, _) = broadcast::channel(RUNG);
+    pub fn new(store: Store, clock: Arc<dyn Clock>, setup: Components) -> Self {
+        let (pending_tx, _) = broadcast::channel(PENDING_CAPACITY);
         let policies = Arc::default();
         Self {
             store,
@@ -148,9 +148,9 @@ impl House {
             policies,
             counts: Counts::default(),
             observer: None,
-            bell,
-            setup: RwLock::new(Arc::new(setup)),
-            held_bytes: AtomicU64::new(0),
+            pending_tx,
+            components: RwLock::new(Arc::new(setup)),
+            journal_bytes: AtomicU64::new(0),
         }
     }
 
@@ -158,20 +158,20 @@ impl House {
     ///
     /// # Errors
     /// It could not be read.
-    pub async fn weigh_journal(&self) -> Result<(), StoreError> {
-        self.held_bytes.store(self.store.used_bytes().await?, Ordering::Relaxed);
+    pub async fn measure_journal(&self) -> Result<(), StoreError> {
+        self.journal_bytes.store(self.store.used_bytes().await?, Ordering::Relaxed);
         Ok(())
     }
 
     /// What the journal held when it was last looked at, in bytes.
     #[must_use]
-    pub fn held_bytes(&self) -> u64 {
-        self.held_bytes.load(Ordering::Relaxed)
+    pub fn journal_bytes(&self) -> u64 {
+        self.journal_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether there is room for something new.
-    pub(super) fn require_room(&self) -> Result<(), SessionError> {
-        let (held, most) = (self.held_bytes(), self.setup().settings.journal_bytes);
+    pub(super) fn check_journal_quota(&self) -> Result<(), SessionError> {
+        let (held, most) = (self.journal_bytes(), self.components().settings.journal_bytes);
         if held > most { Err(SessionError::JournalFull { held, most }) } else { Ok(()) }
     }
 
@@ -188,39 +188,39 @@ impl House {
     }
 
     /// Counts a committed fact and shows it to who observes.
-    pub(super) fn saw(&self, fact: &Envelope) {
+    pub(super) fn on_commit(&self, fact: &Envelope) {
         self.counts.saw(fact);
         if let Some(observer) = &self.observer {
-            observer.saw(fact);
+            observer.on_commit(fact);
         }
     }
 
     /// Hears of everything that begins or ceases to wait for a person from now on, in all sessions.
     #[must_use]
-    pub fn listen(&self) -> broadcast::Receiver<Rung> {
-        self.bell.subscribe()
+    pub fn subscribe_pending(&self) -> broadcast::Receiver<PendingChange> {
+        self.pending_tx.subscribe()
     }
 
-    pub(super) fn is_listened_to(&self) -> bool {
-        self.bell.receiver_count() > 0
+    pub(super) fn has_pending_subscribers(&self) -> bool {
+        self.pending_tx.receiver_count() > 0
     }
 
-    pub(super) fn ring(&self, rung: Rung) {
+    pub(super) fn notify_pending(&self, rung: PendingChange) {
         // Nobody may listen.
-        let _ = self.bell.send(rung);
+        let _ = self.pending_tx.send(rung);
     }
 
     /// The set-up of this moment. Whoever works with it keeps what was given: a model call, a tool and
     /// a verdict each take it once, at their beginning.
     #[must_use]
-    pub fn setup(&self) -> Arc<Setup> {
-        Arc::clone(&self.setup.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn components(&self) -> Arc<Components> {
+        Arc::clone(&self.components.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Another set-up, for all that begins from now on.
-    pub(super) fn replace(&self, setup: Setup) {
-        let mut current = self.setup.write().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn replace(&self, setup: Components) {
+        let mut current = self.components.write().unwrap_or_else(PoisonError::into_inner);
         let tools = setup.tools.after(&current.tools);
-        *current = Arc::new(Setup { tools, ..setup });
+        *current = Arc::new(Components { tools, ..setup });
     }
 }

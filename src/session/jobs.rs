@@ -14,13 +14,13 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
-use super::house::House;
+use super::house::Shared;
 use super::pace::Pace;
 use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, Scene, Unreadable};
+use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, SessionContext, Unreadable};
 use crate::types::background::KilledBy;
 use crate::types::ids::{CallId, Seq, SessionId};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
@@ -31,7 +31,7 @@ mod behind;
 mod tests;
 mod tools;
 
-pub(super) use tools::{Looking, verdict};
+pub(super) use tools::{PendingPreparation, verdict};
 
 /// Reports that may wait for the session; jobs wait beyond that.
 const REPORTS: usize = 64;
@@ -48,7 +48,7 @@ const PANICKED: &str = "the adapter failed on this answer; see the daemon's log"
 
 /// The jobs of one session.
 pub(super) struct Jobs {
-    house: Arc<House>,
+    house: Arc<Shared>,
     key: SessionKey,
     /// What tools may read of the session's own.
     blobs: Arc<dyn Blobs>,
@@ -132,17 +132,21 @@ async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
 
 /// What a job may know of its session.
 #[derive(Clone)]
-pub(super) struct Surroundings {
-    pub scene: Arc<Scene>,
+pub(super) struct CallContext {
+    pub scene: Arc<SessionContext>,
     pub rules: Arc<SessionRules>,
     pub safe_mode: bool,
     pub mode: crate::types::permission::Mode,
 }
 
-impl Surroundings {
-    pub fn of(engine: &Engine, session_id: crate::types::ids::SessionId, commands: Vec<Command>) -> Self {
+impl CallContext {
+    pub fn from_engine(
+        engine: &Engine,
+        session_id: crate::types::ids::SessionId,
+        commands: Vec<Command>,
+    ) -> Self {
         let spec = engine.spec();
-        let scene = Scene {
+        let scene = SessionContext {
             session_id,
             workspace: PathBuf::from(&spec.cwd),
             additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
@@ -158,7 +162,7 @@ impl Surroundings {
 }
 
 impl Jobs {
-    pub fn new(house: Arc<House>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
+    pub fn new(house: Arc<Shared>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
         let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
         Self {
@@ -275,7 +279,7 @@ impl Jobs {
         for stop in self.tools.values() {
             stop.cancel();
         }
-        self.house.setup().tools.none_now();
+        self.house.components().tools.none_now();
     }
 
     /// Stops model calls, waits and preparations; running tools go on.
@@ -326,7 +330,7 @@ impl Jobs {
 
     /// Removes what a session that has ended kept for its commands.
     pub fn forget(&mut self, session: SessionId) {
-        let setup = self.house.setup();
+        let setup = self.house.components();
         self.start(async move {
             setup.tools.forget_session(session).await;
             None
@@ -343,7 +347,7 @@ impl Jobs {
     pub fn call_model(&mut self, token: Seq, mut request: ModelRequest) {
         let key = self.key;
         let house = Arc::clone(&self.house);
-        let setup = house.setup();
+        let setup = house.components();
         let (out, batches) = mpsc::channel(BATCHES);
         self.stream = Some(Stream::of(token, batches));
         self.start(async move {
@@ -375,7 +379,7 @@ impl Jobs {
     /// Asks a model something that nobody sees being written.
     pub fn ask_helper(&mut self, token: Seq, request: ModelRequest) {
         let house = Arc::clone(&self.house);
-        let setup = house.setup();
+        let setup = house.components();
         self.helpers.spawn(async move {
             crash::point("C3.helper");
             let started = house.clock.now();

@@ -92,7 +92,7 @@ pub(super) fn prepare(
         idempotency,
         processes: Vec::new(),
         blobs,
-        owes: None,
+        pending_grant: None,
         audit: Vec::new(),
         sync: if is_fact { Sync::Full } else { Sync::Normal },
     };
@@ -112,7 +112,7 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
         idempotency: None,
         processes: vec![ProcessRow::Born { record, at }],
         blobs: Vec::new(),
-        owes: None,
+        pending_grant: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

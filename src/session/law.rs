@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::house::{House, Settings};
-use super::jobs::Surroundings;
+use super::house::{Settings, Shared};
+use super::jobs::CallContext;
 use super::trust;
 use crate::judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
 use crate::policy::Place;
-use crate::tools::{Blobs, Scene, Unreadable};
+use crate::tools::{Blobs, SessionContext, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
 use crate::types::tool::{Confinement, Prepared, Subject};
 use crate::workspace;
 
 /// All rules together, as of one moment.
 #[derive(Clone, Debug)]
-pub(super) struct Law {
+pub(super) struct EffectiveRules {
     rules: Arc<Rules>,
     /// A file of rules cannot be believed: what it forbids is not known, so nothing passes unasked.
     problem: Option<String>,
     repository: Repository,
 }
 
-impl Law {
+impl EffectiveRules {
     /// Looks up what holds now, on a thread that may wait for the disk.
-    pub async fn now(house: &Arc<House>, around: &Surroundings) -> Self {
+    pub async fn load(house: &Arc<Shared>, around: &CallContext) -> Self {
         let (house, around, runtime) = (Arc::clone(house), around.clone(), Handle::current());
-        let looked = tokio::task::spawn_blocking(move || Self::look(&house, &around, &runtime));
+        let looked = tokio::task::spawn_blocking(move || Self::load_blocking(&house, &around, &runtime));
         looked.await.unwrap_or_else(|_| Self {
             rules: Arc::default(),
             problem: Some("the rules could not be read: see the daemon's log".into()),
@@ -38,12 +38,12 @@ impl Law {
     }
 
     /// The same, for who is on such a thread already. Reads files.
-    pub fn look(house: &House, around: &Surroundings, runtime: &Handle) -> Self {
+    pub fn load_blocking(house: &Shared, around: &CallContext, runtime: &Handle) -> Self {
         let workspace = &around.scene.workspace;
-        let (mut more, mut problem) = files(house, workspace);
+        let (mut more, mut problem) = read_rule_files(house, workspace);
         let ground = workspace::survey(workspace);
         let (project, damage) = runtime.block_on(trust::rules(house, workspace, ground));
-        join(&mut more, &project);
+        append_rules(&mut more, &project);
         problem = problem.or(damage);
         if problem.is_some() {
             more.allow.clear();
@@ -51,13 +51,16 @@ impl Law {
         // They were checked when they were given.
         let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
         let own = &around.rules;
-        join(&mut more, &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) });
-        let settings = &house.setup().settings;
+        append_rules(
+            &mut more,
+            &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) },
+        );
+        let settings = &house.components().settings;
         let rules = if more == Rules::default() {
             Arc::clone(&settings.rules)
         } else {
             let mut all = (*settings.rules).clone();
-            join(&mut all, &more);
+            append_rules(&mut all, &more);
             Arc::new(all)
         };
         let repository = workspace::repository(workspace);
@@ -66,21 +69,26 @@ impl Law {
 
     /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
     /// of a file does. Whether the command may run at all is for the verdict to say.
-    pub fn outside(&self, around: &Surroundings, prepared: &Prepared) -> Option<String> {
+    pub fn unsandboxed_grant(&self, around: &CallContext, prepared: &Prepared) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
         around.rules.allow.contains(&grant).then_some(grant)
     }
 
     /// The same and one grant more.
-    pub fn with(&self, grant: &Rule) -> Self {
+    pub fn with_grant(&self, grant: &Rule) -> Self {
         let mut rules = (*self.rules).clone();
         rules.allow.push(grant.clone());
         Self { rules: Arc::new(rules), ..self.clone() }
     }
 
     /// The scene of a call, with what the rules of this moment keep from being read.
-    pub fn scene(&self, settings: &Settings, blobs: Arc<dyn Blobs>, around: &Surroundings) -> Scene {
+    pub fn session_context(
+        &self,
+        settings: &Settings,
+        blobs: Arc<dyn Blobs>,
+        around: &CallContext,
+    ) -> SessionContext {
         let (rules, home) = (Arc::clone(&self.rules), settings.home.clone());
         let (workspace, mode) = (around.scene.workspace.clone(), around.mode);
         let safe_mode = around.safe_mode;
@@ -100,14 +108,14 @@ impl Law {
             };
             is_unreadable(&policy, tool, path)
         });
-        Scene { unreadable, blobs: Some(blobs), ..Scene::clone(&around.scene) }
+        SessionContext { unreadable, blobs: Some(blobs), ..SessionContext::clone(&around.scene) }
     }
 
     /// What the rules say of a call.
     pub fn verdict(
         &self,
         settings: &Settings,
-        around: &Surroundings,
+        around: &CallContext,
         tool: &str,
         prepared: &Prepared,
     ) -> Verdict {
@@ -144,27 +152,27 @@ impl Law {
 
 /// The rules, and what those that deny or ask mean through links that there are now. Looks at the disk.
 pub(super) fn with_links(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
-    let led = rules.behind_links(workspace, home, &leads);
+    let led = rules.behind_links(workspace, home, &resolve_existing);
     if led == Rules::default() {
         return rules;
     }
     let mut all = (*rules).clone();
-    join(&mut all, &led);
+    append_rules(&mut all, &led);
     Arc::new(all)
 }
 
 /// Where a path leads, as far as it is there.
-fn leads(path: &Path) -> Option<PathBuf> {
+fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
     path.ancestors().find_map(there)
 }
 
 /// The rules of the user's files, and what is wrong with one of them, if so.
-fn files(house: &House, workspace: &Path) -> (Rules, Option<String>) {
+fn read_rule_files(house: &Shared, workspace: &Path) -> (Rules, Option<String>) {
     let (mut rules, mut problem) = (Rules::default(), None);
     for place in [Place::User, Place::Workspace(workspace)] {
         match house.policies.read(place) {
-            Ok(policy) => join(&mut rules, &policy.rules),
+            Ok(policy) => append_rules(&mut rules, &policy.rules),
             Err(error) => problem = Some(error.to_string()),
         }
     }
@@ -173,16 +181,16 @@ fn files(house: &House, workspace: &Path) -> (Rules, Option<String>) {
 
 /// A call with its verdict. A command that the session was granted to run outside the sandbox is judged, and
 /// told, as one that does.
-pub(super) fn judged(
-    law: &Law,
+pub(super) fn judge_call(
+    law: &EffectiveRules,
     settings: &Settings,
-    around: &Surroundings,
+    around: &CallContext,
     tool: &str,
     mut prepared: Prepared,
 ) -> (Prepared, Verdict) {
     let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
     let may_leave = held && settings.engine.offer_outside.holds(around.scene.unattended);
-    let grant = law.outside(around, &prepared).filter(|_| may_leave);
+    let grant = law.unsandboxed_grant(around, &prepared).filter(|_| may_leave);
     if grant.is_some() {
         prepared.sandbox = Some(Confinement::OUTSIDE);
     }
@@ -191,14 +199,14 @@ pub(super) fn judged(
         prepared.read_only = verdict.read_only;
     }
     let verdict = match grant {
-        Some(grant) => told_outside(verdict, &grant),
+        Some(grant) => verdict_unsandboxed(verdict, &grant),
         None => verdict,
     };
     (prepared, verdict)
 }
 
 /// A verdict over a command that would run outside the sandbox: it says so, and by which grant.
-fn told_outside(verdict: Verdict, grant: &str) -> Verdict {
+fn verdict_unsandboxed(verdict: Verdict, grant: &str) -> Verdict {
     match verdict.verdict {
         VerdictKind::Allow => {
             let by = verdict.rule.clone().unwrap_or_else(|| verdict.reason.clone());
@@ -213,7 +221,7 @@ fn told_outside(verdict: Verdict, grant: &str) -> Verdict {
     }
 }
 
-fn join(into: &mut Rules, more: &Rules) {
+fn append_rules(into: &mut Rules, more: &Rules) {
     into.allow.extend_from_slice(&more.allow);
     into.ask.extend_from_slice(&more.ask);
     into.deny.extend_from_slice(&more.deny);

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tokio::sync::{SetOnce, mpsc};
 
-use super::actor::{Actor, Tending};
-use super::door::Door;
+use super::actor::{Actor, LoopState};
+use super::door::LeaseCount;
 use super::error::SessionError;
 use super::feed::Feed;
-use super::handle::{Command, Resident, SessionHandle};
+use super::handle::{Command, LoadedSession, SessionHandle};
 use super::jobs::Jobs;
-use super::registry::{Registry, Slot};
+use super::registry::{Registry, SessionSlot};
 use crate::engine::{Engine, Input, PASSING, REPLACED, Recovery};
 use crate::store::{Page, SessionKey};
 use crate::types::event::{Event, HISTORY_LOST};
@@ -87,7 +87,7 @@ impl Registry {
             match handle.loaded().await {
                 Ok(()) => return Ok(handle),
                 Err(error) => {
-                    handle.gone_from(&self.inner.live).await;
+                    handle.wait_unloaded(&self.inner.live).await;
                     crashes += 1;
                     if error != SessionError::Crashed || crashes > CRASHES {
                         return Err(error);
@@ -112,7 +112,7 @@ impl Registry {
                 Err(error) => {
                     // Only if nobody else loads into it now: a task in a place that is off the map
                     // would be a second owner. Places are taken under the same lock.
-                    let is_last = |slot: &Slot| !slot.initialized() && Arc::strong_count(slot) <= 2;
+                    let is_last = |slot: &SessionSlot| !slot.initialized() && Arc::strong_count(slot) <= 2;
                     self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot) && is_last(known));
                     return Err(error);
                 }
@@ -148,7 +148,7 @@ impl Registry {
         if let Some(resident) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed()) {
             return Ok((resident.key, resident.feed.last_seq()));
         }
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         Ok((key, store.last_seq(key).await?))
     }
@@ -159,21 +159,21 @@ impl Registry {
         self.inner.loaded.load(Ordering::Relaxed)
     }
 
-    pub(super) fn slot(&self, id: SessionId) -> Slot {
+    pub(super) fn slot(&self, id: SessionId) -> SessionSlot {
         // The guard ends with the statement: nothing is awaited under it.
         Arc::clone(&self.inner.live.entry(id).or_default())
     }
 
-    async fn load(&self, id: SessionId) -> Result<Resident, SessionError> {
+    async fn load(&self, id: SessionId) -> Result<LoadedSession, SessionError> {
         self.check_open()?;
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         let last_seq = store.last_seq(key).await?;
         Ok(self.spawn(id, key, last_seq, Source::Journal))
     }
 
     /// Takes a session that has just been made into memory.
-    pub(super) fn made(&self, id: SessionId, key: SessionKey, engine: Engine) -> Resident {
+    pub(super) fn made(&self, id: SessionId, key: SessionKey, engine: Engine) -> LoadedSession {
         let last_seq = engine.next_seq() - 1;
         self.spawn(id, key, last_seq, Source::Made(Box::new(engine)))
     }
@@ -186,8 +186,8 @@ impl Registry {
         key: SessionKey,
         last_seq: Seq,
     ) -> Result<(Engine, Input), SessionError> {
-        let house = &self.inner.house;
-        let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
+        let house = &self.inner.shared;
+        let mut engine = Engine::new(id, Arc::clone(&house.components().settings.engine));
         let settled = house.store.settled(key, PASSING, REPLACED).await?;
         let mut cursor: Seq = 0;
         // Whether the journal ends where a damaged database did.
@@ -214,22 +214,22 @@ impl Registry {
         } else {
             let model = engine.model().parse().ok();
             Input::Recovered(Recovery {
-                terms: model.map(|model| house.setup().models.terms(&model)).unwrap_or_default(),
+                terms: model.map(|model| house.components().models.terms(&model)).unwrap_or_default(),
             })
         };
         Ok((engine, first))
     }
 
-    fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: Source) -> Resident {
+    fn spawn(&self, id: SessionId, key: SessionKey, last_seq: Seq, source: Source) -> LoadedSession {
         let (mailbox, inbox) = mpsc::channel(MAILBOX);
         let (leaving, left) = mpsc::unbounded_channel();
         let feed = Arc::new(Feed::new(last_seq));
         let clients = Arc::new(AtomicU32::new(0));
-        let door = Arc::new(Door::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
+        let door = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
         let commands = Arc::default();
-        let house = Arc::clone(&self.inner.house);
-        let resident = Resident {
+        let house = Arc::clone(&self.inner.shared);
+        let resident = LoadedSession {
             id,
             key,
             store: house.store.clone(),
@@ -265,7 +265,7 @@ impl Registry {
                         let (birth, births) = mpsc::channel(BIRTHS);
                         let jobs = Jobs::new(Arc::clone(&house), key, birth);
                         let door = Arc::clone(&door);
-                        let state = Tending::default();
+                        let state = LoopState::default();
                         let actor = Actor {
                             id,
                             key,
@@ -293,8 +293,9 @@ impl Registry {
             }
             if let Some(inner) = inner.upgrade() {
                 // Only its own place: another may stand there already.
-                let is_own =
-                    |slot: &Slot| slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.door, &door));
+                let is_own = |slot: &SessionSlot| {
+                    slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.door, &door))
+                };
                 inner.live.remove_if(&id, |_, slot| is_own(slot));
             }
         });
@@ -304,12 +305,12 @@ impl Registry {
 
     /// Asks those that were not used for longest to leave, if there are too many.
     fn make_room(&self) {
-        let most = self.inner.house.setup().settings.loaded_sessions;
+        let most = self.inner.shared.components().settings.loaded_sessions;
         let excess = self.loaded().saturating_sub(most);
         if excess == 0 {
             return;
         }
-        let empty_since = |slot: &Slot| {
+        let empty_since = |slot: &SessionSlot| {
             let resident = slot.get()?;
             Some((resident.door.empty_since()?, resident.mailbox.clone()))
         };

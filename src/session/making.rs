@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::audit;
 use super::error::SessionError;
 use super::handle::{Changes, Keyed};
-use super::house::Setup;
+use super::house::Components;
 use super::journal;
 use super::registry::Registry;
 use super::request::NewSessionRequest;
@@ -33,7 +33,7 @@ impl Registry {
     /// A parameter is wrong, or the id or key was used for something else.
     pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
-        let house = &self.inner.house;
+        let house = &self.inner.shared;
         if let Some(known) = self.made_with(request.keyed.as_ref()).await? {
             return Ok(known);
         }
@@ -63,7 +63,7 @@ impl Registry {
         let new = NewSession { session_id: id, spec: spec_of, at: now, rows, blobs, audit, idempotency };
         match house.store.create(new).await {
             Ok(key) => {
-                let mut engine = Engine::new(id, Arc::clone(&house.setup().settings.engine));
+                let mut engine = Engine::new(id, Arc::clone(&house.components().settings.engine));
                 engine.apply(&envelope);
                 // Whoever knows the id may have opened it already: one task owns a session.
                 let slot = self.slot(id);
@@ -82,7 +82,7 @@ impl Registry {
     /// The session that was made with this key, if there is one.
     async fn made_with(&self, keyed: Option<&Keyed>) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let Some(known) = self.inner.house.store.remembered(CREATE, &keyed.key).await? else {
+        let Some(known) = self.inner.shared.store.remembered(CREATE, &keyed.key).await? else {
             return Ok(None);
         };
         if known.digest != keyed.digest {
@@ -100,7 +100,7 @@ impl Registry {
         spec: &SessionSpec,
         asked: &NewSessionRequest,
     ) -> Result<SessionView, SessionError> {
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
         let first =
             store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
@@ -148,7 +148,7 @@ impl Registry {
             let why = format!("{} folders are too many, {MOST_DIRS} at most", asked.len());
             return Err(SessionError::BadParam(NAME, why));
         }
-        let setup = self.inner.house.setup();
+        let setup = self.inner.shared.components();
         let mut dirs = Vec::new();
         for asked in asked {
             let dir = self.folder_of(NAME, asked).await?;
@@ -174,7 +174,7 @@ impl Registry {
     /// # Errors
     /// There is no tool of such a name.
     pub fn known_tools(&self, choice: ToolChoice) -> Result<ToolChoice, SessionError> {
-        let cards = self.inner.house.setup().tools.cards();
+        let cards = self.inner.shared.components().tools.cards();
         let mut named = choice.allow.iter().flatten().chain(&choice.deny);
         match named.find(|name| !cards.iter().any(|card| card.name == **name)) {
             None => Ok(choice),
@@ -187,7 +187,7 @@ impl Registry {
     }
 
     async fn spec(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
-        let setup = self.inner.house.setup();
+        let setup = self.inner.shared.components();
         let settings = &setup.settings;
         let cwd = self.folder(&request.cwd).await?;
         let mode = request.mode.unwrap_or(settings.mode);
@@ -222,7 +222,7 @@ impl Registry {
     /// # Errors
     /// The configuration does not allow it.
     pub fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
-        match (mode, &self.inner.house.setup().settings.bypass) {
+        match (mode, &self.inner.shared.components().settings.bypass) {
             (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
             _ => Ok(()),
         }
@@ -231,7 +231,7 @@ impl Registry {
     /// Limits of an unattended session: where it names none, the configuration does (S29). Our own
     /// limit on money is left out where no price is known; the other limits hold.
     fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
-        let setup = self.inner.house.setup();
+        let setup = self.inner.shared.components();
         let mut limits = setup.settings.unattended_budgets;
         let price = model.parse::<ModelRef>().ok().and_then(|known| setup.models.price(&known));
         if setup.settings.unattended_usd_is_default && price.is_none() {
@@ -281,7 +281,7 @@ impl Registry {
     /// # Errors
     /// The model's price is not known.
     pub fn check_budgets(&self, model: &str, budgets: Budgets) -> Result<(), SessionError> {
-        check_money(&self.inner.house.setup(), model, budgets)
+        check_money(&self.inner.shared.components(), model, budgets)
     }
 
     /// The model that a caller names, by its name or by that of a pointer of `[models]`.
@@ -289,7 +289,7 @@ impl Registry {
     /// # Errors
     /// There is no such provider, or the pointer is not set.
     pub fn known_model(&self, text: &str) -> Result<String, SessionError> {
-        let setup = self.inner.house.setup();
+        let setup = self.inner.shared.components();
         let wrong = |why: &str| SessionError::BadParam("model", format!("{text:?}: {why}"));
         let text = match setup.settings.pointers.get(text) {
             Some(Some(model)) => model.as_str(),
@@ -308,7 +308,7 @@ impl Registry {
 }
 
 /// A limit on money binds only where the price is known: never silently not.
-pub(super) fn check_money(setup: &Setup, model: &str, budgets: Budgets) -> Result<(), SessionError> {
+pub(super) fn check_money(setup: &Components, model: &str, budgets: Budgets) -> Result<(), SessionError> {
     let Ok(known) = model.parse::<ModelRef>() else { return Ok(()) };
     if !budgets.limits_money() || setup.models.price(&known).is_some() {
         return Ok(());

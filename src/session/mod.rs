@@ -34,16 +34,16 @@ pub use error::SessionError;
 pub use explain::{Question, explain};
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, Attached, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
+    Aborted, Answer, Answered, AttachReply, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
     SubmittedAs,
 };
-pub use house::{ConfiguredRule, House, Observer, Rung, Settings, Setup};
+pub use house::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use journal::summarise;
 pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
 pub use rules::{KnownRule, RuleChange};
 pub use trust::Standing;
-pub use vigil::Vigil;
+pub use vigil::PendingFollower;
 
 // Words of the floors below that are part of this floor's language.
 pub use crate::engine::{Busy, Refusal};

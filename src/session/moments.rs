@@ -7,7 +7,7 @@ use crate::types::event::{Event, SettledBy};
 use crate::types::session::{ItemKind, ItemStatus};
 
 /// Decided, not yet written.
-pub(super) fn decided(plan: &Plan) {
+pub(super) fn after_decision(plan: &Plan) {
     if !cfg!(feature = "failpoints") {
         return;
     }
@@ -23,7 +23,7 @@ pub(super) fn decided(plan: &Plan) {
 }
 
 /// Written, but neither remembered, nor told, nor done.
-pub(super) fn committed(plan: &Plan) {
+pub(super) fn after_commit(plan: &Plan) {
     if !cfg!(feature = "failpoints") {
         return;
     }
@@ -68,7 +68,7 @@ pub(super) fn committed(plan: &Plan) {
 }
 
 /// Written, remembered and told, not yet done.
-pub(super) fn told(plan: &Plan) {
+pub(super) fn after_publish(plan: &Plan) {
     if cfg!(feature = "failpoints") && has(plan, |event| matches!(event, Event::PermissionRequested { .. })) {
         point("C9");
     }

@@ -11,8 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use super::commands::{self, SUBMIT};
 use super::error::SessionError;
-use super::handle::{Answer, Answered, Asked, Chosen, Keyed, Resident, Submitted};
-use super::house::{House, Setup};
+use super::handle::{Answer, Answered, Asked, Chosen, Keyed, LoadedSession, Submitted};
+use super::house::{Components, Shared};
 use crate::crash;
 use crate::engine::Edited;
 use crate::store::{Idempotency, LedgerQuery, SessionQuery, StoredRequest, Sync};
@@ -61,7 +61,7 @@ pub struct Pending {
 }
 
 /// A place in memory for one session. It is filled once: what leaves takes its place along.
-pub(super) type Slot = Arc<OnceCell<Resident>>;
+pub(super) type SessionSlot = Arc<OnceCell<LoadedSession>>;
 
 /// All sessions. Cheap to clone.
 #[derive(Clone)]
@@ -70,8 +70,8 @@ pub struct Registry {
 }
 
 pub(super) struct Inner {
-    pub house: Arc<House>,
-    pub live: DashMap<SessionId, Slot>,
+    pub shared: Arc<Shared>,
+    pub live: DashMap<SessionId, SessionSlot>,
     pub actors: TaskTracker,
     closing: AtomicBool,
     /// Calls with an idempotency key that write in no journal, one at a time of each method.
@@ -85,9 +85,9 @@ pub(super) struct Inner {
 impl Registry {
     /// A registry over a house; nothing is loaded yet.
     #[must_use]
-    pub fn new(house: House) -> Self {
+    pub fn new(house: Shared) -> Self {
         let inner = Inner {
-            house: Arc::new(house),
+            shared: Arc::new(house),
             live: DashMap::new(),
             actors: TaskTracker::new(),
             closing: AtomicBool::new(false),
@@ -100,19 +100,19 @@ impl Registry {
 
     /// What the sessions stand on.
     #[must_use]
-    pub fn house(&self) -> &House {
-        &self.inner.house
+    pub fn shared(&self) -> &Shared {
+        &self.inner.shared
     }
 
     /// Puts another set-up in the place of the present one and tells the sessions that somebody looks
     /// at or whose turn runs. One that does not listen takes it with its next turn.
-    pub async fn reload(&self, setup: Setup, changed: &[String], needs_restart: &[String]) {
-        self.inner.house.replace(setup);
+    pub async fn reload(&self, setup: Components, changed: &[String], needs_restart: &[String]) {
+        self.inner.shared.replace(setup);
         if changed.is_empty() && needs_restart.is_empty() {
             return;
         }
         // No guard of the map is held while a session is told.
-        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let told = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
             tokio::time::timeout(TELL_WITHIN, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
         });
@@ -124,7 +124,7 @@ impl Registry {
     /// # Errors
     /// The list of them could not be read.
     pub async fn recover(&self) -> Result<usize, SessionError> {
-        let unfinished = self.inner.house.store.unfinished().await?;
+        let unfinished = self.inner.shared.store.unfinished().await?;
         crash::point("C21.listed");
         let mut recovered = 0;
         for id in unfinished {
@@ -145,7 +145,7 @@ impl Registry {
     /// # Errors
     /// The key was used with other parameters, or the store failed.
     pub async fn submitted(&self, id: SessionId, keyed: &Keyed) -> Result<Option<Submitted>, SessionError> {
-        commands::remembered(&self.inner.house.store, SUBMIT, id, keyed).await
+        commands::remembered(&self.inner.shared.store, SUBMIT, id, keyed).await
     }
 
     pub(super) fn check_open(&self) -> Result<(), SessionError> {
@@ -157,7 +157,7 @@ impl Registry {
     /// # Errors
     /// There is no such session.
     pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
-        let view = self.inner.house.store.view(id).await?.ok_or(SessionError::NotFound)?;
+        let view = self.inner.shared.store.view(id).await?.ok_or(SessionError::NotFound)?;
         Ok(self.with_live(view))
     }
 
@@ -168,7 +168,7 @@ impl Registry {
     pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.view(id).await?;
         let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
-        let rows = self.inner.house.store.ledger(query, None, MODELS).await?;
+        let rows = self.inner.shared.store.ledger(query, None, MODELS).await?;
         Ok(SessionView { models: rows.into_iter().map(|row| (row.model, row.spent)).collect(), ..view })
     }
 
@@ -183,7 +183,7 @@ impl Registry {
         after: Option<(SessionId, String)>,
         limit: u32,
     ) -> Result<(Vec<LedgerRow>, ModelUsage, bool), SessionError> {
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let mut rows = store.ledger(query, after, limit.saturating_add(1)).await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
@@ -193,10 +193,10 @@ impl Registry {
     /// What happened since the start, in numbers. How long that is, the caller knows.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let house = &self.inner.house;
+        let house = &self.inner.shared;
         let (database_writes, database_write_errors) = house.store.writes();
         // No guard of the map is held while a session is looked at.
-        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let clients = slots.iter().filter_map(|slot| slot.get());
         let subscribers = clients.map(|loaded| u64::from(loaded.clients.load(Ordering::Relaxed))).sum();
         let sessions_loaded = self.loaded() as u64;
@@ -206,13 +206,13 @@ impl Registry {
     /// The tools that sessions offer their models.
     #[must_use]
     pub fn tools(&self) -> Arc<[ToolCard]> {
-        self.inner.house.setup().tools.cards()
+        self.inner.shared.components().tools.cards()
     }
 
     /// Models to choose from, with what is known of them.
     #[must_use]
     pub fn models(&self) -> Vec<ModelView> {
-        let setup = self.inner.house.setup();
+        let setup = self.inner.shared.components();
         let settings = &setup.settings;
         // The first pointer first; without a configuration its model comes from the environment.
         let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN);
@@ -238,7 +238,7 @@ impl Registry {
         limit: u32,
         wanted: SessionQuery<'_>,
     ) -> Result<(Vec<SessionView>, Option<i64>), SessionError> {
-        let mut rows = self.inner.house.store.views(before, limit + 1, wanted).await?;
+        let mut rows = self.inner.shared.store.views(before, limit + 1, wanted).await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let next = if more { rows.last().map(|(position, _)| *position) } else { None };
@@ -260,7 +260,7 @@ impl Registry {
     /// # Errors
     /// There is no such request, or it was settled.
     pub async fn answer(&self, answer: Answer) -> Result<(SessionId, Answered), SessionError> {
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let request_id = RequestId::Permission(answer.request_id);
         if let Some(grant) = &answer.grant {
             grant
@@ -288,7 +288,7 @@ impl Registry {
 
     /// Looks at changed arguments as at the model's own: against the tool's schema, without running.
     async fn edited(&self, asked: Asked, input: serde_json::Value) -> Result<Edited, SessionError> {
-        let setup = self.inner.house.setup();
+        let setup = self.inner.shared.components();
         let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
         match setup.tools.prepare(&call, &asked.scene).await {
             Ok(prepared) => Ok(Edited { input, prepared }),
@@ -301,7 +301,7 @@ impl Registry {
     /// # Errors
     /// There is no such question, or it was settled.
     pub async fn choose(&self, chosen: Chosen) -> Result<(SessionId, Seq), SessionError> {
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let request = RequestId::Question(chosen.request_id);
         let known = store.request(request).await?.ok_or(SessionError::NoSuchQuestion)?;
         let handle = self.open(known.session_id).await?;
@@ -324,7 +324,7 @@ impl Registry {
         after: Option<PermissionId>,
         limit: u32,
     ) -> Result<(Vec<Pending>, Option<PermissionId>), SessionError> {
-        let store = &self.inner.house.store;
+        let store = &self.inner.shared.store;
         let key = match session {
             Some(id) => Some(store.find(id).await?.ok_or(SessionError::NotFound)?),
             None => None,
@@ -365,7 +365,7 @@ impl Registry {
         origin: Origin,
     ) -> Result<(), SessionError> {
         if let Some(keyed) = &keyed
-            && let Some(known) = self.inner.house.store.remembered(DELETE, &keyed.key).await?
+            && let Some(known) = self.inner.shared.store.remembered(DELETE, &keyed.key).await?
         {
             return if known.digest == keyed.digest {
                 Ok(())
@@ -382,7 +382,7 @@ impl Registry {
             digest: keyed.digest,
             reply: String::new(),
         });
-        self.inner.house.store.delete(handle.key(), idempotency, self.inner.house.clock.now()).await?;
+        self.inner.shared.store.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
         Ok(())
     }
@@ -407,7 +407,7 @@ impl Registry {
         let Some(Keyed { key, digest }) = keyed else { return work.await };
         let one_at_a_time = Arc::clone(&self.inner.keyed_calls.entry(method).or_default());
         let _alone = one_at_a_time.lock().await;
-        let (store, clock) = (&self.inner.house.store, &self.inner.house.clock);
+        let (store, clock) = (&self.inner.shared.store, &self.inner.shared.clock);
         let failed = |error| E::from(SessionError::Store(error));
         let key = session.map_or_else(|| key.clone(), |id| commands::scoped(id, &key));
         let known = store.remembered_today(method, &key, clock.now()).await.map_err(failed)?;
@@ -438,7 +438,7 @@ impl Registry {
     /// # Errors
     /// It was not written.
     pub async fn note(&self, note: AuditNote) -> Result<(), SessionError> {
-        Ok(self.inner.house.store.record(vec![note], Sync::Normal).await?)
+        Ok(self.inner.shared.store.record(vec![note], Sync::Normal).await?)
     }
 
     /// Sessions whose task runs.
@@ -451,7 +451,7 @@ impl Registry {
     /// can be opened afterwards. May be dropped and called again, also in more of a hurry.
     pub async fn park_all(&self, patient: bool) {
         self.inner.closing.store(true, Ordering::Release);
-        let slots: Vec<Slot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let parked = slots.iter().filter_map(|slot| slot.get()).map(|loaded| loaded.park(patient));
         self.inner.actors.close();
         futures_util::future::join_all(parked).await;

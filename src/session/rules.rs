@@ -58,8 +58,8 @@ impl Registry {
         session_id: Option<SessionId>,
         workspace: Option<&str>,
     ) -> Result<(Vec<KnownRule>, Vec<String>), SessionError> {
-        let house = Arc::clone(&self.inner.house);
-        let configured = Arc::clone(&house.setup().settings.configured);
+        let house = Arc::clone(&self.inner.shared);
+        let configured = Arc::clone(&house.components().settings.configured);
         let mut known: Vec<KnownRule> = configured
             .iter()
             .map(|rule| KnownRule {
@@ -163,7 +163,7 @@ impl Registry {
         if let (false, Some(folder)) = (add, &folder) {
             self.forget_owed(&folder.to_string_lossy(), kind, &rule).await?;
         }
-        let house = Arc::clone(&self.inner.house);
+        let house = Arc::clone(&self.inner.shared);
         let wanted = rule.clone();
         let place = folder.as_ref().map_or("every folder".into(), |folder| folder.display().to_string());
         let note = audit::of_lasting_rule(house.clock.now(), add, kind, &rule, &place, &origin);
@@ -181,8 +181,8 @@ impl Registry {
         if !add && !changed {
             if self
                 .inner
-                .house
-                .setup()
+                .shared
+                .components()
                 .settings
                 .configured
                 .iter()

@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use super::error::SessionError;
-use super::house::House;
+use super::house::Shared;
 use super::registry::Registry;
 use crate::judge::Rules;
 use crate::store::{StoreError, TrustChange};
@@ -34,7 +34,7 @@ pub struct Standing {
 }
 
 /// Looks at a folder and asks whether it is trusted as it is.
-pub(super) async fn look(house: &House, cwd: &Path) -> Result<(Ground, bool), StoreError> {
+pub(super) async fn look(house: &Shared, cwd: &Path) -> Result<(Ground, bool), StoreError> {
     let folder = cwd.to_owned();
     let ground = tokio::task::spawn_blocking(move || workspace::survey(&folder)).await.unwrap_or_default();
     let trusted = holds(house, cwd, &ground.digest).await?;
@@ -42,13 +42,13 @@ pub(super) async fn look(house: &House, cwd: &Path) -> Result<(Ground, bool), St
 }
 
 /// Whether a folder is trusted as this digest tells of it.
-async fn holds(house: &House, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
+async fn holds(house: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
     let known = house.store.trusted(&cwd.to_string_lossy()).await?;
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }
 
 /// The project's own rules as far as they count now, and why nothing may pass unasked there, if so.
-pub(super) async fn rules(house: &House, cwd: &Path, ground: Ground) -> (Rules, Option<String>) {
+pub(super) async fn rules(house: &Shared, cwd: &Path, ground: Ground) -> (Rules, Option<String>) {
     let project = ground.project;
     // Only what it allows hangs on trust.
     let trusted = !project.allow.is_empty()
@@ -64,7 +64,7 @@ pub(super) async fn rules(house: &House, cwd: &Path, ground: Ground) -> (Rules, 
 }
 
 /// What waits for trust in a folder; `None` if nothing does.
-pub(super) async fn waiting(house: &House, cwd: &Path) -> Option<Untrusted> {
+pub(super) async fn waiting(house: &Shared, cwd: &Path) -> Option<Untrusted> {
     let (ground, trusted) = look(house, cwd).await.ok()?;
     let waits = !trusted && !ground.parts.is_empty();
     waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts })
@@ -77,7 +77,7 @@ impl Registry {
     /// There is no such folder, or the database could not be read.
     pub async fn workspace(&self, cwd: &str) -> Result<Standing, SessionError> {
         let cwd = self.folder(cwd).await?;
-        let (ground, trusted) = look(self.house(), Path::new(&cwd)).await?;
+        let (ground, trusted) = look(self.shared(), Path::new(&cwd)).await?;
         Ok(Standing { cwd, trusted, digest: ground.digest, parts: ground.parts })
     }
 
@@ -125,7 +125,7 @@ impl Registry {
         reason: String,
         origin: Origin,
     ) -> Result<(), SessionError> {
-        let house = self.house();
+        let house = self.shared();
         let note = AuditNote::new(house.clock.now(), AuditKind::Trust, verdict, reason).by(Some(&origin));
         let note = AuditNote { digest: digest.clone(), ..note };
         Ok(house.store.trust(TrustChange { cwd, digest, note }).await?)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::error::SessionError;
-use super::house::{House, Rung};
+use super::house::{PendingChange, Shared};
 use super::registry::Registry;
 use crate::types::ids::{PermissionId, RequestId};
 
@@ -16,27 +16,27 @@ use crate::types::ids::{PermissionId, RequestId};
 const PAGE: u32 = 500;
 
 /// A follower of all sessions' requests.
-pub struct Vigil {
-    house: Arc<House>,
-    bell: broadcast::Receiver<Rung>,
+pub struct PendingFollower {
+    house: Arc<Shared>,
+    pending_rx: broadcast::Receiver<PendingChange>,
     /// Requests that were told and not yet their end.
     open: BTreeSet<PermissionId>,
     /// What waits has to be looked at.
-    behind: bool,
+    must_resync: bool,
 }
 
 impl Registry {
     /// Begins to follow what waits in all sessions.
     #[must_use]
-    pub fn keep_vigil(&self) -> Vigil {
-        let house = Arc::clone(&self.inner.house);
+    pub fn follow_pending(&self) -> PendingFollower {
+        let house = Arc::clone(&self.inner.shared);
         // Listening before looking: nothing falls between.
-        let bell = house.listen();
-        Vigil { house, bell, open: BTreeSet::new(), behind: true }
+        let bell = house.subscribe_pending();
+        PendingFollower { house, pending_rx: bell, open: BTreeSet::new(), must_resync: true }
     }
 }
 
-impl Vigil {
+impl PendingFollower {
     /// The next events, as they stand in the journals; `None` when the house is closed. Cancel-safe
     /// between two calls only.
     ///
@@ -44,28 +44,28 @@ impl Vigil {
     /// The database could not be read.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
         loop {
-            if std::mem::take(&mut self.behind) {
-                let news = self.look().await?;
+            if std::mem::take(&mut self.must_resync) {
+                let news = self.resync().await?;
                 if !news.is_empty() {
                     return Ok(Some(news));
                 }
             }
-            match self.bell.recv().await {
+            match self.pending_rx.recv().await {
                 Ok(rung) => {
                     let RequestId::Permission(id) = rung.request_id else { continue };
-                    let is_news = if rung.waits { self.open.insert(id) } else { self.open.remove(&id) };
+                    let is_news = if rung.is_pending { self.open.insert(id) } else { self.open.remove(&id) };
                     if is_news {
                         return Ok(Some(vec![rung.body]));
                     }
                 }
-                Err(RecvError::Lagged(_)) => self.behind = true,
+                Err(RecvError::Lagged(_)) => self.must_resync = true,
                 Err(RecvError::Closed) => return Ok(None),
             }
         }
     }
 
     /// What differs between what was told and what waits now.
-    async fn look(&mut self) -> Result<Vec<Arc<str>>, SessionError> {
+    async fn resync(&mut self) -> Result<Vec<Arc<str>>, SessionError> {
         let store = &self.house.store;
         let mut waiting: BTreeMap<PermissionId, Arc<str>> = BTreeMap::new();
         let mut after = None;

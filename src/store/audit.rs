@@ -17,9 +17,9 @@ use tokio::sync::oneshot;
 
 use super::error::StoreError;
 use super::open::Store;
-use super::rescue::beside;
+use super::rescue::sibling_path;
 use super::rows::Sync;
-use super::script::{Script, values};
+use super::script::{SqlBatch, values};
 use super::statements::integer;
 use super::writer::Command;
 use crate::crash;
@@ -295,7 +295,7 @@ fn head_of(row: Option<(i64, String)>) -> AuditHead {
 }
 
 /// Adds rows behind `head`, which moves on to the last of them. It counts only if the transaction does.
-pub(super) fn insert(script: &mut Script, head: &mut AuditHead, notes: &[AuditNote]) {
+pub(super) fn insert(script: &mut SqlBatch, head: &mut AuditHead, notes: &[AuditNote]) {
     for note in notes {
         crash::point("C24.deciding");
         let id = head.id + 1;
@@ -352,7 +352,7 @@ pub(super) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> b
 /// earlier moment, and then it says less.
 pub(super) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()> {
     let path = anchor_path(database);
-    let part = beside(&path, ".part");
+    let part = sibling_path(&path, ".part");
     let mut file =
         std::fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&part)?;
     file.write_all(serde_json::to_string(head)?.as_bytes())?;
@@ -364,7 +364,7 @@ pub(super) async fn rescued(new: &mut SqliteConnection, at: Timestamp) -> Result
     let mut end = newest(new).await?;
     let reason = format!("a damaged database was set aside; rows after {} may be lost", end.id);
     let note = AuditNote::new(at, AuditKind::Rescue, "rescued", reason);
-    let mut script = Script::default();
+    let mut script = SqlBatch::default();
     insert(&mut script, &mut end, &[note]);
     script.run_over(new).await?;
     Ok(end)

@@ -18,7 +18,7 @@ use super::error::StoreError;
 use super::open::Store;
 use super::rows::SessionKey;
 use super::saved::Head;
-use super::script::{Script, Value, values};
+use super::script::{SqlBatch, Value, values};
 use super::statements::integer;
 use crate::types::blob::{Blob, Content};
 use crate::types::event::Envelope;
@@ -195,7 +195,7 @@ fn read_file(path: &Path, offset: u64, wanted: usize) -> std::io::Result<Vec<u8>
 }
 
 /// Writes blobs; those that the session has already stay as they are.
-pub(super) fn insert(script: &mut Script, key: SessionKey, blobs: &[Blob]) {
+pub(super) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[Blob]) {
     for blob in blobs {
         let blob_id = blob.blob_id.to_string();
         let in_file = matches!(blob.content, Content::File { .. });
@@ -246,7 +246,7 @@ pub(super) async fn cut_oversized(connection: &mut SqliteConnection) -> Result<(
         .fetch_optional(&mut *connection)
         .await?;
         let Some((session, seq, body)) = next else { break };
-        let mut script = Script::default();
+        let mut script = SqlBatch::default();
         script.add("begin immediate", values![]);
         if let Some((cut, blobs)) = wire::cut(&body) {
             insert(&mut script, SessionKey(session), &blobs);

@@ -75,7 +75,7 @@ impl Place {
         let saved = |_: &[Envelope]| {
             Some(Summary { state: crate::types::session::SessionState::Idle, ..summary("saved") })
         };
-        let opened = Store::open_or_rescue(&self.db(), &self.backups(), NOW, &saved).await;
+        let opened = Store::open_or_recover(&self.db(), &self.backups(), NOW, &saved).await;
         opened.expect("whatever the damage, something opens")
     }
     fn aside(&self, end: &str) -> PathBuf {

@@ -10,7 +10,7 @@ pub enum StoreError {
     /// The disk did not confirm what was written: what it says next is not to be believed.
     Unsynced(String),
     /// The write failed, and whether it came through after all could not be read: it may be there.
-    Unsure(String),
+    CommitUnknown(String),
     /// The unique id or key is taken.
     Taken,
     /// The database was made by a newer version.
@@ -34,7 +34,7 @@ impl fmt::Display for StoreError {
                     "write the journal ({why}): free space or mend the disk; what was there can still be read"
                 )
             }
-            StoreError::Unsure(why) => {
+            StoreError::CommitUnknown(why) => {
                 write!(
                     f,
                     "say whether the journal was written ({why}): free space or mend the disk, then ask again with the same idempotency key"
@@ -100,7 +100,7 @@ impl From<rusqlite::Error> for StoreError {
 impl StoreError {
     /// Whether the disk is full, read-only or failing.
     pub(super) fn is_of_the_disk(&self) -> bool {
-        matches!(self, StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::Unsure(_))
+        matches!(self, StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_))
     }
 
     /// Of an extended result code of <https://sqlite.org/rescode.html>, whose low byte is the primary one.

@@ -25,8 +25,8 @@ use rusqlite::config::DbConfig;
 
 use super::error::StoreError;
 use super::health::Health;
-use super::lies::Lies;
-use super::site::Site;
+use super::lies::Faults;
+use super::site::DatabaseFile;
 
 /// Pages of the log at which it is folded: SQLite's own default.
 const AT: u32 = 1_000;
@@ -62,27 +62,27 @@ const DONE: u8 = 2;
 
 /// What both threads know.
 #[derive(Debug)]
-struct Shared {
-    site: Site,
+struct CheckpointState {
+    site: DatabaseFile,
     /// Held by whoever folds; the other thread's connection, once it has one.
     gate: Mutex<Option<Connection>>,
     phase: AtomicU8,
     /// Pages of the log that the other thread left folded and synced.
-    folded: AtomicU32,
+    checkpointed_pages: AtomicU32,
     /// To sync by. Open from before the first fold: so every failure since is told to it. Closing it would
     /// take SQLite's locks away (<https://www.sqlite.org/howtocorrupt.html>, 2.2): it goes when nothing else
     /// has the database open.
     database: File,
     doubt: Mutex<Option<StoreError>>,
     health: Health,
-    lies: Lies,
+    lies: Faults,
 }
 
 /// The other thread, which is there once it was needed. Owned by the writer, and to be dropped after its
 /// connection.
 #[derive(Debug)]
-pub(super) struct Folding {
-    shared: Arc<Shared>,
+pub(super) struct Checkpointer {
+    shared: Arc<CheckpointState>,
     /// Asks it; dropped, it ends.
     ask: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -95,18 +95,27 @@ pub(super) struct Folding {
     is_anew: bool,
 }
 
-impl Folding {
+impl Checkpointer {
     /// For the database of the site.
     ///
     /// # Errors
     /// It could not be opened.
-    pub fn new(site: Site, health: Health, lies: Lies) -> Result<Self, StoreError> {
+    pub fn new(site: DatabaseFile, health: Health, lies: Faults) -> Result<Self, StoreError> {
         let at = pages_at();
         let database = File::open(&site.path)
             .map_err(|error| StoreError::Unwritable(format!("{}: {error}", site.path.display())))?;
         let (phase, folded) = (AtomicU8::new(IDLE), AtomicU32::new(0));
         let (gate, doubt) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { site, gate, phase, folded, database, doubt, health, lies });
+        let shared = Arc::new(CheckpointState {
+            site,
+            gate,
+            phase,
+            checkpointed_pages: folded,
+            database,
+            doubt,
+            health,
+            lies,
+        });
         Ok(Self { shared, ask: None, thread: None, at, next: at, last: 0, is_anew: false })
     }
 
@@ -131,7 +140,7 @@ impl Folding {
             RUNNING if !is_long => {}
             // Where a reader held the log, much of it is left.
             IDLE => self.begin(),
-            DONE if !is_long && pages.saturating_sub(self.shared.folded()) > self.at => {
+            DONE if !is_long && pages.saturating_sub(self.shared.checkpointed_pages()) > self.at => {
                 self.begin();
                 self.next = pages.saturating_add(self.at / 16);
             }
@@ -141,7 +150,7 @@ impl Folding {
 
     fn finish(&mut self, connection: &Connection) {
         let _alone = self.shared.alone();
-        self.shared.fold(connection);
+        self.shared.checkpoint(connection);
         self.shared.phase.store(IDLE, Ordering::Release);
         // Where readers keep it from being folded whole, it is tried again a little later.
         self.next = self.last.saturating_add(self.at / 16);
@@ -156,10 +165,10 @@ impl Folding {
     ///
     /// # Errors
     /// It could not, or somebody else reads what is in it, or there is a doubt.
-    pub fn fold_whole(&self, connection: &Connection) -> Result<(), StoreError> {
+    pub fn checkpoint_all(&self, connection: &Connection) -> Result<(), StoreError> {
         let _alone = self.shared.alone();
         self.doubt().map_or(Ok(()), Err)?;
-        self.shared.fold_whole(connection)
+        self.shared.checkpoint_all(connection)
     }
 
     /// The same over a connection that the database was opened with after everybody had closed it: all of the log
@@ -167,12 +176,12 @@ impl Folding {
     ///
     /// # Errors
     /// As [`Folding::fold_whole`] has them, but for the doubt.
-    pub fn fold_from_its_start(&self, connection: &Connection) -> Result<(), StoreError> {
+    pub fn checkpoint_from_start(&self, connection: &Connection) -> Result<(), StoreError> {
         let _alone = self.shared.alone();
         // What it says of what was before is known, and is made good now.
         let _ = self.shared.database.sync_data();
         self.shared.sync()?;
-        self.shared.fold_whole(connection)?;
+        self.shared.checkpoint_all(connection)?;
         *self.shared.lock() = None;
         Ok(())
     }
@@ -181,7 +190,7 @@ impl Folding {
     ///
     /// # Errors
     /// Something does: somebody had the database open all the time.
-    pub fn begins_at_its_start(connection: &Connection) -> Result<(), StoreError> {
+    pub fn starts_at_first_frame(connection: &Connection) -> Result<(), StoreError> {
         let folded: i64 = connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get(2))?;
         if folded == 0 {
             return Ok(());
@@ -193,7 +202,7 @@ impl Folding {
     ///
     /// # Errors
     /// One has, or that cannot be seen.
-    pub fn nobody_else_has_it(&self) -> Result<(), StoreError> {
+    pub fn wait_for_exclusive_access(&self) -> Result<(), StoreError> {
         let mut lock = flock {
             l_type: F_WRLCK as c_short,
             l_whence: SEEK_SET as c_short,
@@ -227,11 +236,11 @@ impl Folding {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.let_go();
+        self.release();
     }
 
     /// Closes the other thread's connection. It opens one when it is needed again.
-    pub fn let_go(&self) {
+    pub fn release(&self) {
         drop(self.shared.alone().take());
     }
 
@@ -241,7 +250,7 @@ impl Folding {
             let shared = Arc::clone(&self.shared);
             let run = move || {
                 while asked.recv().is_ok() {
-                    shared.fold_beside();
+                    shared.checkpoint_in_background();
                     shared.phase.store(DONE, Ordering::Release);
                 }
             };
@@ -253,19 +262,19 @@ impl Folding {
         self.shared.phase.store(RUNNING, Ordering::Release);
         if self.ask.as_ref().is_none_or(|ask| ask.try_send(()).is_err()) {
             // The writer does it the next time.
-            self.shared.folded.store(u32::MAX, Ordering::Release);
+            self.shared.checkpointed_pages.store(u32::MAX, Ordering::Release);
             self.shared.phase.store(DONE, Ordering::Release);
         }
     }
 }
 
-impl Drop for Folding {
+impl Drop for Checkpointer {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Shared {
+impl CheckpointState {
     fn alone(&self) -> MutexGuard<'_, Option<Connection>> {
         // A connection is not broken by a panic beside it.
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
@@ -275,7 +284,7 @@ impl Shared {
         self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fold_beside(&self) {
+    fn checkpoint_in_background(&self) {
         let mut own = self.alone();
         if own.is_none() {
             match self.site.open_to_write() {
@@ -286,16 +295,16 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "the log could not be folded"),
             }
         }
-        let folded = own.as_ref().and_then(|connection| self.fold(connection));
-        self.folded.store(folded.unwrap_or(0), Ordering::Release);
+        let folded = own.as_ref().and_then(|connection| self.checkpoint(connection));
+        self.checkpointed_pages.store(folded.unwrap_or(0), Ordering::Release);
     }
 
-    fn folded(&self) -> u32 {
-        self.folded.load(Ordering::Acquire)
+    fn checkpointed_pages(&self) -> u32 {
+        self.checkpointed_pages.load(Ordering::Acquire)
     }
 
     /// As far as readers let it; it never waits for anybody. Gives the pages of the log that are folded and synced.
-    fn fold(&self, connection: &Connection) -> Option<u32> {
+    fn checkpoint(&self, connection: &Connection) -> Option<u32> {
         if self.lock().is_some() {
             return None;
         }
@@ -317,7 +326,7 @@ impl Shared {
         }
     }
 
-    fn fold_whole(&self, connection: &Connection) -> Result<(), StoreError> {
+    fn checkpoint_all(&self, connection: &Connection) -> Result<(), StoreError> {
         let is_busy = connection
             .query_row("pragma wal_checkpoint(truncate)", [], |row| row.get::<_, bool>(0))
             .map_err(StoreError::from);

@@ -18,9 +18,9 @@ fn pages_of(path: &Path) -> u64 {
 
 /// A database with a table of texts, and what folds its log.
 struct Bench {
-    folding: Folding,
+    folding: Checkpointer,
     connection: Connection,
-    site: Site,
+    site: DatabaseFile,
     text: String,
     rows: u32,
     _dir: tempfile::TempDir,
@@ -30,12 +30,12 @@ impl Bench {
     fn new(text: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
-        let site = Site::make(&path).unwrap();
+        let site = DatabaseFile::make(&path).unwrap();
         let connection = site.open_to_write().unwrap();
         connection
             .execute_batch("pragma journal_mode = wal; create table t (id integer primary key, text text)")
             .unwrap();
-        let folding = Folding::new(site.clone(), Health::of(&path), Lies::default()).unwrap();
+        let folding = Checkpointer::new(site.clone(), Health::of(&path), Faults::default()).unwrap();
         Self { folding, connection, site, text: "x".repeat(text), rows: 0, _dir: dir }
     }
 
@@ -96,13 +96,13 @@ fn what_counts_as_folded_is_seen_until_everybody_has_closed_the_database() {
     for _ in 0..50 {
         bench.write();
     }
-    assert_eq!(Folding::begins_at_its_start(&bench.connection), Ok(()));
+    assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
     let reader = bench.site.open_to_write().unwrap();
     reader.execute_batch("begin").unwrap();
     let _: i64 = reader.query_row("select count(*) from t", [], |row| row.get(0)).unwrap();
     bench.write();
-    assert_eq!(bench.folding.shared.fold(&bench.connection).map(|folded| folded > 50), Some(true));
-    let refused = bench.folding.fold_whole(&bench.connection).expect_err("it is read");
+    assert_eq!(bench.folding.shared.checkpoint(&bench.connection).map(|folded| folded > 50), Some(true));
+    let refused = bench.folding.checkpoint_all(&bench.connection).expect_err("it is read");
     assert!(refused.to_string().contains("somebody reads"), "{refused}");
     let open_again = |bench: &mut Bench| {
         keep_log(&bench.connection);
@@ -110,12 +110,12 @@ fn what_counts_as_folded_is_seen_until_everybody_has_closed_the_database() {
         bench.connection = bench.site.open_to_write().unwrap();
     };
     open_again(&mut bench);
-    assert!(Folding::begins_at_its_start(&bench.connection).is_err(), "the reader had it open");
+    assert!(Checkpointer::starts_at_first_frame(&bench.connection).is_err(), "the reader had it open");
     keep_log(&reader);
     drop(reader);
     open_again(&mut bench);
-    assert_eq!(Folding::begins_at_its_start(&bench.connection), Ok(()));
-    assert_eq!(bench.folding.fold_from_its_start(&bench.connection), Ok(()));
+    assert_eq!(Checkpointer::starts_at_first_frame(&bench.connection), Ok(()));
+    assert_eq!(bench.folding.checkpoint_from_start(&bench.connection), Ok(()));
 }
 
 /// A store whose disk can be told to fail.
@@ -137,7 +137,7 @@ impl Failing {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let unsynced: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-        let lies = Lies { unsynced: Some(unsynced), ..Lies::default() };
+        let lies = Faults { unsynced: Some(unsynced), ..Faults::default() };
         let (store, owner) = soon(Store::open_over(&path, lies)).await.unwrap();
         let key = soon(store.create(new_session(1, None))).await.unwrap();
         let before = std::fs::read(&path).unwrap();
@@ -235,7 +235,7 @@ async fn a_daemon_that_ends_in_doubt_leaves_its_log_to_the_next() {
     let Failing { store, owner, key, bodies, unsynced, before, path, dir } = disk;
     drop(store);
     soon(owner.close()).await;
-    let (store, owner) = soon(Store::open_over(&path, Lies::default())).await.unwrap();
+    let (store, owner) = soon(Store::open_over(&path, Faults::default())).await.unwrap();
     let disk = Failing { store, owner, key, bodies, unsynced, before, path, dir };
     disk.everything_is_there(&disk.store).await;
     soon(disk.owner.close()).await;
@@ -257,7 +257,7 @@ fn another_process() {
 #[test]
 fn another_process_that_has_the_database_open_is_seen() {
     let bench = Bench::new(10);
-    assert_eq!(bench.folding.nobody_else_has_it(), Ok(()));
+    assert_eq!(bench.folding.wait_for_exclusive_access(), Ok(()));
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["store::folding::tests::another_process", "--exact", "--nocapture"])
         .env(HELD, &bench.site.path)
@@ -267,9 +267,9 @@ fn another_process_that_has_the_database_open_is_seen() {
         .unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("it is open")));
-    let why = bench.folding.nobody_else_has_it().expect_err("another has it").to_string();
+    let why = bench.folding.wait_for_exclusive_access().expect_err("another has it").to_string();
     assert!(why.contains(&other.id().to_string()), "{why}");
     drop(other.stdin.take());
     assert!(other.wait().unwrap().success());
-    assert_eq!(bench.folding.nobody_else_has_it(), Ok(()));
+    assert_eq!(bench.folding.wait_for_exclusive_access(), Ok(()));
 }

@@ -4,8 +4,8 @@ use sqlx::Row as _;
 
 use super::error::StoreError;
 use super::open::Store;
-use super::rows::OwedGrant;
-use super::script::{Script, values};
+use super::rows::PendingGrant;
+use super::script::{SqlBatch, values};
 use super::writer::Command;
 
 impl Store {
@@ -13,13 +13,13 @@ impl Store {
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn owed_grants(&self) -> Result<Vec<OwedGrant>, StoreError> {
+    pub async fn pending_grants(&self) -> Result<Vec<PendingGrant>, StoreError> {
         let rows = sqlx::query("select request_id, workspace, entry from owed_grant order by request_id")
             .fetch_all(&self.readers.now().await)
             .await?;
         rows.iter()
             .map(|row| {
-                Ok(OwedGrant {
+                Ok(PendingGrant {
                     request_id: row.try_get("request_id")?,
                     workspace: row.try_get("workspace")?,
                     entry: row.try_get("entry")?,
@@ -32,20 +32,20 @@ impl Store {
     ///
     /// # Errors
     /// None was removed.
-    pub async fn grants_paid(&self, requests: Vec<String>) -> Result<(), StoreError> {
+    pub async fn discard_grants(&self, requests: Vec<String>) -> Result<(), StoreError> {
         self.ask(|answer| Command::Paid(requests, answer)).await
     }
 }
 
-pub(super) fn owe(script: &mut Script, grant: &OwedGrant) {
+pub(super) fn enqueue(script: &mut SqlBatch, grant: &PendingGrant) {
     script.add(
         "insert into owed_grant (request_id, workspace, entry) values (?, ?, ?)",
         values![&grant.request_id, &grant.workspace, &grant.entry],
     );
 }
 
-pub(super) fn pay(requests: &[String]) -> Script {
-    let mut script = Script::default();
+pub(super) fn discard(requests: &[String]) -> SqlBatch {
+    let mut script = SqlBatch::default();
     for request in requests {
         script.add("delete from owed_grant where request_id = ?", values![request]);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::StoreError;
-use super::rescue::beside;
+use super::rescue::sibling_path;
 
 /// The newest trouble. Cheap to clone; all clones are one.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ struct Troubles {
 impl Health {
     /// Of the database at `path`.
     pub fn of(path: &Path) -> Self {
-        let suspicion = Some(beside(path, ".suspect"));
+        let suspicion = Some(sibling_path(path, ".suspect"));
         let troubles = Mutex::new(Troubles { suspicion, ..Troubles::default() });
         Self(Arc::new(Shared { troubles, ..Shared::default() }))
     }

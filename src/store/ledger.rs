@@ -5,7 +5,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::error::StoreError;
 use super::open::Store;
-use super::script::{Script, values};
+use super::script::{SqlBatch, values};
 use super::statements::integer;
 use crate::types::ids::SessionId;
 use crate::types::ledger::{Booking, LedgerRow, ModelUsage};
@@ -148,7 +148,7 @@ fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
 }
 
 /// Writes a call down. One that stands there already is the same: its event has one number for ever.
-pub(super) fn insert(script: &mut Script, booking: &Booking) {
+pub(super) fn insert(script: &mut SqlBatch, booking: &Booking) {
     let price = booking.terms.price.and_then(|price| serde_json::to_string(&price).ok());
     let usage = &booking.usage;
     script.add(
@@ -189,7 +189,7 @@ pub(super) async fn copy(
     // A row that cannot be read ends what can be read.
     while let Ok(Some(row)) = rows.try_next().await {
         let Ok(booking) = stored(&row) else { continue };
-        let mut script = Script::default();
+        let mut script = SqlBatch::default();
         insert(&mut script, &booking);
         script.run_over(new).await?;
     }

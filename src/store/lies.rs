@@ -3,7 +3,7 @@
 
 /// What is lied about. Nothing in a release.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lies {
+pub(super) struct Faults {
     /// Commits until the one that is denied; 0 for none.
     #[cfg(any(test, feature = "failpoints"))]
     pub commits: u32,
@@ -16,9 +16,9 @@ pub(super) struct Lies {
 }
 
 #[cfg(any(test, feature = "failpoints"))]
-impl Lies {
+impl Faults {
     /// From the variable `AGENTD_COMMIT_LIES`: `3` denies the third commit, `3!` also fails to look.
-    pub fn of_environment() -> Self {
+    pub fn from_environment() -> Self {
         let text = std::env::var("AGENTD_COMMIT_LIES").unwrap_or_default();
         Self {
             commits: text.trim_end_matches('!').parse().unwrap_or(0),
@@ -28,7 +28,7 @@ impl Lies {
     }
 
     /// How a commit is reported to have ended.
-    pub fn told<T>(
+    pub fn report_commit<T>(
         &mut self,
         result: Result<T, super::error::StoreError>,
     ) -> Result<T, super::error::StoreError> {
@@ -56,7 +56,7 @@ impl Lies {
 }
 
 #[cfg(not(any(test, feature = "failpoints")))]
-impl Lies {
+impl Faults {
     pub fn of_environment() -> Self {
         Self {}
     }

@@ -55,7 +55,7 @@ pub use read::{JournalRow, Page, Settled, StoredItem};
 pub use rescue::{Summarise, notices};
 pub use rolling::backups;
 pub use rows::{
-    Append, Idempotency, ItemRow, NewSession, OwedGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
+    Append, Idempotency, ItemRow, NewSession, PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary,
     Sync,
 };
 pub use sessions::{IdempotentReply, SessionQuery, SettledRequest, StoredRequest};

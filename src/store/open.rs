@@ -10,11 +10,11 @@ use super::backup::sync_folder;
 use super::blobs::cut_oversized;
 use super::error::StoreError;
 use super::health::Health;
-use super::lies::Lies;
+use super::lies::Faults;
 use super::readers::Readers;
-use super::rescue::beside;
+use super::rescue::sibling_path;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
-use super::site::{Site, make_private};
+use super::site::{DatabaseFile, make_private};
 use super::writer::{Command, Deletion, KeptReply, Writer};
 use crate::types::time::Timestamp;
 
@@ -27,7 +27,7 @@ pub struct Store {
     commands: mpsc::Sender<Command>,
     pub(super) readers: Readers,
     pub(super) health: Health,
-    pub(super) site: Site,
+    pub(super) site: DatabaseFile,
     /// Whether the last daemon left its log behind: it did not end by itself.
     pub(super) after_crash: bool,
 }
@@ -55,13 +55,13 @@ impl Store {
     /// # Errors
     /// The file cannot be opened or migrated, or it was written by a newer version.
     pub async fn open(path: &Path) -> Result<(Self, StoreOwner), StoreError> {
-        Self::open_over(path, Lies::of_environment()).await
+        Self::open_over(path, Faults::from_environment()).await
     }
 
     /// [`Store::open`] over a disk that may lie.
-    pub(super) async fn open_over(path: &Path, lies: Lies) -> Result<(Self, StoreOwner), StoreError> {
-        let log = std::fs::metadata(beside(path, "-wal"));
-        let site = Site::make(path)?;
+    pub(super) async fn open_over(path: &Path, lies: Faults) -> Result<(Self, StoreOwner), StoreError> {
+        let log = std::fs::metadata(sibling_path(path, "-wal"));
+        let site = DatabaseFile::make(path)?;
         let migrations = sqlx::migrate!();
         let current = site.open_to_write().ok().filter(|connection| is_current(connection, &migrations));
         let connection = match current {
@@ -173,7 +173,10 @@ fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool 
 }
 
 /// Makes the schema what this version wants, and opens the writer's connection.
-async fn bring_up_to_date(site: &Site, migrations: &Migrator) -> Result<rusqlite::Connection, StoreError> {
+async fn bring_up_to_date(
+    site: &DatabaseFile,
+    migrations: &Migrator,
+) -> Result<rusqlite::Connection, StoreError> {
     let mut connection = site.connect().await?;
     #[cfg(feature = "failpoints")]
     crash_anywhere(&mut connection).await?;
@@ -221,13 +224,13 @@ async fn keep_a_copy(
     if have >= wanted {
         return Ok(());
     }
-    let copy = beside(path, &format!(".before-{wanted}"));
+    let copy = sibling_path(path, &format!(".before-{wanted}"));
     if copy.exists() {
         // Of an attempt that did not come to its end; the first copy is the one to keep.
         return Ok(());
     }
     // It gets its name when it is whole: a crash must not leave half a copy that counts as one.
-    let part = beside(&copy, ".part");
+    let part = sibling_path(&copy, ".part");
     let _ = std::fs::remove_file(&part);
     make_private(&part)?;
     sqlx::query("vacuum into ?").bind(part.to_string_lossy().into_owned()).execute(connection).await?;

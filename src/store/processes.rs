@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::error::StoreError;
 use super::open::Store;
 use super::rows::{ProcessRow, SessionKey};
-use super::script::{Script, values};
+use super::script::{SqlBatch, values};
 use super::statements::integer;
 use super::writer::Command;
 use crate::types::ids::CallId;
@@ -45,7 +45,7 @@ impl Store {
     }
 }
 
-pub(super) fn update(script: &mut Script, key: SessionKey, row: &ProcessRow) {
+pub(super) fn update(script: &mut SqlBatch, key: SessionKey, row: &ProcessRow) {
     match row {
         ProcessRow::Born { record, at } => script.add(
             "insert or replace into process (call_id, session, pid, started, boot_id, at_ms) \
@@ -63,12 +63,12 @@ pub(super) fn update(script: &mut Script, key: SessionKey, row: &ProcessRow) {
     }
 }
 
-fn gone(script: &mut Script, call_id: CallId) {
+fn gone(script: &mut SqlBatch, call_id: CallId) {
     script.add("delete from process where call_id = ?", values![call_id.to_string()]);
 }
 
-pub(super) fn forget(calls: &[CallId]) -> Script {
-    let mut script = Script::default();
+pub(super) fn forget(calls: &[CallId]) -> SqlBatch {
+    let mut script = SqlBatch::default();
     calls.iter().for_each(|call_id| gone(&mut script, *call_id));
     script
 }

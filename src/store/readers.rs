@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockWriteGuard, Semaphore};
 
 use super::error::StoreError;
-use super::site::Site;
+use super::site::DatabaseFile;
 
 /// How many read at a time.
 const READERS: u32 = 3;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A small pool. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
 pub(super) struct Readers {
-    site: Site,
+    site: DatabaseFile,
     pool: Arc<RwLock<SqlitePool>>,
     /// One reads the whole database at a time, over a connection of its own.
     chores: Arc<Semaphore>,
@@ -28,7 +28,7 @@ pub(super) struct Readers {
 
 impl Readers {
     /// Of the database of the site. They are opened when they are needed. Needs a runtime.
-    pub fn new(site: &Site) -> Self {
+    pub fn new(site: &DatabaseFile) -> Self {
         Self {
             site: site.clone(),
             pool: Arc::new(RwLock::new(pool(site))),
@@ -78,7 +78,7 @@ impl Readers {
 /// Nobody reads as long as this is there.
 pub(super) struct Closed<'a> {
     pool: RwLockWriteGuard<'a, SqlitePool>,
-    site: &'a Site,
+    site: &'a DatabaseFile,
     _turn: OwnedSemaphorePermit,
 }
 
@@ -88,7 +88,7 @@ impl Drop for Closed<'_> {
     }
 }
 
-fn pool(site: &Site) -> SqlitePool {
+fn pool(site: &DatabaseFile) -> SqlitePool {
     SqlitePoolOptions::new()
         .max_connections(READERS)
         .idle_timeout(None)

@@ -28,9 +28,9 @@ use super::ledger;
 use super::open::{Store, StoreOwner};
 use super::rolling::backups;
 use super::rows::{SessionKey, Summary};
-use super::saved::{Journal, Line, Source};
-use super::script::Script;
-use super::site::{Site, make_private};
+use super::saved::{SalvagedJournal, SalvagedRow, Source};
+use super::script::SqlBatch;
+use super::site::{DatabaseFile, make_private};
 use super::statements::{integer, to_text};
 use super::summaries::Summaries;
 use crate::types::event::{Envelope, Event, HISTORY_LOST};
@@ -50,14 +50,14 @@ impl Store {
     ///
     /// # Errors
     /// Those of [`Store::open`]; `Corrupt` only if nothing could be set in the damaged one's place.
-    pub async fn open_or_rescue(
+    pub async fn open_or_recover(
         path: &Path,
         folder: &Path,
         at: Timestamp,
         summarise: Summarise<'_>,
     ) -> Result<(Self, StoreOwner), StoreError> {
         finish(path)?;
-        let suspicion = beside(path, ".suspect");
+        let suspicion = sibling_path(path, ".suspect");
         let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
         let known = backups(folder);
         if let (Some(newest), false) = (known.first(), path.exists()) {
@@ -135,7 +135,7 @@ fn note_missing(path: &Path, newest: &Path, at: Timestamp) -> Result<(), StoreEr
         path = path.display(),
     );
     tracing::error!("{text}");
-    let note = beside(path, &format!("{MISSING}{}.txt", stamp(at)));
+    let note = sibling_path(path, &format!("{MISSING}{}.txt", stamp(at)));
     make_private(&note)?;
     std::fs::write(&note, text)
         .map_err(|error| StoreError::Unwritable(format!("{}: {error}", note.display())))
@@ -188,11 +188,11 @@ async fn rescue(
     at: Timestamp,
     summarise: Summarise<'_>,
 ) -> Result<(), StoreError> {
-    let part = beside(path, ".rescue");
+    let part = sibling_path(path, ".rescue");
     for end in ["", "-wal", "-shm"] {
-        let _ = std::fs::remove_file(beside(&part, end));
+        let _ = std::fs::remove_file(sibling_path(&part, end));
     }
-    let mut new = Site::make(&part)?.connect().await?;
+    let mut new = DatabaseFile::make(&part)?.connect().await?;
     sqlx::migrate!().run(&mut new).await?;
     let mut report = Report::default();
     // There is nothing to read in an empty one, and SQLite would delete the log beside it.
@@ -212,14 +212,14 @@ async fn rescue(
     for key in keys {
         let own = match &mut damaged {
             Some(source) => source.journal(key).await,
-            None => Journal::default(),
+            None => SalvagedJournal::default(),
         };
         let (mut chosen, mut from_backup) = (own, false);
         if let (false, Some((_, source))) = (chosen.is_whole, &mut backup) {
             let other = source.journal(key).await;
             if other.last_seq() > chosen.last_seq() {
                 let highest = chosen.highest.max(other.highest);
-                chosen = Journal { is_whole: false, highest, ..other };
+                chosen = SalvagedJournal { is_whole: false, highest, ..other };
                 from_backup = true;
             }
         }
@@ -235,19 +235,19 @@ async fn rescue(
     }
     // The look made them anew; the log was folded in when the last writer closed.
     for end in ["-wal", "-shm"] {
-        let _ = std::fs::remove_file(beside(&part, end));
+        let _ = std::fs::remove_file(sibling_path(&part, end));
     }
 
     let aside = set_aside(path, at)?;
     let text = report.text(&aside, at, backup.map(|(path, _)| path));
     tracing::error!("{text}");
-    let note = beside(&aside, ".txt");
+    let note = sibling_path(&aside, ".txt");
     make_private(&note)?;
     let failed = |error: std::io::Error| StoreError::Unwritable(format!("{}: {error}", path.display()));
     std::fs::write(&note, text).map_err(failed)?;
     std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
     sync_folder(path).map_err(failed)?;
-    std::fs::rename(&part, beside(path, ".salvaged")).map_err(failed)?;
+    std::fs::rename(&part, sibling_path(path, ".salvaged")).map_err(failed)?;
     sync_folder(path).map_err(failed)?;
     if let Err(error) = audit::note_head(path, &audit_ends_at) {
         tracing::warn!(%error, "the audit log's newest row could not be noted");
@@ -258,12 +258,12 @@ async fn rescue(
 /// Puts what was saved in its place, also if a crash came between. The old log goes first: it would
 /// be taken for the new database's own.
 fn finish(path: &Path) -> Result<(), StoreError> {
-    let saved = beside(path, ".salvaged");
+    let saved = sibling_path(path, ".salvaged");
     if !saved.exists() {
         return Ok(());
     }
     for end in ["-wal", "-shm", ".suspect"] {
-        let _ = std::fs::remove_file(beside(path, end));
+        let _ = std::fs::remove_file(sibling_path(path, end));
     }
     std::fs::rename(saved, path)
         .and_then(|()| sync_folder(path))
@@ -272,9 +272,9 @@ fn finish(path: &Path) -> Result<(), StoreError> {
 
 /// Gives the damaged files a second name. Returns the database's.
 fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
-    let aside = beside(path, &format!("{CORRUPT}{}", stamp(at)));
+    let aside = sibling_path(path, &format!("{CORRUPT}{}", stamp(at)));
     for end in ["", "-wal", "-shm"] {
-        let (from, to) = (beside(path, end), beside(&aside, end));
+        let (from, to) = (sibling_path(path, end), sibling_path(&aside, end));
         if from.exists() && !to.exists() {
             // Not every file system has links.
             let kept = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()));
@@ -291,7 +291,7 @@ fn stamp(at: Timestamp) -> String {
     format!("{}-{time}", at.date().replace('-', ""))
 }
 
-pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+pub(super) fn sibling_path(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
@@ -343,7 +343,7 @@ impl Report {
 async fn save(
     new: &mut SqliteConnection,
     key: i64,
-    mut journal: Journal,
+    mut journal: SalvagedJournal,
     from_backup: bool,
     at: Timestamp,
     summarise: Summarise<'_>,
@@ -370,7 +370,7 @@ async fn save(
             cut: Vec::new(),
             event: Event::Notice { kind: HISTORY_LOST.into(), text },
         };
-        journal.lines.push(Line::of(&notice));
+        journal.lines.push(SalvagedRow::of(&notice));
         known.push(notice);
         report.cut.push(session_id.to_string());
     }
@@ -425,7 +425,7 @@ async fn save(
         });
         sql.build().persistent(false).execute(&mut *new).await?;
     }
-    let mut rest = Script::default();
+    let mut rest = SqlBatch::default();
     blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
     known.iter().filter_map(Booking::of).for_each(|booking| ledger::insert(&mut rest, &booking));
     rest.run_over(new).await?;

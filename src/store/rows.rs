@@ -154,7 +154,7 @@ pub struct Append {
     /// Contents that the rows refer to. One that is there already stays as it is.
     pub blobs: Vec<Blob>,
     /// A grant that is to be written to a policy file after this.
-    pub owes: Option<OwedGrant>,
+    pub pending_grant: Option<PendingGrant>,
     /// Decisions that these rows tell of.
     pub audit: Vec<AuditNote>,
     /// How sure.
@@ -163,7 +163,7 @@ pub struct Append {
 
 /// A grant that is given and does not stand in its policy file yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwedGrant {
+pub struct PendingGrant {
     /// The request with whose answer it was given.
     pub request_id: String,
     /// The workspace's real path.

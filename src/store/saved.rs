@@ -23,7 +23,7 @@ const PAGE: i64 = 256;
 
 /// One row of a journal.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct SalvagedRow {
     pub seq: u64,
     pub at_ms: i64,
     pub kind: String,
@@ -31,7 +31,7 @@ pub(super) struct Line {
     pub body: String,
 }
 
-impl Line {
+impl SalvagedRow {
     pub fn of(envelope: &Envelope) -> Self {
         Self {
             seq: envelope.seq,
@@ -45,9 +45,9 @@ impl Line {
 
 /// What could be read of one session.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct SalvagedJournal {
     /// From the first on, without a hole.
-    pub lines: Vec<Line>,
+    pub lines: Vec<SalvagedRow>,
     /// Whether that is all.
     pub is_whole: bool,
     /// The highest number that it is known to have had.
@@ -56,12 +56,13 @@ pub(super) struct Journal {
     pub blobs: Vec<Blob>,
 }
 
-impl Journal {
+impl SalvagedJournal {
     /// Ends before the first event of which a part is lost, and cuts what an older version wrote longer
     /// than an event may be.
     fn fit(&mut self) {
         let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
-        let has_all = |line: &Line| wire::cuts(&line.body).iter().all(|cut| known.contains(&cut.blob_id));
+        let has_all =
+            |line: &SalvagedRow| wire::cuts(&line.body).iter().all(|cut| known.contains(&cut.blob_id));
         if let Some(end) = self.lines.iter().position(|line| !has_all(line)) {
             self.lines.truncate(end);
             self.is_whole = false;
@@ -178,8 +179,8 @@ impl Source {
     }
 
     /// A session's journal as far as it can be read.
-    pub async fn journal(&mut self, key: i64) -> Journal {
-        let mut journal = Journal { is_whole: true, ..Journal::default() };
+    pub async fn journal(&mut self, key: i64) -> SalvagedJournal {
+        let mut journal = SalvagedJournal { is_whole: true, ..SalvagedJournal::default() };
         let mut session_id = None;
         let mut limit = PAGE;
         loop {
@@ -243,7 +244,7 @@ impl Source {
         blobs
     }
 
-    async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<Line>, StoreError> {
+    async fn page(&mut self, key: i64, after: u64, limit: i64) -> Result<Vec<SalvagedRow>, StoreError> {
         let rows: Vec<(i64, i64, String, Option<i64>, String)> = sqlx::query_as(
             "select seq, at_ms, kind, fold, body from event where session = ? and seq > ? order by seq limit ?",
         )
@@ -254,7 +255,7 @@ impl Source {
         .await?;
         let line = |(seq, at_ms, kind, fold, body)| {
             let seq = u64::try_from(seq).map_err(|_| StoreError::Corrupt("a negative number".into()))?;
-            Ok(Line { seq, at_ms, kind, fold, body })
+            Ok(SalvagedRow { seq, at_ms, kind, fold, body })
         };
         rows.into_iter().map(line).collect()
     }
@@ -339,7 +340,7 @@ impl Source {
 }
 
 /// Whether a row is the next of this session's journal.
-fn fits(line: &Line, last: u64, session_id: &mut Option<String>) -> bool {
+fn fits(line: &SalvagedRow, last: u64, session_id: &mut Option<String>) -> bool {
     let Ok(head) = serde_json::from_str::<Head>(&line.body) else { return false };
     let is_first = last == 0;
     let is_known = *session_id.get_or_insert_with(|| head.session_id.clone()) == head.session_id;

@@ -32,9 +32,9 @@ pub(super) use values;
 
 /// Statements in the order in which they run.
 #[derive(Debug, Default)]
-pub(super) struct Script(Vec<(Cow<'static, str>, Vec<Value>)>);
+pub(super) struct SqlBatch(Vec<(Cow<'static, str>, Vec<Value>)>);
 
-impl Script {
+impl SqlBatch {
     /// Adds a statement. Its text should recur: it is prepared once and kept.
     pub fn add(&mut self, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) {
         self.0.push((sql.into(), values));

@@ -17,14 +17,14 @@ const BUSY: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 64;
 /// The place of one database.
 #[derive(Clone, Debug)]
-pub(super) struct Site {
+pub(super) struct DatabaseFile {
     pub path: PathBuf,
     options: SqliteConnectOptions,
     /// Device and number of the file.
     file: (u64, u64),
 }
 
-impl Site {
+impl DatabaseFile {
     /// Makes the file if there is none, for its owner alone: SQLite gives its companions the same mode.
     pub fn make(path: &Path) -> Result<Self, StoreError> {
         make_private(path)?;

@@ -6,13 +6,13 @@ use super::grants;
 use super::ledger;
 use super::processes;
 use super::rows::{Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary};
-use super::script::{Script, values};
+use super::script::{SqlBatch, values};
 use crate::types::audit::AuditHead;
 use crate::types::ids::RequestId;
 
 /// All that a group of decisions writes. The audit log goes on behind `head`, which moves on.
-pub(super) fn of_group(group: &[&Append], head: &mut AuditHead) -> Script {
-    let mut script = Script::default();
+pub(super) fn of_group(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
+    let mut script = SqlBatch::default();
     for append in group {
         let key = append.key;
         rows(&mut script, key, &append.rows);
@@ -27,7 +27,7 @@ pub(super) fn of_group(group: &[&Append], head: &mut AuditHead) -> Script {
         append.items.iter().for_each(|row| item(&mut script, key, row));
         append.requests.iter().for_each(|row| request(&mut script, key, row));
         append.bookings.iter().for_each(|booking| ledger::insert(&mut script, booking));
-        append.owes.iter().for_each(|grant| grants::owe(&mut script, grant));
+        append.pending_grant.iter().for_each(|grant| grants::enqueue(&mut script, grant));
         append.processes.iter().for_each(|row| processes::update(&mut script, key, row));
         audit::insert(&mut script, head, &append.audit);
         if let Some(row) = &append.summary {
@@ -42,9 +42,9 @@ pub(super) fn of_group(group: &[&Append], head: &mut AuditHead) -> Script {
 }
 
 /// A session's own row. What belongs to it needs the key that the row gets: see [`of_new`].
-pub(super) fn session(new: &NewSession) -> Script {
+pub(super) fn session(new: &NewSession) -> SqlBatch {
     let spec = &new.spec;
-    let mut script = Script::default();
+    let mut script = SqlBatch::default();
     script.add(
         "insert into session (session_id, title, cwd, model, mode, thinking, temperature_thousandths, \
          top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, state, usage, cost_usd_micros, last_line) \
@@ -68,8 +68,8 @@ pub(super) fn session(new: &NewSession) -> Script {
 }
 
 /// What belongs to a new session.
-pub(super) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> Script {
-    let mut script = Script::default();
+pub(super) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
+    let mut script = SqlBatch::default();
     rows(&mut script, key, &new.rows);
     blobs::insert(&mut script, key, &new.blobs);
     audit::insert(&mut script, head, &new.audit);
@@ -81,7 +81,7 @@ pub(super) fn of_new(key: SessionKey, new: &NewSession, head: &mut AuditHead) ->
 
 /// One statement a row. Before a statement of many rows changes a page, SQLite keeps a copy of it in case a
 /// later row fails, beyond 64 KiB in a file (<https://www.sqlite.org/tempfiles.html>, statement journals).
-fn rows(script: &mut Script, key: SessionKey, rows: &[Row]) {
+fn rows(script: &mut SqlBatch, key: SessionKey, rows: &[Row]) {
     for row in rows {
         let fold = row.fold.map(integer);
         script.add(
@@ -91,7 +91,7 @@ fn rows(script: &mut Script, key: SessionKey, rows: &[Row]) {
     }
 }
 
-fn item(script: &mut Script, key: SessionKey, item: &ItemRow) {
+fn item(script: &mut SqlBatch, key: SessionKey, item: &ItemRow) {
     let (first, last) = (integer(item.first_seq), integer(item.last_seq));
     script.add(
         "insert into item (session, first_seq, last_seq, kind, status) values (?, ?, ?, ?, ?) \
@@ -100,7 +100,7 @@ fn item(script: &mut Script, key: SessionKey, item: &ItemRow) {
     );
 }
 
-fn request(script: &mut Script, key: SessionKey, request: &RequestRow) {
+fn request(script: &mut SqlBatch, key: SessionKey, request: &RequestRow) {
     match request {
         RequestRow::Raised { request_id, seq } => script.add(
             match request_id {
@@ -123,7 +123,7 @@ fn request(script: &mut Script, key: SessionKey, request: &RequestRow) {
     }
 }
 
-fn summary(script: &mut Script, key: SessionKey, summary: &Summary, last_seq: Option<u64>) {
+fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: Option<u64>) {
     script.add(
         "update session set title = ?, model = ?, mode = ?, thinking = ?, temperature_thousandths = ?, \
          top_p_thousandths = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
@@ -159,7 +159,7 @@ pub(super) const WITHOUT_SESSION_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Keeps a reply as long as there is its session. One without a session is kept for a time, so that the table does
 /// not grow for ever.
-pub(super) fn remember(script: &mut Script, key: Option<SessionKey>, row: &Idempotency, at_ms: i64) {
+pub(super) fn remember(script: &mut SqlBatch, key: Option<SessionKey>, row: &Idempotency, at_ms: i64) {
     if key.is_none() {
         script.add(
             "delete from idempotency where session is null and at_ms < case method when 'session.delete' then ? else ? end",

@@ -107,7 +107,7 @@ pub(super) fn append(key: SessionKey, rows: Vec<Row>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         blobs: Vec::new(),
-        owes: None,
+        pending_grant: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }
@@ -552,7 +552,7 @@ async fn versions(path: &Path) -> Vec<i64> {
 /// A store whose disk denies its `commits`th commit, which came through.
 async fn over_lies(commits: u32, blind: bool) -> Place {
     let folder = tempfile::tempdir().expect("a folder");
-    let lies = super::lies::Lies { commits, blind, unsynced: None };
+    let lies = super::lies::Faults { commits, blind, unsynced: None };
     let path = folder.path().join("journal.db");
     let (store, owner) = Store::open_over(&path, lies).await.expect("a new database");
     Place { folder, store, owner }
@@ -579,7 +579,7 @@ async fn a_commit_in_doubt_is_said_to_be_and_the_retry_finds_it() {
     let key = place.session(1).await;
     let rows = append(key, vec![row(2, None), row(3, None)]);
     let doubtful = place.store.append(rows.clone()).await;
-    assert!(matches!(doubtful, Err(StoreError::Unsure(_))), "{doubtful:?}");
+    assert!(matches!(doubtful, Err(StoreError::CommitUnknown(_))), "{doubtful:?}");
     assert_eq!(place.store.append(rows).await, Ok(()), "the very same is there");
     assert_eq!(place.seqs(key).await, [1, 2, 3]);
     // Another decision under the same numbers is none of it.

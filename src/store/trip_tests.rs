@@ -99,7 +99,7 @@ fn append(key: SessionKey, seqs: impl IntoIterator<Item = Seq>) -> Append {
         idempotency: None,
         processes: Vec::new(),
         blobs: Vec::new(),
-        owes: None,
+        pending_grant: None,
         audit: Vec::new(),
         sync: Sync::Normal,
     }

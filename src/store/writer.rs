@@ -12,15 +12,15 @@ use tokio::sync::{mpsc, oneshot};
 use super::audit;
 use super::blobs;
 use super::error::StoreError;
-use super::folding::{self, Folding};
+use super::folding::{self, Checkpointer};
 use super::grants;
 use super::health::Health;
-use super::lies::Lies;
+use super::lies::Faults;
 use super::processes;
 use super::readers::Readers;
 use super::rows::{Append, Idempotency, NewSession, Row, SessionKey, Sync};
-use super::script::{Script, values};
-use super::site::Site;
+use super::script::{SqlBatch, values};
+use super::site::DatabaseFile;
 use super::statements::{self, integer};
 use super::trust::TrustChange;
 use crate::crash;
@@ -70,13 +70,13 @@ pub(super) enum Command {
 /// The thread's state.
 pub(super) struct Writer {
     connection: Connection,
-    folding: Folding,
+    folding: Checkpointer,
     readers: Readers,
     /// How sure the connection's commits are just now; `None` if that is not known.
     sync: Option<Sync>,
-    site: Site,
+    site: DatabaseFile,
     health: Health,
-    lies: Lies,
+    lies: Faults,
     /// When a new connection was last tried after a failed write.
     renewed: Option<Instant>,
     /// How the last write failed.
@@ -91,7 +91,7 @@ enum Failed {
     /// Nothing of it is there.
     Plainly,
     /// The log may have a hole: nothing is written before it has begun anew.
-    WithAHole(StoreError),
+    LogGap(StoreError),
 }
 
 /// How the note of the audit log's newest row stands.
@@ -112,14 +112,14 @@ impl Writer {
     /// The database could not be opened once more.
     pub fn new(
         connection: Connection,
-        site: Site,
+        site: DatabaseFile,
         health: Health,
-        lies: Lies,
+        lies: Faults,
         readers: Readers,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             connection,
-            folding: Folding::new(site.clone(), health.clone(), lies)?,
+            folding: Checkpointer::new(site.clone(), health.clone(), lies)?,
             readers,
             sync: None,
             site,
@@ -153,7 +153,7 @@ impl Writer {
                     Command::Create(new, answer) => drop(answer.send(self.create(&new))),
                     Command::Delete(deletion, answer) => drop(answer.send(self.delete(&deletion))),
                     Command::KeepReply(kept, answer) => {
-                        let mut script = Script::default();
+                        let mut script = SqlBatch::default();
                         statements::remember(&mut script, kept.key, &kept.idempotency, kept.at.0);
                         drop(answer.send(self.perform(Sync::Full, &script)));
                     }
@@ -163,10 +163,10 @@ impl Writer {
                     }
                     Command::Trust(change, answer) => drop(answer.send(self.trust(&change))),
                     Command::Paid(requests, answer) => {
-                        drop(answer.send(self.perform(Sync::Full, &grants::pay(&requests))));
+                        drop(answer.send(self.perform(Sync::Full, &grants::discard(&requests))));
                     }
                     Command::Record(notes, sync, answer) => {
-                        drop(answer.send(self.record(sync, Script::default(), &notes)));
+                        drop(answer.send(self.record(sync, SqlBatch::default(), &notes)));
                     }
                     Command::Close => closing = true,
                 }
@@ -219,8 +219,8 @@ impl Writer {
         // The new one first: the last to close the database would fold the log.
         self.replace(fresh);
         // It would hear of the same failure of the disk once more.
-        self.folding.let_go();
-        match self.folding.fold_whole(&self.connection) {
+        self.folding.release();
+        match self.folding.checkpoint_all(&self.connection) {
             // Without a hole there is no need of it: a full disk, for one, has no place to fold it to.
             Err(error) if matches!(self.failed, Some(Failed::Plainly)) => {
                 tracing::debug!(%error, "the log could not be folded");
@@ -232,18 +232,18 @@ impl Writer {
 
     /// Closes the database for everybody and opens it again: what folds the log then begins at its start.
     fn start_over(&mut self) -> Result<(), StoreError> {
-        self.folding.nobody_else_has_it()?;
+        self.folding.wait_for_exclusive_access()?;
         let readers = self.readers.clone();
         let nobody_reads = readers.close_for_now()?;
-        self.folding.let_go();
+        self.folding.release();
         folding::keep_log(&self.connection);
         // Until it is open again, the doubt keeps everything from being written to this one.
         self.replace(Connection::open_in_memory()?);
         let fresh = self.site.open_to_write()?;
         self.replace(fresh);
-        Folding::begins_at_its_start(&self.connection)?;
+        Checkpointer::starts_at_first_frame(&self.connection)?;
         drop(nobody_reads);
-        self.folding.fold_from_its_start(&self.connection)
+        self.folding.checkpoint_from_start(&self.connection)
     }
 
     fn replace(&mut self, fresh: Connection) {
@@ -279,7 +279,7 @@ impl Writer {
             return self.said(Err(error));
         }
         let done = self.set_sync(sync).and_then(|()| self.write_group(group));
-        let Err(error) = self.lies.told(done) else { return self.said(Ok(())) };
+        let Err(error) = self.lies.report_commit(done) else { return self.said(Ok(())) };
         self.head = None;
         roll_back(&self.connection, &error);
         // A commit may come through and be reported as failed, and a session that was told so tries
@@ -287,12 +287,12 @@ impl Writer {
         let there = if self.lies.blinds() {
             Err(StoreError::Unwritable("blinded by a test".into()))
         } else {
-            stands(&self.connection, group)
+            is_committed(&self.connection, group)
         };
         self.said(match there {
             Ok(true) => Ok(()),
             Ok(false) => Err(error),
-            Err(unread) => Err(StoreError::Unsure(format!("{error}; then: {unread}"))),
+            Err(unread) => Err(StoreError::CommitUnknown(format!("{error}; then: {unread}"))),
         })
     }
 
@@ -337,7 +337,7 @@ impl Writer {
     fn delete_session(&mut self, deletion: &Deletion) -> Result<Vec<String>, StoreError> {
         self.set_sync(Sync::Full)?;
         let files = blobs::files_of(&self.connection, deletion.key)?;
-        let mut script = Script::default();
+        let mut script = SqlBatch::default();
         script.add("delete from session where id = ?", values![deletion.key.0]);
         if let Some(row) = &deletion.idempotency {
             // It belongs to no session: it outlives this one.
@@ -348,7 +348,7 @@ impl Writer {
     }
 
     fn trust(&mut self, change: &TrustChange) -> Result<(), StoreError> {
-        let mut script = Script::default();
+        let mut script = SqlBatch::default();
         match &change.digest {
             Some(digest) => script.add(
                 "insert or replace into trust (cwd, digest, at_ms) values (?, ?, ?)",
@@ -360,7 +360,7 @@ impl Writer {
     }
 
     /// Writes what was decided, and the rows of the audit log that tell of it.
-    fn record(&mut self, sync: Sync, script: Script, notes: &[AuditNote]) -> Result<(), StoreError> {
+    fn record(&mut self, sync: Sync, script: SqlBatch, notes: &[AuditNote]) -> Result<(), StoreError> {
         let done = self.write_record(sync, script, notes);
         self.undone(done)
     }
@@ -368,7 +368,7 @@ impl Writer {
     fn write_record(
         &mut self,
         sync: Sync,
-        mut script: Script,
+        mut script: SqlBatch,
         notes: &[AuditNote],
     ) -> Result<(), StoreError> {
         self.set_sync(sync)?;
@@ -384,7 +384,7 @@ impl Writer {
         self.undone(done)
     }
 
-    fn perform(&mut self, sync: Sync, script: &Script) -> Result<(), StoreError> {
+    fn perform(&mut self, sync: Sync, script: &SqlBatch) -> Result<(), StoreError> {
         let done = self.set_sync(sync).and_then(|()| script.commit(&self.connection));
         self.undone(done)
     }
@@ -429,8 +429,8 @@ impl Writer {
     fn said<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.wrote(&result);
         match &result {
-            Err(error @ (StoreError::Unsynced(_) | StoreError::Unsure(_))) => {
-                self.failed = Some(Failed::WithAHole(error.clone()));
+            Err(error @ (StoreError::Unsynced(_) | StoreError::CommitUnknown(_))) => {
+                self.failed = Some(Failed::LogGap(error.clone()));
             }
             Err(StoreError::Unwritable(_)) => {
                 self.failed.get_or_insert(Failed::Plainly);
@@ -444,7 +444,7 @@ impl Writer {
     /// Why nothing may be written just now.
     fn denied(&self) -> Option<StoreError> {
         match &self.failed {
-            Some(Failed::WithAHole(error)) => Some(error.clone()),
+            Some(Failed::LogGap(error)) => Some(error.clone()),
             _ => self.folding.doubt(),
         }
     }
@@ -490,7 +490,7 @@ fn roll_back(connection: &Connection, error: &StoreError) {
 
 /// Whether a whole group is in the journal already, to the letter: all rows but those that it itself
 /// removes. What else it changes came with them in one transaction.
-fn stands(connection: &Connection, group: &[&Append]) -> Result<bool, StoreError> {
+fn is_committed(connection: &Connection, group: &[&Append]) -> Result<bool, StoreError> {
     let mut find = connection.prepare_cached("select body from event where session = ? and seq = ?")?;
     for append in group {
         let stays = |row: &&Row| row.fold.is_none_or(|fold| !append.folds.contains(&fold));

@@ -96,7 +96,7 @@ impl Settings {
 
 /// What a call may know of its session.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct SessionContext {
     /// The session.
     pub session_id: SessionId,
     /// Its workspace, absolute and free of links.
@@ -117,7 +117,7 @@ pub struct Scene {
     pub commands: Vec<Command>,
 }
 
-impl Scene {
+impl SessionContext {
     /// All folders that count as workspace, its own first.
     pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.workspace).chain(&self.additional)
@@ -189,7 +189,7 @@ pub(super) struct Context {
     pub(super) ahead: Arc<Ahead>,
     pub(super) layouts: Arc<Found>,
     pub(super) lingering: Arc<Lingering>,
-    pub(super) scene: Scene,
+    pub(super) scene: SessionContext,
 }
 
 impl Context {

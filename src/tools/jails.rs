@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::care::Places;
-use super::context::Scene;
+use super::context::SessionContext;
 use super::jail::Jail;
 use crate::types::ids::SessionId;
 
@@ -25,7 +25,7 @@ impl Jails {
     }
 
     /// The jail of a session. Waits for the disk.
-    pub(super) fn of(&self, scene: &Scene) -> Arc<Jail> {
+    pub(super) fn of(&self, scene: &SessionContext) -> Arc<Jail> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let known = held.iter().position(|(session_id, _)| *session_id == scene.session_id);
         let jail = known.map(|at| held.remove(at).1).filter(|jail| is_usable(jail, scene));
@@ -41,6 +41,6 @@ impl Jails {
     }
 }
 
-fn is_usable(jail: &Jail, scene: &Scene) -> bool {
+fn is_usable(jail: &Jail, scene: &SessionContext) -> bool {
     jail.is_of(scene.roots()) && jail.is_current()
 }

@@ -61,7 +61,7 @@ mod write;
 mod tests;
 
 pub use care::Access;
-pub use context::{Blobs, Command, Scene, Settings, Unreadable};
+pub use context::{Blobs, Command, SessionContext, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use crowd::Presence;
 pub use diff::lines as changed_lines;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ahead::Ahead;
 use super::care::Places;
-use super::context::{Context, Scene, Settings};
+use super::context::{Context, SessionContext, Settings};
 use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
@@ -67,7 +67,7 @@ impl Desk {
     ///
     /// # Errors
     /// As an outcome it goes to the model.
-    pub fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, Refusal> {
+    pub fn prepare(&self, call: &ToolCall, scene: &SessionContext) -> Result<Prepared, Refusal> {
         let context = self.tools.context(scene);
         match &self.tools.parse(call)? {
             Call::Bash(input) => shell::prepare(&context, self.here, call.call_id, input),
@@ -219,7 +219,7 @@ impl Toolbox {
     /// What the call would do. Reads files, never writes, runs nothing. The error is an outcome
     /// that goes to the model: unknown tools, arguments that do not fit, calls that cannot
     /// succeed. Cancel-safe.
-    pub async fn prepare(&self, call: &ToolCall, scene: &Scene) -> Result<Prepared, ToolOutcome> {
+    pub async fn prepare(&self, call: &ToolCall, scene: &SessionContext) -> Result<Prepared, ToolOutcome> {
         let (desk, call, scene) = (self.desk().await, call.clone(), scene.clone());
         let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &scene));
         Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
@@ -231,7 +231,7 @@ impl Toolbox {
     /// # Errors
     /// The level cannot be had here, or the shell failed.
     #[cfg(feature = "fuzzing")]
-    pub fn bare_shell(&self, scene: &Scene) -> std::io::Result<std::time::Duration> {
+    pub fn bare_shell(&self, scene: &SessionContext) -> std::io::Result<std::time::Duration> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let here = Available::here().await;
@@ -272,7 +272,7 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         prepared: &Prepared,
-        scene: &Scene,
+        scene: &SessionContext,
         progress: mpsc::Sender<Progress>,
         births: mpsc::Sender<Birth>,
         stop: CancellationToken,
@@ -295,7 +295,7 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         prepared: &Prepared,
-        scene: &Scene,
+        scene: &SessionContext,
         births: mpsc::Sender<Birth>,
         stop: CancellationToken,
     ) -> Result<Running, ToolOutcome> {
@@ -312,7 +312,7 @@ impl Toolbox {
 
     /// After a crash: what became of a change of a file that `call_id` had begun. Removes the
     /// temporary file that it may have left. Never panics; cancel-safe.
-    pub async fn inspect(&self, call_id: CallId, prepared: &Prepared, scene: &Scene) -> Inspection {
+    pub async fn inspect(&self, call_id: CallId, prepared: &Prepared, scene: &SessionContext) -> Inspection {
         let (context, prepared) = (self.context(scene), prepared.clone());
         let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
@@ -331,7 +331,7 @@ impl Toolbox {
         &self,
         call: &ToolCall,
         prepared: &Prepared,
-        scene: &Scene,
+        scene: &SessionContext,
         progress: mpsc::Sender<Progress>,
         births: mpsc::Sender<Birth>,
         stop: CancellationToken,
@@ -373,7 +373,7 @@ impl Toolbox {
         .await
     }
 
-    fn context(&self, scene: &Scene) -> Context {
+    fn context(&self, scene: &SessionContext) -> Context {
         Context {
             settings: self.settings.clone(),
             places: self.places.clone(),

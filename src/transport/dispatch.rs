@@ -16,14 +16,14 @@ use tokio::task::JoinSet;
 use super::connection::{Connection, Overloaded, Shared};
 use super::envelope::{self, Call, Element, Message, Refused};
 use super::reply::{self, Fault, Kind};
-use super::serve::House;
+use super::serve::ServerState;
 
 /// Unit in which the bytes of running calls are counted.
 const WEIGHT_UNIT: usize = 1 << 10;
 
 /// The calls of one connection.
 pub(super) struct Caller {
-    house: Arc<House>,
+    house: Arc<ServerState>,
     shared: Arc<Shared>,
     /// Whether notifications can reach the peer.
     may_subscribe: bool,
@@ -62,7 +62,7 @@ enum Begun {
 }
 
 impl Caller {
-    pub(super) fn new(house: Arc<House>, shared: Arc<Shared>, may_subscribe: bool) -> Self {
+    pub(super) fn new(house: Arc<ServerState>, shared: Arc<Shared>, may_subscribe: bool) -> Self {
         let units = house.limits.max_in_flight_bytes.div_ceil(WEIGHT_UNIT);
         let heaviest = units.clamp(1, (u32::MAX >> 3) as usize) as u32;
         let slots = house.limits.max_in_flight.clamp(1, Semaphore::MAX_PERMITS);

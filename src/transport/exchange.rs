@@ -26,7 +26,7 @@ use super::dispatch::Caller;
 use super::envelope::NO_ID;
 use super::framing::{self, Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
 use super::reply::{Fault, Kind, too_long};
-use super::serve::House;
+use super::serve::ServerState;
 use super::socket::Page;
 use super::writer::write_out;
 
@@ -37,7 +37,7 @@ const LARGEST_READ: usize = 256 << 10;
 
 /// Serves one peer. Returns when it is gone and its calls have ended. If it is dropped, everything of
 /// the connection ends at once.
-pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<House>) {
+pub(super) async fn attend(socket: UnixStream, id: u64, house: Arc<ServerState>) {
     let Ok(who) = socket.peer_cred() else { return };
     if !admits(house.uid, who.uid(), house.limits.allow_root) {
         tracing::warn!(uid = who.uid(), pid = who.pid(), "refused a connection of another user");
@@ -106,7 +106,7 @@ async fn meet(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
-    house: &House,
+    house: &ServerState,
     may_look: bool,
 ) -> Option<Way> {
     let longest = house.limits.max_message_bytes;
@@ -146,7 +146,7 @@ async fn knock(
     read: &mut OwnedReadHalf,
     write: &mut OwnedWriteHalf,
     buffer: &mut BytesMut,
-    house: &House,
+    house: &ServerState,
     may_look: bool,
 ) -> Option<Way> {
     let longest = house.limits.max_message_bytes;
@@ -196,7 +196,7 @@ async fn knock(
 }
 
 /// Writes a short answer before there is a writer. A peer that does not take it loses its turn.
-async fn say(write: &mut OwnedWriteHalf, answer: &[u8], house: &House) {
+async fn say(write: &mut OwnedWriteHalf, answer: &[u8], house: &ServerState) {
     let _ = tokio::time::timeout(house.limits.half_frame_timeout, write.write_all(answer)).await;
 }
 
@@ -212,7 +212,12 @@ enum Fill {
 }
 
 /// Reads what is there, at most until `deadline`. Cancel-safe.
-async fn fill(read: &mut OwnedReadHalf, buffer: &mut BytesMut, house: &House, deadline: Instant) -> Fill {
+async fn fill(
+    read: &mut OwnedReadHalf,
+    buffer: &mut BytesMut,
+    house: &ServerState,
+    deadline: Instant,
+) -> Fill {
     buffer.reserve(buffer.len().clamp(READ, LARGEST_READ));
     tokio::select! {
         biased;
@@ -243,7 +248,7 @@ enum End {
 }
 
 struct Exchange {
-    house: Arc<House>,
+    house: Arc<ServerState>,
     shared: Arc<Shared>,
     read: OwnedReadHalf,
     buffer: BytesMut,

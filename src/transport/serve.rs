@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const SPARE_DESCRIPTORS: usize = 42;
 
 /// What all connections share.
-pub(super) struct House {
+pub(super) struct ServerState {
     pub methods: Methods,
     pub limits: Limits,
     pub stop: CancellationToken,
@@ -43,15 +43,15 @@ pub(super) struct House {
 
 /// The house that further connections get: another one after the limits have changed.
 #[derive(Clone)]
-struct Current(Arc<RwLock<Arc<House>>>);
+struct Current(Arc<RwLock<Arc<ServerState>>>);
 
 impl Current {
-    fn get(&self) -> Arc<House> {
+    fn get(&self) -> Arc<ServerState> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl House {
+impl ServerState {
     /// One without a socket.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn alone(methods: Methods, limits: Limits) -> Self {
@@ -73,7 +73,7 @@ impl House {
     }
 }
 
-pub(super) struct OpenConnection(Arc<House>);
+pub(super) struct OpenConnection(Arc<ServerState>);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
@@ -122,7 +122,7 @@ pub fn serve(bound: Bound, methods: impl Into<Methods>, limits: Limits, stop: Ca
     let accepting = stop.child_token();
     let uid = nix::unistd::geteuid().as_raw();
     let limits = within_descriptors(limits);
-    let house = Arc::new(House { methods, limits, stop, uid, mark, page, open: Arc::default() });
+    let house = Arc::new(ServerState { methods, limits, stop, uid, mark, page, open: Arc::default() });
     let current = Current(Arc::new(RwLock::new(house)));
     let mut task = JoinSet::new();
     task.spawn(accept_all(listener, current.clone(), accepting.clone()));
@@ -147,7 +147,7 @@ impl Serving {
         let old = &**current;
         let (methods, stop, open) = (old.methods.clone(), old.stop.clone(), Arc::clone(&old.open));
         let (mark, page) = (old.mark.clone(), old.page.clone());
-        *current = Arc::new(House { methods, limits, stop, uid: old.uid, mark, page, open });
+        *current = Arc::new(ServerState { methods, limits, stop, uid: old.uid, mark, page, open });
     }
 
     /// Takes in no further connection; those that are open are served on.

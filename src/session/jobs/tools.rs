@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Home, Jobs, PIECES, Surroundings};
+use super::{CallContext, Home, Jobs, PIECES};
 use crate::crash;
 use crate::engine::{Input, Judged};
-use crate::session::house::Setup;
-use crate::session::law::{self, Law};
-use crate::tools::{Refusal, Scene};
+use crate::session::house::Components;
+use crate::session::law::{self, EffectiveRules};
+use crate::tools::{Refusal, SessionContext};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
@@ -23,30 +23,35 @@ use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
 impl Jobs {
     /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
     /// for the disk and that nobody waits for while it judges a long line.
-    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) {
+    pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: CallContext) {
         let looking = self.look(turn_id, calls, around);
         self.report(looking);
     }
 
     /// What a look comes to is reported from now on.
-    pub fn report(&mut self, looking: Looking) {
+    pub fn report(&mut self, looking: PendingPreparation) {
         self.start(async move { Some(looking.end().await) });
     }
 
     /// Begins a look that is reported by nobody yet; dropped, it is given up.
-    pub fn look(&self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: Surroundings) -> Looking {
-        let (house, setup) = (Arc::clone(&self.house), self.house.setup());
+    pub fn look(
+        &self,
+        turn_id: TurnId,
+        calls: Vec<Arc<ToolCall>>,
+        around: CallContext,
+    ) -> PendingPreparation {
+        let (house, setup) = (Arc::clone(&self.house), self.house.components());
         let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), around.mode);
         let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
         let looked = tokio::task::spawn_blocking(move || {
             let desk = runtime.block_on(setup.tools.desk());
-            let law = Law::look(&house, &around, &runtime);
-            let scene = law.scene(&setup.settings, blobs, &around);
+            let law = EffectiveRules::load_blocking(&house, &around, &runtime);
+            let scene = law.session_context(&setup.settings, blobs, &around);
             let look = |call: &Arc<ToolCall>| {
                 let prepared = desk.prepare(call, &scene)?;
-                let judged = law::judged(&law, &setup.settings, &around, &call.tool, prepared);
+                let judged = law::judge_call(&law, &setup.settings, &around, &call.tool, prepared);
                 if judged.1.verdict != VerdictKind::Allow {
                     setup.tools.not_now(call.call_id);
                 }
@@ -66,12 +71,12 @@ impl Jobs {
             }
             judged
         });
-        Looking { looked, turn_id, mode, given, _wanted: wanted }
+        PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
     }
 
     /// Looks at the file that an interrupted call was to change.
-    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<Prepared>, around: Surroundings) {
-        let setup = self.house.setup();
+    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<Prepared>, around: CallContext) {
+        let setup = self.house.components();
         self.start(async move {
             let look = AssertUnwindSafe(setup.tools.inspect(call_id, &prepared, &around.scene));
             let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
@@ -81,9 +86,9 @@ impl Jobs {
         });
     }
 
-    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<Prepared>, around: Surroundings) {
+    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<Prepared>, around: CallContext) {
         let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
-        let setup = house.setup();
+        let setup = house.components();
         self.tools.insert(call.call_id, stop.clone());
         let births = self.births.clone();
         let blobs = Arc::clone(&self.blobs);
@@ -91,8 +96,14 @@ impl Jobs {
         self.running.spawn(async move {
             let scene = match prepared.subject {
                 // It looks at no files for the model; what it may read is for its sandbox to say, if it has one.
-                Subject::Bash { .. } => Scene { blobs: Some(blobs), ..Scene::clone(&around.scene) },
-                _ => Law::now(&house, &around).await.scene(&setup.settings, blobs, &around),
+                Subject::Bash { .. } => {
+                    SessionContext { blobs: Some(blobs), ..SessionContext::clone(&around.scene) }
+                }
+                _ => EffectiveRules::load(&house, &around).await.session_context(
+                    &setup.settings,
+                    blobs,
+                    &around,
+                ),
             };
             let started = house.clock.now();
             let call_id = call.call_id;
@@ -127,7 +138,7 @@ impl Jobs {
 }
 
 /// A look at calls that is under way. Whoever drops it wants no more of it.
-pub(in crate::session) struct Looking {
+pub(in crate::session) struct PendingPreparation {
     looked: JoinHandle<Vec<Judged>>,
     turn_id: TurnId,
     mode: Mode,
@@ -135,7 +146,7 @@ pub(in crate::session) struct Looking {
     _wanted: DropGuard,
 }
 
-impl Looking {
+impl PendingPreparation {
     async fn end(mut self) -> Input {
         let failed = |id: &CallId| Judged { call_id: *id, result: Err(panicked()) };
         let looked = (&mut self.looked).await;
@@ -184,9 +195,9 @@ const LONG: usize = 4 << 10;
 
 /// What the rules say of a call. A long line is judged on a thread that others do not wait for.
 pub(in crate::session) async fn verdict(
-    law: &Law,
-    setup: &Arc<Setup>,
-    around: &Surroundings,
+    law: &EffectiveRules,
+    setup: &Arc<Components>,
+    around: &CallContext,
     tool: &str,
     prepared: &Prepared,
 ) -> Verdict {

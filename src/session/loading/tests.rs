@@ -12,7 +12,7 @@ use crate::engine::{self, Busy};
 use crate::judge::Rules;
 use crate::model::{self, Models};
 use crate::session::journal;
-use crate::session::{House, NewSessionRequest, Settings, Setup, Submission};
+use crate::session::{Components, NewSessionRequest, Settings, Shared, Submission};
 use crate::store::{Append, Store, StoreError, StoreOwner};
 use crate::tools::{self, Toolbox};
 use crate::types::event::Envelope;
@@ -71,12 +71,12 @@ impl Place {
         };
         let models = Models::new(model::Settings::default()).unwrap();
         let tools = Toolbox::new(tools::Settings::new(home));
-        let house = House::new(store, Arc::new(StoppedClock), Setup { models, tools, settings });
+        let house = Shared::new(store, Arc::new(StoppedClock), Components { models, tools, settings });
         Self { folder, registry: Registry::new(house), _owner: owner }
     }
 
-    pub(in crate::session) fn house(&self) -> Arc<House> {
-        Arc::clone(&self.registry.inner.house)
+    pub(in crate::session) fn house(&self) -> Arc<Shared> {
+        Arc::clone(&self.registry.inner.shared)
     }
 
     async fn create(&self) -> SessionId {
@@ -105,7 +105,7 @@ impl Place {
 
     async fn events(&self, id: SessionId) -> Vec<Envelope> {
         let (key, _) = self.registry.journal(id).await.unwrap();
-        let page = self.registry.house().store.events_after(key, 0, u32::MAX, usize::MAX).await.unwrap();
+        let page = self.registry.shared().store.events_after(key, 0, u32::MAX, usize::MAX).await.unwrap();
         page.rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
     }
 
@@ -275,7 +275,7 @@ async fn lengthen(place: &Place, id: SessionId, rows: u64) {
     let birth =
         ProcessRecord { call_id: Mint::new(0, Seed(1)).call(), pid: 1, started: 1, boot_id: "b".into() };
     let append = Append { rows, processes: Vec::new(), ..journal::birth(key, birth, Timestamp(1)) };
-    place.registry.house().store.append(append).await.unwrap();
+    place.registry.shared().store.append(append).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

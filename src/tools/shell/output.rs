@@ -143,10 +143,10 @@ impl Output {
         self.spool
     }
 
-    pub(super) async fn finish(mut self, cap: usize) -> Said {
+    pub(super) async fn finish(mut self, cap: usize) -> OutputExcerpt {
         self.close();
         let (text, truncated) = std::mem::take(&mut *kept(&self.capture)).render(cap);
-        Said { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
+        OutputExcerpt { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
     }
 }
 
@@ -156,7 +156,7 @@ pub(super) fn kept(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
 }
 
 /// What the command said.
-pub(super) struct Said {
+pub(super) struct OutputExcerpt {
     pub(super) text: String,
     /// Whether `text` is only the beginning and the end of it.
     pub(super) truncated: bool,

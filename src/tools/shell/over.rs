@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::cell::Powers;
 use super::limits::{Breach, Limits};
-use super::output::Said;
+use super::output::OutputExcerpt;
 use super::sandbox::{self, Choice, Ground};
 use super::tree::Ended;
 use crate::tools::context::Context;
@@ -101,8 +101,8 @@ impl Ran {
 }
 
 impl Report<'_> {
-    pub(super) fn tell(self, said: Said) -> ToolOutcome {
-        let Said { mut text, truncated, bytes, spooled } = said;
+    pub(super) fn tell(self, said: OutputExcerpt) -> ToolOutcome {
+        let OutputExcerpt { mut text, truncated, bytes, spooled } = said;
         let (signal, exit_code) = self.ran.code();
 
         let mut notes = Vec::new();

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Birth, Scene, Settings, Toolbox};
+use super::{Birth, SessionContext, Settings, Toolbox};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::ToolCall;
 use crate::types::tool::{Prepared, Subject, ToolOutcome, ToolStatus};
@@ -28,7 +28,7 @@ use crate::types::tool::{Prepared, Subject, ToolOutcome, ToolStatus};
 struct Room {
     _root: tempfile::TempDir,
     root: PathBuf,
-    scene: Scene,
+    scene: SessionContext,
     tools: Toolbox,
     mint: Mint,
 }
@@ -56,7 +56,7 @@ impl Room {
             root.to_string_lossy().bytes().fold(0_u128, |sum, b| sum.wrapping_mul(131) + u128::from(b));
         let mut mint = Mint::new(0, Seed(seed));
         let workspace = root.join("ws");
-        let scene = Scene {
+        let scene = SessionContext {
             session_id: mint.session(),
             cwd: workspace.clone(),
             workspace,

@@ -14,7 +14,7 @@ use super::super::connection::{Connection, Peer, Shared};
 use super::super::dispatch::Caller;
 use super::super::limits::Limits;
 use super::super::outbox::Out;
-use super::super::serve::House;
+use super::super::serve::ServerState;
 use super::calls::{Due, Outcome, Reply, due};
 
 /// The codes and kinds that R3 lists.
@@ -84,7 +84,7 @@ fn replies(message: &[u8], limits: Limits) -> Vec<String> {
                 limits.outbox_bytes,
                 limits.max_subscriptions,
             ));
-            let house = Arc::new(House::alone(methods.clone(), limits));
+            let house = Arc::new(ServerState::alone(methods.clone(), limits));
             let mut caller = Caller::new(house, Arc::clone(&shared), true);
             let slot = caller.room(message.len()).await;
             caller.take_in(message, slot).await;

@@ -321,7 +321,7 @@ impl House {
             idempotency: None,
             processes: Vec::new(),
             blobs: Vec::new(),
-            owes: None,
+            pending_grant: None,
             audit: Vec::new(),
             sync: Sync::Normal,
         };
