@@ -192,7 +192,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let registry = Registry::new(house);
     // Before anybody decides by them.
-    registry.pay_grants().await;
+    registry.flush_grants().await;
     // Before anything can be started, and before anybody can ask for it.
     let reaper = orphans::adopt()?;
     let leftovers = orphans::sweep(&registry).await;

@@ -259,9 +259,9 @@ fn retry(config: &Config) -> engine::Retry {
     }
 }
 
-fn stand_ins(config: &Config) -> engine::StandIns {
+fn stand_ins(config: &Config) -> engine::FallbackModels {
     let given = &config.models;
-    engine::StandIns {
+    engine::FallbackModels {
         fallback: given.fallback.clone(),
         backup: given.backup.clone(),
         large_context: given.large_context.clone(),
@@ -270,19 +270,19 @@ fn stand_ins(config: &Config) -> engine::StandIns {
 }
 
 /// Nothing without the pointer: what nobody set up is never asked.
-fn quick(config: &Config, models: &Models) -> Option<engine::Quick> {
+fn quick(config: &Config, models: &Models) -> Option<engine::TitleModel> {
     let model = config.models.quick.clone()?;
     let terms = models.terms(&model.parse::<ModelRef>().ok()?);
-    Some(engine::Quick { model, terms })
+    Some(engine::TitleModel { model, terms })
 }
 
 /// What the turn machine may ask of models: tables, no network.
-fn known(models: &Models) -> engine::Known {
+fn known(models: &Models) -> engine::ModelCatalog {
     let models = models.clone();
-    engine::Known::by(move |name| {
-        let Ok(model) = name.parse::<ModelRef>() else { return engine::Abilities::default() };
+    engine::ModelCatalog::from_lookup(move |name| {
+        let Ok(model) = name.parse::<ModelRef>() else { return engine::ModelCapabilities::default() };
         let known = models.model(&model);
-        engine::Abilities {
+        engine::ModelCapabilities {
             context_window: known.context_window,
             max_output_tokens: known.max_output_tokens,
             sees: models.sees(&model),

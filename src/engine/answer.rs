@@ -11,7 +11,7 @@ use crate::types::event::{Event, SettledBy};
 use crate::types::ids::{CallId, PermissionId};
 use crate::types::permission::{Decision, OnTimeout, Scope};
 use crate::types::session::Subtype;
-use crate::types::tool::{PathCare, Prepared, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome, ToolStatus};
 
 /// How a request is settled, with what there is to say about it.
 struct Settled {
@@ -21,7 +21,7 @@ struct Settled {
     grant: Option<String>,
     feedback: Option<String>,
     rule: Option<String>,
-    edited: Option<(Value, Prepared)>,
+    edited: Option<(Value, PreparedCall)>,
     stop: bool,
 }
 
@@ -47,7 +47,7 @@ impl PlanBuilder<'_> {
             return self.unasked(&call, answer.request_id, answer.stop);
         }
         if call.first.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
-            return Err(Refusal::AsItWas);
+            return Err(Refusal::RetryMustBeUnchanged);
         }
         let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
         let grant = match lasts {
@@ -55,7 +55,7 @@ impl PlanBuilder<'_> {
             false => None,
         };
         if call.first.is_some() && grant.is_some() && grant.as_ref() != suggestions.first() {
-            return Err(Refusal::AsItWas);
+            return Err(Refusal::RetryMustBeUnchanged);
         }
         let stop = answer.stop && answer.decision == Decision::Deny;
         let settled = Settled {
@@ -73,7 +73,7 @@ impl PlanBuilder<'_> {
                 Some(feedback) => ("denied_with_feedback", words::denied_with_feedback(feedback)),
                 None => ("denied", words::DENIED.to_string()),
             };
-            if !self.stands(call.call.call_id, code, &words::outside_denied(said)) {
+            if !self.finish_with_first_run(call.call.call_id, code, &words::outside_denied(said)) {
                 self.deny(call.call.call_id, code, text);
             }
         }
@@ -120,7 +120,7 @@ impl PlanBuilder<'_> {
         let stop = stop || on_timeout == OnTimeout::Fail;
         self.settle(call, request_id, Settled { stop, ..Settled::new(Decision::Deny, by) });
         let call_id = call.call.call_id;
-        if !self.stands(call_id, "no_answer", outside) {
+        if !self.finish_with_first_run(call_id, "no_answer", outside) {
             self.deny(call_id, "no_answer", said.to_string());
         }
         stop
@@ -181,7 +181,7 @@ impl PlanBuilder<'_> {
     fn settle(&mut self, call: &Call, request_id: PermissionId, settled: Settled) {
         let Settled { decision, by, scope, grant, feedback, rule, edited, stop } = settled;
         let (updated_input, prepared) = edited.unzip();
-        let prepared = prepared.map(|prepared| Prepared { diff: None, ..prepared });
+        let prepared = prepared.map(|prepared| PreparedCall { diff: None, ..prepared });
         let call_id = call.call.call_id;
         self.push_item(
             call.item_id,
@@ -216,13 +216,13 @@ impl PlanBuilder<'_> {
 
 /// What `allow_read_only` lets pass: reading, but not what likely holds secrets, and nothing that
 /// leaves this machine.
-pub(super) fn is_harmless(prepared: &Prepared) -> bool {
+pub(super) fn is_harmless(prepared: &PreparedCall) -> bool {
     prepared.read_only && stays_quiet(&prepared.subject)
 }
 
 fn stays_quiet(subject: &Subject) -> bool {
     match subject {
-        Subject::Read { path } => path.care != PathCare::Secret,
+        Subject::Read { path } => path.care != PathSensitivity::Secret,
         Subject::Background { .. } | Subject::Tool { .. } | Subject::Blob { .. } => true,
         Subject::Several { parts } => parts.iter().all(stays_quiet),
         // Of commands `only_looks` says it, which also means that no rule asks.

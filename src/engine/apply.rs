@@ -7,19 +7,19 @@ use super::said::OutputExcerpt;
 use super::settings::Settings;
 use super::sight::withhold;
 use super::state::{
-    Activity, Call, Deadline, Engine, FirstRun, Helper, Hold, Partial, Queued, Stage, State, Turn,
+    Activity, Call, Deadline, Engine, FirstRun, Helper, Hold, Partial, QueuedInput, Stage, State, Turn,
 };
-use super::wait::Wait;
+use super::wait::Backoff;
 use crate::types::blob::Attachment;
 use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase, Purpose};
 use crate::types::ids::{CallId, RequestId, SessionId, TurnId};
-use crate::types::ledger::Booking;
+use crate::types::ledger::UsageRecord;
 use crate::types::message::{Block, Message, Role};
 use crate::types::model::{BlockKind, FaultKind, StopReason};
 use crate::types::permission::{Decision, RuleKind, Scope, digest};
 use crate::types::question::{Question, QuestionKind};
 use crate::types::session::{Denial, Item, ItemKind, ItemStatus, SessionState, TurnError};
-use crate::types::tool::{Prepared, ToolStatus};
+use crate::types::tool::{PreparedCall, ToolStatus};
 
 impl Engine {
     /// Takes a committed fact into the state.
@@ -50,7 +50,7 @@ impl State {
         if fact.event.is_fact() {
             self.updated_at = fact.at_ms;
         }
-        if let Some(booking) = Booking::of(fact) {
+        if let Some(booking) = UsageRecord::of(fact) {
             self.book(&booking, fact.turn_id);
         }
         match &fact.event {
@@ -117,7 +117,8 @@ impl State {
                 if let Some(turn_id) = fact.turn_id {
                     let (input, model, tools) = (input.clone(), model.clone(), tools.clone());
                     let (budgets, mode, thinking, sampling) = (*budgets, *mode, *thinking, *sampling);
-                    let queued = Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools };
+                    let queued =
+                        QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools };
                     if *front {
                         self.queue.push_front(queued);
                     } else {
@@ -139,7 +140,7 @@ impl State {
             }
             Event::Notice { kind, .. } if kind == HISTORY_LOST => {
                 if let Some(turn) = &mut self.turn {
-                    turn.lost = true;
+                    turn.journal_truncated = true;
                 }
             }
             Event::TurnCompleted { result } => {
@@ -161,7 +162,7 @@ impl State {
             Event::UsageBooked { purpose: Some(_), .. } => {}
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.lost_calls += 1;
+                    turn.unanswered_attempts += 1;
                     // That attempt is over: it is not booked twice.
                     if matches!(turn.activity, Activity::Calling { .. }) {
                         turn.activity = Activity::Waiting { token: fact.seq, wait: None };
@@ -189,9 +190,9 @@ impl State {
                     turn.failures = 0;
                     (turn.overloads, turn.unreached) = (0, 0);
                     // It is asked for again, and longer.
-                    turn.raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
+                    turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
                     if *stop_reason != Some(StopReason::MaxTokens) {
-                        turn.go_ons = 0;
+                        turn.continuations = 0;
                     }
                 }
                 if let Some(usage) = usage.filter(|usage| !*superseded && usage.all_tokens() > 0) {
@@ -212,7 +213,7 @@ impl State {
     }
 
     /// Session, turn and model take the same booking: what they say together agrees.
-    fn book(&mut self, booking: &Booking, turn_id: Option<TurnId>) {
+    fn book(&mut self, booking: &UsageRecord, turn_id: Option<TurnId>) {
         self.spent.book(booking);
         // A helper's is nobody's but the session's.
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn_id == Some(turn.id)) {
@@ -232,11 +233,11 @@ impl State {
                     turn.attempts += 1;
                 } else {
                     turn.attempts = 1;
-                    (turn.fitted, turn.is_fresh) = (None, false);
-                    turn.orphans.clear();
+                    (turn.reduced_output_limit, turn.is_fresh) = (None, false);
+                    turn.discarded_items.clear();
                 }
                 turn.step = *step;
-                turn.model_calls = *step + turn.lost_calls;
+                turn.model_calls = *step + turn.unanswered_attempts;
                 turn.hold = None;
                 turn.activity = Activity::Calling { token: fact.seq, partial: None };
             }
@@ -269,24 +270,26 @@ impl State {
                 turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
                 turn.unreached = if is(&[FaultKind::Unreachable]) { turn.unreached + 1 } else { 0 };
                 turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
-                turn.fitted = max_output_tokens.or(turn.fitted);
+                turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Wait { left_ms: *delay_ms, told_at: fact.at_ms, reason, attempt };
+                let wait = Backoff { left_ms: *delay_ms, told_at: fact.at_ms, reason, attempt };
                 turn.activity = Activity::Waiting { token: fact.seq, wait: Some(wait) };
             }
             Event::Heartbeat { reason, attempt, remaining_ms } => {
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Wait { left_ms: *remaining_ms, told_at: fact.at_ms, reason, attempt };
+                let wait = Backoff { left_ms: *remaining_ms, told_at: fact.at_ms, reason, attempt };
                 turn.hold = None;
                 turn.activity = Activity::Waiting { token: fact.seq, wait: Some(wait) };
             }
             Event::ModelSwitched { from, to, .. } => {
-                turn.tried.push(from.clone());
+                turn.tried_models.push(from.clone());
                 turn.model.clone_from(to);
                 (turn.failures, turn.overloads, turn.unreached) = (0, 0, 0);
-                (turn.fitted, turn.is_fresh) = (None, false);
+                (turn.reduced_output_limit, turn.is_fresh) = (None, false);
             }
-            Event::MessageTombstone { .. } => turn.orphans.retain(|item_id| Some(*item_id) != fact.item_id),
+            Event::MessageTombstone { .. } => {
+                turn.discarded_items.retain(|item_id| Some(*item_id) != fact.item_id)
+            }
             Event::Error { kind, message, causes } => turn.errors.push(TurnError {
                 kind: kind.clone(),
                 message: message.clone(),
@@ -352,7 +355,7 @@ impl State {
                 }
             }
             Event::PermissionRequested { request, read_only, change, sandbox } => {
-                let prepared = Arc::new(Prepared {
+                let prepared = Arc::new(PreparedCall {
                     subject: request.subject.clone(),
                     summary: request.summary.clone(),
                     diff: None,
@@ -505,8 +508,8 @@ impl State {
             ItemKind::UserMessage | ItemKind::Notice => {
                 match &mut self.turn {
                     Some(turn) if item.kind == ItemKind::Notice => {
-                        turn.go_ons += 1;
-                        turn.joins = true;
+                        turn.continuations += 1;
+                        turn.continues_previous = true;
                     }
                     Some(turn) => _ = turn.steered.pop_front(),
                     None => {}
@@ -518,8 +521,11 @@ impl State {
                 self.transcript.push(Message::new(Role::User, content));
             }
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
-                if let Some(Turn { activity: Activity::Calling { partial, .. }, orphans, .. }) =
-                    &mut self.turn
+                if let Some(Turn {
+                    activity: Activity::Calling { partial, .. },
+                    discarded_items: orphans,
+                    ..
+                }) = &mut self.turn
                 {
                     *partial = None;
                     if superseded {
@@ -533,12 +539,12 @@ impl State {
                     self.last_line = line.trim().chars().take(160).collect();
                 }
                 if let Some(turn) = &mut self.turn {
-                    if std::mem::take(&mut turn.joins) {
+                    if std::mem::take(&mut turn.continues_previous) {
                         turn.last_text.push_str(&text);
                     } else {
                         turn.last_text = text;
                     }
-                    turn.orphans.clear();
+                    turn.discarded_items.clear();
                     turn.activity = Activity::Tools { calls: Vec::new() };
                 }
                 if !item.content.is_empty() {

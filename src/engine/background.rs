@@ -17,13 +17,13 @@ use crate::types::ids::{CallId, ItemId, Seq, TurnId};
 use crate::types::tool::{Subject, ToolOutcome};
 
 /// Commands that are over and still known: the model may ask for what they had said.
-const KEPT: usize = 32;
+const MAX_ENDED_TASKS: usize = 32;
 /// Characters of a command that its event shows; all of it stands in `tool.requested`.
-const SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// One command.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Command {
+pub(super) struct BackgroundTaskState {
     pub known: BackgroundCommand,
     /// The turn and the item of the call that started it.
     pub turn_id: Option<TurnId>,
@@ -34,7 +34,7 @@ pub(super) struct Command {
     pub said: OutputExcerpt,
 }
 
-impl Command {
+impl BackgroundTaskState {
     pub fn is_running(&self) -> bool {
         self.known.state == BackgroundState::Running
     }
@@ -45,7 +45,7 @@ impl State {
         let Event::ToolBackground { call_id, bash_id, state, command, end } = &fact.event else { return };
         if *state == BackgroundState::Running {
             self.command_count = self.command_count.max(bash_id.0);
-            self.commands.push(Arc::new(Command {
+            self.commands.push(Arc::new(BackgroundTaskState {
                 known: BackgroundCommand {
                     bash_id: *bash_id,
                     call_id: *call_id,
@@ -68,7 +68,7 @@ impl State {
             command.said = OutputExcerpt::default();
         }
         let over = self.commands.iter().filter(|it| !it.is_running()).count();
-        let mut excess = over.saturating_sub(KEPT);
+        let mut excess = over.saturating_sub(MAX_ENDED_TASKS);
         self.commands.retain(|it| {
             let goes = excess > 0 && !it.is_running();
             excess -= usize::from(goes);
@@ -91,7 +91,7 @@ impl State {
     }
 
     /// A command that runs, by the call that started it.
-    pub fn running_command(&self, call_id: CallId) -> Option<&Command> {
+    pub fn running_command(&self, call_id: CallId) -> Option<&BackgroundTaskState> {
         let mut running = self.commands.iter().filter(|it| it.is_running());
         running.find(|it| it.known.call_id == call_id).map(|it| &**it)
     }
@@ -115,7 +115,8 @@ impl Engine {
     #[must_use]
     pub fn aborted_commands(&self) -> Vec<CallId> {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return Vec::new() };
-        let goes = |it: &&Arc<Command>| it.is_running() && (turn.ending || it.turn_id == Some(turn.id));
+        let goes =
+            |it: &&Arc<BackgroundTaskState>| it.is_running() && (turn.ending || it.turn_id == Some(turn.id));
         self.state.commands.iter().filter(goes).map(|it| it.known.call_id).collect()
     }
 }
@@ -123,7 +124,7 @@ impl Engine {
 impl PlanBuilder<'_> {
     /// A call that would start one command more than may run in the background is refused. `false` if there
     /// is none.
-    pub fn refuse_crowd(&mut self) -> bool {
+    pub fn refuse_over_limit(&mut self) -> bool {
         let most = self.engine.settings.background_commands;
         let running: Vec<BashId> =
             self.state.commands.iter().filter(|it| it.is_running()).map(|it| it.known.bash_id).collect();
@@ -144,7 +145,7 @@ impl PlanBuilder<'_> {
         let item_id = call.item_id;
         let input = call.effective();
         let text = input.input.get("command").and_then(serde_json::Value::as_str).unwrap_or_default();
-        let mut command: String = text.chars().take(SHOWN).collect();
+        let mut command: String = text.chars().take(MAX_SHOWN_CHARS).collect();
         if command.len() < text.len() {
             command.push('…');
         }
@@ -170,7 +171,7 @@ impl PlanBuilder<'_> {
         self.end_command(&command, state, end);
     }
 
-    fn end_command(&mut self, command: &Command, state: BackgroundState, end: BackgroundEnd) {
+    fn end_command(&mut self, command: &BackgroundTaskState, state: BackgroundState, end: BackgroundEnd) {
         let turn_id = self.state.turn.as_ref().map(|turn| turn.id).filter(|id| command.turn_id == Some(*id));
         let (call_id, bash_id) = (command.known.call_id, command.known.bash_id);
         self.plan.folds.push(command.opened);
@@ -188,7 +189,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Has the commands stopped that run and are meant.
-    pub fn stop_commands(&mut self, by: KilledBy, meant: impl Fn(&Command) -> bool) {
+    pub fn stop_commands(&mut self, by: KilledBy, meant: impl Fn(&BackgroundTaskState) -> bool) {
         let running = self.state.commands.iter().filter(|it| it.is_running() && meant(it));
         let calls: Vec<CallId> = running.map(|it| it.known.call_id).collect();
         if !calls.is_empty() {

@@ -12,8 +12,8 @@ use crate::types::sampling::Sampling;
 use crate::types::session::Untrusted;
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Inspection, Prepared, Progress, ToolChoice, ToolOutcome};
-use crate::types::usage::{Budgets, Terms};
+use crate::types::tool::{Inspection, PreparedCall, Progress, ToolChoice, ToolOutcome};
+use crate::types::usage::{Budgets, ModelSnapshot};
 
 /// Time and randomness of one decision.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ pub struct Submit {
 pub enum Busy {
     /// The caller did not say: wait, but if a question is open, answer it by going on (S7).
     #[default]
-    Unsaid,
+    Unspecified,
     /// Wait.
     Queue,
     /// Join the running turn.
@@ -75,11 +75,11 @@ pub enum Busy {
 
 /// A prepared call and what the rules say of it; or why it cannot run at all.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct JudgedCall {
     /// The call.
     pub call_id: CallId,
     /// What it would do and whether it may.
-    pub result: Result<(Prepared, Verdict), ToolOutcome>,
+    pub result: Result<(PreparedCall, Verdict), ToolOutcome>,
 }
 
 /// A person's answer to a permission request.
@@ -100,7 +100,7 @@ pub struct Answer {
     /// Whether this denial says that there is nobody to ask: what `on_timeout` says holds at once.
     pub nobody: bool,
     /// Other arguments than the model's, looked at and judged before: not denied.
-    pub edited: Option<Edited>,
+    pub edited: Option<EditedCall>,
     /// What the person saw: refused if the request is another one.
     pub digest: Option<String>,
     /// Who answered.
@@ -109,11 +109,11 @@ pub struct Answer {
 
 /// Arguments that a person put in the place of the model's.
 #[derive(Clone, Debug)]
-pub struct Edited {
+pub struct EditedCall {
     /// The arguments.
     pub input: serde_json::Value,
     /// What the call would do with them.
-    pub prepared: Prepared,
+    pub prepared: PreparedCall,
 }
 
 /// What of a session is to change. What is absent stays.
@@ -173,7 +173,7 @@ pub enum Input {
         /// What it cost, if the price is known.
         cost_usd_micros: Option<u64>,
         /// What is known of the model.
-        terms: Terms,
+        terms: ModelSnapshot,
         /// How long it took.
         duration_ms: u64,
     },
@@ -184,7 +184,7 @@ pub enum Input {
         /// Why.
         fault: ModelFault,
         /// What is known of the model.
-        terms: Terms,
+        terms: ModelSnapshot,
         /// How long it took.
         duration_ms: u64,
     },
@@ -211,7 +211,7 @@ pub enum Input {
         /// The mode that they were judged in.
         mode: Mode,
         /// In call order.
-        calls: Vec<Judged>,
+        calls: Vec<JudgedCall>,
     },
     /// A running tool said something.
     Progress {
@@ -239,7 +239,7 @@ pub enum Input {
     /// A person answered a permission request.
     Answer(Box<Answer>),
     /// Rules let a pending request pass.
-    Covered {
+    AllowedByRule {
         /// The request.
         request_id: PermissionId,
         /// What changed: [`SettledBy::Rule`] or [`SettledBy::Mode`].
@@ -261,7 +261,7 @@ pub enum Input {
         origin: Option<Origin>,
     },
     /// The deadline of a request may have passed.
-    Due,
+    DeadlineReached,
     /// Something that people should know.
     Notice {
         /// A stable word.
@@ -270,7 +270,7 @@ pub enum Input {
         text: String,
     },
     /// A person answered a question.
-    Choose {
+    AnswerQuestion {
         /// The question.
         request_id: QuestionId,
         /// What is to be done.
@@ -302,7 +302,7 @@ pub enum Input {
     /// After an abort: nothing of the turn runs any more.
     Stopped {
         /// What is known of the turn's model.
-        terms: Terms,
+        terms: ModelSnapshot,
     },
     /// A client attached; `clients` are there now.
     Attached {
@@ -338,7 +338,7 @@ pub enum Input {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Recovery {
     /// What is known of the turn's model.
-    pub terms: Terms,
+    pub terms: ModelSnapshot,
 }
 
 /// Why an input is refused; it leaves no trace.
@@ -382,5 +382,5 @@ pub enum Refusal {
     NoSuchRule,
     /// A command that the sandbox stopped may run again outside as it was, once or under its own grant of
     /// the session; something else was wanted.
-    AsItWas,
+    RetryMustBeUnchanged,
 }

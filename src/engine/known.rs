@@ -4,11 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::types::usage::Terms;
+use crate::types::usage::ModelSnapshot;
 
 /// What a model can do, as far as the turn machine cares. What is absent is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct ModelCapabilities {
     /// Tokens that fit in a request and its answer.
     pub context_window: Option<u32>,
     /// Tokens of the longest answer.
@@ -21,25 +21,27 @@ pub struct Abilities {
 
 /// Looks models up by `PROVIDER/MODEL`. The same name always gives the same answer.
 #[derive(Clone, Default)]
-pub struct Known(Option<Arc<LookUp>>);
+pub struct ModelCatalog(Option<Arc<Lookup>>);
 
-type LookUp = dyn Fn(&str) -> Abilities + Send + Sync;
+type Lookup = dyn Fn(&str) -> ModelCapabilities + Send + Sync;
 
-impl Known {
+impl ModelCatalog {
     /// Answers of this function, which must not wait for anything.
     #[must_use]
-    pub fn by(look_up: impl Fn(&str) -> Abilities + Send + Sync + 'static) -> Self {
+    pub fn from_lookup(look_up: impl Fn(&str) -> ModelCapabilities + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(look_up)))
     }
 
     /// What is known of the model; nothing, where nobody was named who knows.
     #[must_use]
-    pub fn of(&self, model: &str) -> Abilities {
-        self.0.as_ref().map_or(Abilities { sees: true, ..Abilities::default() }, |look_up| look_up(model))
+    pub fn capabilities(&self, model: &str) -> ModelCapabilities {
+        self.0.as_ref().map_or(ModelCapabilities { sees: true, ..ModelCapabilities::default() }, |look_up| {
+            look_up(model)
+        })
     }
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for ModelCatalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Known")
     }
@@ -47,7 +49,7 @@ impl fmt::Debug for Known {
 
 /// Models that stand in for the session's own (Q31), as `PROVIDER/MODEL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StandIns {
+pub struct FallbackModels {
     /// For one that is overloaded, missing or not to be reached.
     pub fallback: Option<String>,
     /// For one whose rate is limited.
@@ -60,9 +62,9 @@ pub struct StandIns {
 
 /// The model for small things (`[models] quick`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Quick {
+pub struct TitleModel {
     /// `PROVIDER/MODEL`.
     pub model: String,
     /// What its calls are booked with.
-    pub terms: Terms,
+    pub terms: ModelSnapshot,
 }

@@ -11,10 +11,10 @@ use crate::types::model::ReplyBlock;
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
 
 /// Tokens of an answer that are asked for at first, if nobody says otherwise.
-pub(super) const OUTPUT_TOKENS: u32 = 32_000;
+pub(super) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 
 /// How often in a row the model is asked to go on.
-const GO_ONS: u32 = 3;
+const MAX_CONTINUATIONS: u32 = 3;
 
 /// What became of an answer that was cut at the output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +45,16 @@ impl PlanBuilder<'_> {
     /// answers only, and an answer may be as long as a model likes.
     pub fn output_limit(&self) -> Option<u32> {
         let turn = self.state.turn.as_ref()?;
-        let most = self.engine.settings.known.of(&turn.model).max_output_tokens;
+        let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
         let wanted = self.engine.settings.output_tokens;
         let usual = match most {
-            most if turn.raised => most,
+            most if turn.output_limit_raised => most,
             Some(most) => Some(most.min(wanted)),
             // More than it can give is an error with some providers: only what somebody chose is asked for.
-            None => Some(wanted).filter(|wanted| *wanted < OUTPUT_TOKENS),
+            None => Some(wanted).filter(|wanted| *wanted < DEFAULT_OUTPUT_TOKENS),
         };
         let left = self.output_tokens_left().map(|left| u32::try_from(left.max(1)).unwrap_or(u32::MAX));
-        [usual, turn.fitted, left].into_iter().flatten().min()
+        [usual, turn.reduced_output_limit, left].into_iter().flatten().min()
     }
 
     /// Output tokens that the budgets of the turn and of the session have left.
@@ -72,10 +72,10 @@ impl PlanBuilder<'_> {
     /// Whether asking for more than before is possible.
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
-        let most = self.engine.settings.known.of(&turn.model).max_output_tokens;
+        let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
         let usual = self.engine.settings.output_tokens;
         let has_budget = self.output_tokens_left().is_none_or(|left| left > u64::from(usual));
-        turn.fitted.is_none() && !turn.raised && most > Some(usual) && has_budget
+        turn.reduced_output_limit.is_none() && !turn.output_limit_raised && most > Some(usual) && has_budget
     }
 
     /// The answer `item_id`, closed as superseded, is asked for again with the highest limit.
@@ -91,8 +91,8 @@ impl PlanBuilder<'_> {
     /// The answer is kept as far as it goes, and the model asked for the rest of it.
     pub fn ask_for_rest(&mut self, cut: CutAtLimit) {
         let Some(turn) = &self.state.turn else { return };
-        if turn.go_ons >= GO_ONS {
-            let message = match GO_ONS {
+        if turn.continuations >= MAX_CONTINUATIONS {
+            let message = match MAX_CONTINUATIONS {
                 0 => "the answer reached the model's output limit".to_string(),
                 times => {
                     format!("the answer reached the model's output limit, also after {times} continuations")

@@ -41,13 +41,13 @@ pub(crate) mod laws;
 #[doc(hidden)]
 pub use prompt::normalize as normalized;
 
-pub use input::{Answer, Busy, Edited, Input, Judged, Now, Recovery, Refusal, Submit, Update};
-pub use known::{Abilities, Known, Quick, StandIns};
-pub use passing::{PASSING, REPLACED};
+pub use input::{Answer, Busy, EditedCall, Input, JudgedCall, Now, Recovery, Refusal, Submit, Update};
+pub use known::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
+pub use passing::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
 pub use plan::{Effect, Entry, ItemChange, Plan, RequestChange};
 pub use repair::{Repair, breach, repair};
 pub use retry::{OnRateLimit, Retry};
 pub use settings::{Settings, Unattended};
-pub use sight::needs_sight;
+pub use sight::needs_vision;
 pub use state::{Engine, SessionRules};
 pub use view::{Pending, Snapshot};

@@ -3,7 +3,7 @@
 use super::input::Now;
 use super::limit::drop_cut_call;
 use super::plan::{Entry, Plan, PlanBuilder};
-use super::retry::{CONTEXT_OVERFLOW, Reaction};
+use super::retry::{CONTEXT_OVERFLOW, RetryDecision};
 use super::state::{Activity, Engine, Partial};
 use crate::types::blob::AttachmentKind;
 use crate::types::event::{Envelope, Event, Phase, UsageReason};
@@ -11,7 +11,7 @@ use crate::types::ids::{ItemId, Seq};
 use crate::types::message::{Block, Role, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
-use crate::types::usage::{Terms, Usage};
+use crate::types::usage::{ModelSnapshot, Usage};
 
 /// Bytes of one delta at most, so that a wire event stays under 64 KiB even when escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -37,7 +37,7 @@ impl Engine {
                 cut: Vec::new(),
                 event,
             };
-            plan.facts.push(Entry { envelope, fold });
+            plan.events.push(Entry { envelope, fold });
             next_seq += 1;
             next_seq - 1
         };
@@ -140,7 +140,7 @@ pub(super) fn pieces(text: String) -> Vec<String> {
 
 /// More tokens than the attempt can have cost: one for every two bytes, where providers count one for
 /// three to four bytes of most text. No answer is longer than the limit that was requested, or the model's.
-pub(super) fn estimate(request: &ModelRequest, received: usize, terms: &Terms) -> Usage {
+pub(super) fn estimate(request: &ModelRequest, received: usize, terms: &ModelSnapshot) -> Usage {
     let mut sent = Count(request.system.len());
     // Plain data with string keys, written to a counter: it cannot fail.
     let _ = serde_json::to_writer(&mut sent, &request.messages);
@@ -206,11 +206,11 @@ impl PlanBuilder<'_> {
         if deltas.is_empty() {
             return;
         }
-        let Plan { facts, items, .. } = self.engine.stream(token, deltas, self.now);
+        let Plan { events: facts, items, .. } = self.engine.stream(token, deltas, self.now);
         // Its first id is taken.
         self.mint.item();
         facts.iter().for_each(|entry| self.state.apply(&entry.envelope));
-        self.plan.facts.extend(facts);
+        self.plan.events.extend(facts);
         self.plan.items.extend(items);
     }
 
@@ -219,7 +219,7 @@ impl PlanBuilder<'_> {
         token: Seq,
         mut reply: ModelReply,
         cost_usd_micros: Option<u64>,
-        terms: Terms,
+        terms: ModelSnapshot,
         duration_ms: u64,
     ) {
         let Some(partial) = self.awaited(token) else { return };
@@ -336,11 +336,11 @@ impl PlanBuilder<'_> {
         self.prepare_open_calls();
     }
 
-    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: Terms) {
+    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, terms: ModelSnapshot) {
         let Some(partial) = self.awaited(token) else { return };
-        let reaction = self.react(fault);
+        let reaction = self.decide_retry(fault);
         if let Some(partial) = &partial {
-            self.interrupt_message(partial, !matches!(reaction, Reaction::GiveUp(_)));
+            self.interrupt_message(partial, !matches!(reaction, RetryDecision::GiveUp(_)));
         }
         // What is silent may be thinking, and be charged for.
         if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
@@ -351,7 +351,7 @@ impl PlanBuilder<'_> {
             return;
         };
         match reaction {
-            Reaction::Again { max, delay_ms, max_output_tokens } => {
+            RetryDecision::Retry { max, delay_ms, max_output_tokens } => {
                 let kind = match max_output_tokens {
                     Some(_) => CONTEXT_OVERFLOW,
                     None => fault.kind.name(),
@@ -364,19 +364,19 @@ impl PlanBuilder<'_> {
                     kind: kind.into(),
                     max_output_tokens,
                 });
-                self.wait(token, delay_ms);
+                self.start_backoff(token, delay_ms);
             }
-            Reaction::Switch { to, reason } => {
+            RetryDecision::Switch { to, reason } => {
                 self.switch(to, reason, &fault.message);
                 self.call_model_step(step);
             }
-            Reaction::Withhold => {
+            RetryDecision::Withhold => {
                 self.withhold(&fault.message);
                 self.call_model_step(step);
             }
-            Reaction::GiveUp(error) => {
+            RetryDecision::GiveUp(error) => {
                 // Only the rest of an answer did not fit; what there is of it stands.
-                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.go_ons > 0);
+                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
                 let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
                 self.finish(if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError }, vec![error]);
             }
@@ -430,7 +430,12 @@ impl PlanBuilder<'_> {
 
     /// Books a model call that was sent and brought no answer (S3): what the provider `reported` of it,
     /// an upper estimate of the rest.
-    pub fn book_lost_attempt(&mut self, partial: Option<&Partial>, reported: Option<&Usage>, terms: Terms) {
+    pub fn book_lost_attempt(
+        &mut self,
+        partial: Option<&Partial>,
+        reported: Option<&Usage>,
+        terms: ModelSnapshot,
+    ) {
         let Ok(request) = self.request() else { return };
         let usage = settle(estimate(&request, partial.map_or(0, |partial| partial.bytes), &terms), reported);
         self.push_turn(Event::UsageBooked {
@@ -464,7 +469,7 @@ mod tests {
             fresh_connection: false,
             aside: false,
         };
-        let terms = |max_output_tokens| Terms { max_output_tokens, ..Terms::default() };
+        let terms = |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
         for (asked, most, received, expected) in [
             (None, None, 1_000, 500),
             (Some(700), None, 1_000, 500),

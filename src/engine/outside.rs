@@ -12,14 +12,14 @@ use crate::types::event::Event;
 use crate::types::ids::CallId;
 use crate::types::permission::{Mode, RequestKind, outside_grant};
 use crate::types::session::PermissionRequest;
-use crate::types::tool::{Barrier, Blocked, Confinement, Prepared, Subject, ToolOutcome};
+use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
 
 /// Bytes of a result that are left for what a person says about it.
 const SPARE: usize = 4 * 1024;
 
 impl PlanBuilder<'_> {
     /// Whether a person is to be asked. Who never asks, or has nobody to ask, leaves it at the first run.
-    pub fn may_run_outside(&self, call: &Call, prepared: &Prepared) -> bool {
+    pub fn may_retry_unsandboxed(&self, call: &Call, prepared: &PreparedCall) -> bool {
         let background = self.state.spec.background;
         call.first.is_none()
             // What runs on in the background is not begun a second time behind a person's back.
@@ -32,10 +32,10 @@ impl PlanBuilder<'_> {
     }
 
     /// Keeps how the first run ended, and asks.
-    pub fn offer_outside(
+    pub fn offer_unsandboxed_retry(
         &mut self,
         call: &Call,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         blocked: Blocked,
         outcome: ToolOutcome,
         duration_ms: u64,
@@ -98,7 +98,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Ends a call with what its first run came to, if the sandbox stopped it; says whether that was so.
-    pub fn stands(&mut self, call_id: CallId, why: &str, note: &str) -> bool {
+    pub fn finish_with_first_run(&mut self, call_id: CallId, why: &str, note: &str) -> bool {
         let Some(call) = self.state.call(call_id).filter(|call| !call.has_begun()) else { return false };
         let Some(first) = call.first.clone() else { return false };
         let line = if first.output.is_empty() || first.output.ends_with('\n') { "" } else { "\n" };

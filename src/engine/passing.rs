@@ -3,7 +3,7 @@
 //! holds that it makes no difference; a kind that begins to matter later must leave these lists.
 
 /// Kinds whose rows at or before the last `turn.completed` change nothing.
-pub const PASSING: &[&str] = &[
+pub const TRANSIENT_KINDS: &[&str] = &[
     "session.attached",
     "session.detached",
     "config.reloaded",
@@ -36,4 +36,4 @@ pub const PASSING: &[&str] = &[
 ];
 
 /// Kinds of which only the newest row at or before the last `turn.completed` counts.
-pub const REPLACED: &[&str] = &["session.status", "session.context", "workspace.trust_required"];
+pub const LATEST_ONLY_KINDS: &[&str] = &["session.status", "session.context", "workspace.trust_required"];

@@ -11,7 +11,7 @@ use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::model::ModelRequest;
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
-use crate::types::tool::Prepared;
+use crate::types::tool::PreparedCall;
 
 /// One fact with what the journal must know of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +85,7 @@ pub enum Effect {
         /// The call.
         call: Arc<ToolCall>,
         /// What was judged.
-        prepared: Arc<Prepared>,
+        prepared: Arc<PreparedCall>,
     },
     /// Look at the file that an interrupted call was to change, and remove what it left beside it;
     /// answer with `Inspected`.
@@ -93,7 +93,7 @@ pub enum Effect {
         /// The call.
         call: Arc<ToolCall>,
         /// What was judged.
-        prepared: Arc<Prepared>,
+        prepared: Arc<PreparedCall>,
     },
     /// Stop everything of the turn; answer with `Stopped` when nothing is left.
     StopAll,
@@ -112,7 +112,7 @@ pub enum Effect {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Facts, in order.
-    pub facts: Vec<Entry>,
+    pub events: Vec<Entry>,
     /// Openers whose foldable rows go.
     pub folds: Vec<Seq>,
     /// Item changes.
@@ -160,15 +160,15 @@ impl Engine {
                 draft.origin = answer.origin.clone();
                 draft.answer(*answer)?;
             }
-            Input::Covered { request_id, by, rule } => draft.covered(request_id, by, rule),
+            Input::AllowedByRule { request_id, by, rule } => draft.covered(request_id, by, rule),
             Input::Update(update) => draft.update(*update)?,
             Input::Rule { add, kind, rule, origin } => {
                 draft.origin = origin;
                 draft.rule(add, kind, rule)?;
             }
-            Input::Due => draft.expire(),
+            Input::DeadlineReached => draft.expire(),
             Input::Notice { kind, text } => _ = draft.push_session(Event::Notice { kind, text }),
-            Input::Choose { request_id, choice, origin } => {
+            Input::AnswerQuestion { request_id, choice, origin } => {
                 draft.origin = origin;
                 draft.choose(request_id, choice)?;
             }
@@ -251,7 +251,7 @@ impl<'a> PlanBuilder<'a> {
             event,
         };
         self.state.apply(&envelope);
-        self.plan.facts.push(Entry { envelope, fold: None });
+        self.plan.events.push(Entry { envelope, fold: None });
         seq
     }
 

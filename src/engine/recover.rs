@@ -15,7 +15,7 @@ use crate::types::message::Message;
 use crate::types::permission::OnTimeout;
 use crate::types::question::Choice;
 use crate::types::session::{OnRestart, Subtype, TurnError};
-use crate::types::tool::{Inspection, Prepared, Subject, ToolOutcome};
+use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
 
 impl PlanBuilder<'_> {
     /// Nothing of the session runs: looks at what there is and goes on with it.
@@ -157,7 +157,7 @@ impl PlanBuilder<'_> {
                 self.effect(Effect::GatherContext);
             }
             Activity::Calling { .. } | Activity::Waiting { .. } => {
-                if !self.continue_wait() {
+                if !self.continue_backoff() {
                     self.deliver_steered();
                     self.call_model_step(step);
                 }
@@ -331,14 +331,14 @@ fn is_lost(call: &Call) -> bool {
     matches!(&call.stage, Stage::Running { prepared, .. } if !prepared.read_only && !is_edit(prepared))
 }
 
-fn is_fetch(prepared: &Prepared) -> bool {
+fn is_fetch(prepared: &PreparedCall) -> bool {
     matches!(prepared.subject, Subject::Web { .. })
 }
 
-fn is_kill(prepared: &Prepared) -> bool {
+fn is_kill(prepared: &PreparedCall) -> bool {
     !prepared.read_only && matches!(prepared.subject, Subject::Background { .. })
 }
 
-fn is_edit(prepared: &Prepared) -> bool {
+fn is_edit(prepared: &PreparedCall) -> bool {
     !prepared.read_only && prepared.subject.changes_files()
 }

@@ -71,12 +71,12 @@ pub fn breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
 #[must_use]
 pub fn repair<M: Borrow<Message>>(messages: &[M]) -> Option<Repair> {
     breach(messages)?;
-    let mut mender = Mender::default();
+    let mut mender = HistoryRepairer::default();
     for message in messages {
         mender.take(message.borrow());
     }
     mender.close();
-    let Mender { messages, mut changes, .. } = mender;
+    let HistoryRepairer { messages, mut changes, .. } = mender;
     changes.dedup();
     if changes.is_empty() {
         changes.push("results were put in the order of their calls".into());
@@ -103,7 +103,7 @@ fn fits(role: Role, block: &Block) -> bool {
 
 /// Goes through a history once, keeping the calls that wait for their results.
 #[derive(Default)]
-struct Mender {
+struct HistoryRepairer {
     messages: Vec<Message>,
     changes: Vec<String>,
     /// Calls of the newest message of the model, each with its name as recorded, and its result once
@@ -113,7 +113,7 @@ struct Mender {
     behind: Vec<Block>,
 }
 
-impl Mender {
+impl HistoryRepairer {
     fn take(&mut self, message: &Message) {
         if message.content.is_empty() {
             self.note("an empty message was left out");

@@ -1,7 +1,7 @@
 //! What follows a failed model call: the retry matrix of Q26, row by row. Pure: a table from a fault
 //! and what the turn has been through to a reaction.
 
-use super::known::StandIns;
+use super::known::FallbackModels;
 use super::sight::is_about_media;
 use crate::types::event::SwitchReason;
 use crate::types::model::{FaultKind, ModelFault, Overflow};
@@ -13,10 +13,10 @@ use crate::types::time::Timestamp;
 const UNREACHABLE_ATTEMPTS: u32 = 3;
 
 /// Overloads in a row after which another model is asked.
-const OVERLOADS: u32 = 3;
+const MAX_OVERLOADS: u32 = 3;
 
 /// Tokens of an answer that is worth asking for; with less room it would only be cut.
-const LEAST_ROOM: u64 = 512;
+const MIN_OUTPUT_TOKENS: u64 = 512;
 
 /// How model calls are tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum OnRateLimit {
 
 /// What a turn has been through at the present model call, and what there is to turn to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Past {
+pub(super) struct RetryContext {
     /// Attempts that failed before this one.
     pub failures: u32,
     /// How many of the newest of them were overloads.
@@ -79,7 +79,7 @@ pub(super) struct Past {
     /// The request showed pictures or documents.
     pub shows: bool,
     /// Those that may stand in: set, not tried in this turn, and within the limits on money.
-    pub stand_ins: StandIns,
+    pub stand_ins: FallbackModels,
     /// Milliseconds until the turn's time is up.
     pub time_left_ms: Option<u64>,
     /// Spreads the waits.
@@ -90,9 +90,9 @@ pub(super) struct Past {
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Reaction {
+pub(super) enum RetryDecision {
     /// The same model is asked again, after a wait.
-    Again {
+    Retry {
         /// Attempts at most; 0: without end.
         max: u32,
         /// The wait.
@@ -115,21 +115,23 @@ pub(super) enum Reaction {
 
 impl Retry {
     /// The row of the matrix that the fault stands in.
-    pub(super) fn react(&self, fault: &ModelFault, past: &Past) -> Reaction {
+    pub(super) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
         if let Some(reaction) = self.overflow(fault, past) {
             return reaction;
         }
-        let switch = |to: &Option<String>, reason| to.clone().map(|to| Reaction::Switch { to, reason });
+        let switch = |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
         // Every later request would hold the same, and be refused.
         if past.shows && is_about_media(fault) {
-            return switch(&past.stand_ins.vision, SwitchReason::Vision).unwrap_or(Reaction::Withhold);
+            return switch(&past.stand_ins.vision, SwitchReason::Vision).unwrap_or(RetryDecision::Withhold);
         }
         let fallback = |reason| switch(&past.stand_ins.fallback, reason);
         let now = match fault.kind {
             FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
                 switch(&past.stand_ins.backup, SwitchReason::RateLimited)
             }
-            FaultKind::Overloaded if past.overloads + 1 >= OVERLOADS => fallback(SwitchReason::Overloaded),
+            FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
+                fallback(SwitchReason::Overloaded)
+            }
             FaultKind::NotFound => fallback(SwitchReason::NotFound),
             _ => None,
         };
@@ -142,20 +144,20 @@ impl Retry {
                 error.message += "; the conversation shows pictures or documents: if that is why, vision = false in \
                                   [model.\"PROVIDER/MODEL\"] leaves them out";
             }
-            return Reaction::GiveUp(error);
+            return RetryDecision::GiveUp(error);
         }
         let last = || fallback(SwitchReason::Unavailable);
         if let Some(reaction) = self.asked_too_much(fault, past) {
             return last().unwrap_or(reaction);
         }
         match self.wait(fault, past) {
-            Some((max, delay_ms)) => Reaction::Again { max, delay_ms, max_output_tokens: None },
-            None => last().unwrap_or_else(|| Reaction::GiveUp(error(fault, past.failures))),
+            Some((max, delay_ms)) => RetryDecision::Retry { max, delay_ms, max_output_tokens: None },
+            None => last().unwrap_or_else(|| RetryDecision::GiveUp(error(fault, past.failures))),
         }
     }
 
     /// The number of attempts and the wait before the next, or `None` if it is time to give up.
-    fn wait(&self, fault: &ModelFault, past: &Past) -> Option<(u32, u64)> {
+    fn wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
         let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
         let endless = past.unattended && busy;
         let max = match fault.kind {
@@ -177,7 +179,7 @@ impl Retry {
     }
 
     /// The provider wants a wait that nobody who sits there would guess at.
-    fn asked_too_much(&self, fault: &ModelFault, past: &Past) -> Option<Reaction> {
+    fn asked_too_much(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.longest_wait_ms)?;
         let mut error = error(fault, past.failures);
         error.message = format!(
@@ -188,24 +190,24 @@ impl Retry {
             span(wait),
             span(self.longest_wait_ms)
         );
-        Some(Reaction::GiveUp(error))
+        Some(RetryDecision::GiveUp(error))
     }
 
     /// The request and its answer do not fit: a shorter answer, else a larger window, else the end.
-    fn overflow(&self, fault: &ModelFault, past: &Past) -> Option<Reaction> {
+    fn overflow(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
         let says_so = fault.word.as_deref() == Some("context_length_exceeded");
         if fault.overflow.is_none() && !says_so {
             return None;
         }
         let room = fault.overflow.map_or(0, |Overflow { limit, input }| limit.saturating_sub(input));
         let shorter = past.asked.is_none_or(|asked| room < u64::from(asked));
-        if !past.is_fitted && room >= LEAST_ROOM && shorter {
+        if !past.is_fitted && room >= MIN_OUTPUT_TOKENS && shorter {
             let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
             let max = past.failures.saturating_add(2);
-            return Some(Reaction::Again { max, delay_ms: 0, max_output_tokens });
+            return Some(RetryDecision::Retry { max, delay_ms: 0, max_output_tokens });
         }
         if let Some(to) = past.stand_ins.large_context.clone() {
-            return Some(Reaction::Switch { to, reason: SwitchReason::LargeContext });
+            return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
         }
         let mut error = error(fault, past.failures);
         error.kind = CONTEXT_OVERFLOW.into();
@@ -214,7 +216,7 @@ impl Retry {
              session",
             error.message
         );
-        Some(Reaction::GiveUp(error))
+        Some(RetryDecision::GiveUp(error))
     }
 }
 
@@ -258,33 +260,33 @@ mod tests {
     }
 
     /// All four stand in.
-    fn past() -> Past {
+    fn past() -> RetryContext {
         let of = |name: &str| Some(format!("p/{name}"));
-        let stand_ins = StandIns {
+        let stand_ins = FallbackModels {
             fallback: of("fallback"),
             backup: of("backup"),
             large_context: of("large"),
             vision: of("vision"),
         };
-        Past { stand_ins, ..Past::default() }
+        RetryContext { stand_ins, ..RetryContext::default() }
     }
 
-    fn switch(to: &str, reason: SwitchReason) -> Reaction {
-        Reaction::Switch { to: format!("p/{to}"), reason }
+    fn switch(to: &str, reason: SwitchReason) -> RetryDecision {
+        RetryDecision::Switch { to: format!("p/{to}"), reason }
     }
 
     #[track_caller]
-    fn waits(retry: &Retry, fault: &ModelFault, past: &Past) -> (u32, u64) {
-        match retry.react(fault, past) {
-            Reaction::Again { max, delay_ms, max_output_tokens: None } => (max, delay_ms),
+    fn waits(retry: &Retry, fault: &ModelFault, past: &RetryContext) -> (u32, u64) {
+        match retry.decide(fault, past) {
+            RetryDecision::Retry { max, delay_ms, max_output_tokens: None } => (max, delay_ms),
             other => panic!("{fault:?}: {other:?}"),
         }
     }
 
     #[track_caller]
-    fn gives_up(retry: &Retry, fault: &ModelFault, past: &Past) -> TurnError {
-        match retry.react(fault, past) {
-            Reaction::GiveUp(error) => error,
+    fn gives_up(retry: &Retry, fault: &ModelFault, past: &RetryContext) -> TurnError {
+        match retry.decide(fault, past) {
+            RetryDecision::GiveUp(error) => error,
             other => panic!("{fault:?}: {other:?}"),
         }
     }
@@ -292,7 +294,7 @@ mod tests {
     #[test]
     fn every_row_of_the_matrix_has_its_reaction() {
         use FaultKind as Kind;
-        let alone = Past::default();
+        let alone = RetryContext::default();
         for kind in [
             Kind::RateLimited,
             Kind::Overloaded,
@@ -308,13 +310,13 @@ mod tests {
                 assert!((250..=500).contains(&delay_ms), "{kind:?}: {delay_ms}");
             }
             // In the end there is nothing else to do.
-            let tired = |past: Past| Past { failures: 9, ..past };
+            let tired = |past: RetryContext| RetryContext { failures: 9, ..past };
             let error = gives_up(&retry(), &fault(kind), &tired(alone.clone()));
             assert_eq!(
                 (error.kind.as_str(), error.message.as_str()),
                 (kind.name(), "so it is (tried 10 times)")
             );
-            let reaction = retry().react(&fault(kind), &tired(past()));
+            let reaction = retry().decide(&fault(kind), &tired(past()));
             assert_eq!(reaction, switch("fallback", SwitchReason::Unavailable), "{kind:?}");
         }
         for kind in [
@@ -329,14 +331,14 @@ mod tests {
             assert_eq!(gives_up(&retry(), &fault(kind), &past()).kind, kind.name());
         }
         assert_eq!(gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
-        let reaction = retry().react(&fault(Kind::NotFound), &past());
+        let reaction = retry().decide(&fault(Kind::NotFound), &past());
         assert_eq!(reaction, switch("fallback", SwitchReason::NotFound));
     }
 
     #[test]
     fn a_server_that_was_there_is_waited_for_longer_than_one_that_was_not() {
         let unreachable = fault(FaultKind::Unreachable);
-        let after = |failures, answered| Past { failures, answered, ..Past::default() };
+        let after = |failures, answered| RetryContext { failures, answered, ..RetryContext::default() };
         assert_eq!(waits(&retry(), &unreachable, &after(1, false)).0, 3);
         gives_up(&retry(), &unreachable, &after(2, false));
         for failures in [1, 2, 8] {
@@ -347,15 +349,19 @@ mod tests {
 
     #[test]
     fn three_overloads_in_a_row_lead_to_the_fallback() {
-        let overloaded = |overloads| Past { failures: 4, overloads, ..past() };
+        let overloaded = |overloads| RetryContext { failures: 4, overloads, ..past() };
         for overloads in 0..2 {
             waits(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
         }
-        let reaction = retry().react(&fault(FaultKind::Overloaded), &overloaded(2));
+        let reaction = retry().decide(&fault(FaultKind::Overloaded), &overloaded(2));
         assert_eq!(reaction, switch("fallback", SwitchReason::Overloaded));
         // Other failures do not count.
         waits(&retry(), &fault(FaultKind::Server), &overloaded(2));
-        waits(&retry(), &fault(FaultKind::Overloaded), &Past { overloads: 7, ..Past::default() });
+        waits(
+            &retry(),
+            &fault(FaultKind::Overloaded),
+            &RetryContext { overloads: 7, ..RetryContext::default() },
+        );
     }
 
     #[test]
@@ -363,15 +369,15 @@ mod tests {
         let limited = fault(FaultKind::RateLimited);
         let backup = Retry { on_rate_limit: OnRateLimit::Backup, ..retry() };
         waits(&retry(), &limited, &past());
-        assert_eq!(backup.react(&limited, &past()), switch("backup", SwitchReason::RateLimited));
-        waits(&backup, &limited, &Past::default());
+        assert_eq!(backup.decide(&limited, &past()), switch("backup", SwitchReason::RateLimited));
+        waits(&backup, &limited, &RetryContext::default());
     }
 
     #[test]
     fn waits_grow_to_the_maximum() {
         let busy = fault(FaultKind::Overloaded);
         for failures in 0..9 {
-            let past = Past { failures, random: u64::MAX, ..Past::default() };
+            let past = RetryContext { failures, random: u64::MAX, ..RetryContext::default() };
             let (_, delay_ms) = waits(&retry(), &busy, &past);
             let ceiling = (500 << failures).min(32_000);
             assert!((ceiling / 2..=ceiling).contains(&delay_ms), "{delay_ms}");
@@ -381,10 +387,10 @@ mod tests {
     #[test]
     fn the_server_s_wish_to_wait_is_respected_up_to_what_a_person_would_wait() {
         let asks = |ms| ModelFault { retry_after_ms: Some(ms), ..fault(FaultKind::RateLimited) };
-        assert_eq!(waits(&retry(), &asks(7_000), &Past::default()), (10, 7_000));
-        assert_eq!(waits(&retry(), &asks(600_000), &Past::default()), (10, 600_000));
+        assert_eq!(waits(&retry(), &asks(7_000), &RetryContext::default()), (10, 7_000));
+        assert_eq!(waits(&retry(), &asks(600_000), &RetryContext::default()), (10, 600_000));
         // No wait at all, without end, would be a flood of requests.
-        let tired = Past { failures: 4, unattended: true, ..Past::default() };
+        let tired = RetryContext { failures: 4, unattended: true, ..RetryContext::default() };
         for ms in [0, 499] {
             assert_eq!(
                 waits(&retry(), &asks(ms), &tired),
@@ -392,21 +398,26 @@ mod tests {
             );
         }
         let now = Timestamp(1_795_219_200_000);
-        let error = gives_up(&retry(), &asks(86_400_000), &Past { now, ..Past::default() });
+        let error = gives_up(&retry(), &asks(86_400_000), &RetryContext { now, ..RetryContext::default() });
         for word in ["2026-11-22 00:00 UTC", "(1 d)", "longest_wait", "10 min"] {
             assert!(error.message.contains(word), "{error:?}");
         }
-        assert_eq!(retry().react(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));
+        assert_eq!(retry().decide(&asks(86_400_000), &past()), switch("fallback", SwitchReason::Unavailable));
         // Nobody sits before an unattended session; its own limit on time still holds.
-        let alone = Past { unattended: true, ..Past::default() };
+        let alone = RetryContext { unattended: true, ..RetryContext::default() };
         assert_eq!(waits(&retry(), &asks(86_400_000), &alone), (0, 86_400_000));
-        let short = Past { time_left_ms: Some(1_000), ..alone };
+        let short = RetryContext { time_left_ms: Some(1_000), ..alone };
         assert_eq!(waits(&retry(), &asks(86_400_000), &short), (0, 1_000));
     }
 
     #[test]
     fn unattended_sessions_wait_for_a_busy_provider_without_end() {
-        let past = Past { failures: 1_000_000, unattended: true, random: u64::MAX, ..Past::default() };
+        let past = RetryContext {
+            failures: 1_000_000,
+            unattended: true,
+            random: u64::MAX,
+            ..RetryContext::default()
+        };
         for kind in [FaultKind::RateLimited, FaultKind::Overloaded] {
             let (max, delay_ms) = waits(&retry(), &fault(kind), &past);
             assert!(max == 0 && (150_000..=300_000).contains(&delay_ms), "{delay_ms}");
@@ -420,18 +431,21 @@ mod tests {
             overflow: Some(Overflow { limit, input }),
             ..fault(FaultKind::BadRequest)
         };
-        let shorter = |fault: &ModelFault, past: &Past| match retry().react(fault, past) {
-            Reaction::Again { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
+        let shorter = |fault: &ModelFault, past: &RetryContext| match retry().decide(fault, past) {
+            RetryDecision::Retry { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
             _ => None,
         };
-        let asked = Past { asked: Some(32_000), ..past() };
+        let asked = RetryContext { asked: Some(32_000), ..past() };
         assert_eq!(shorter(&overflow(200_000, 190_000), &asked), Some(10_000));
-        assert_eq!(shorter(&overflow(200_000, 190_000), &Past { asked: None, ..past() }), Some(10_000));
+        assert_eq!(
+            shorter(&overflow(200_000, 190_000), &RetryContext { asked: None, ..past() }),
+            Some(10_000)
+        );
         // Asking for as much as before would change nothing.
-        let less = Past { asked: Some(9_000), ..past() };
+        let less = RetryContext { asked: Some(9_000), ..past() };
         assert_eq!(shorter(&overflow(200_000, 190_000), &less), None);
         for (fault, past) in [
-            (overflow(200_000, 190_000), Past { is_fitted: true, ..asked.clone() }),
+            (overflow(200_000, 190_000), RetryContext { is_fitted: true, ..asked.clone() }),
             (overflow(200_000, 199_900), asked.clone()),
             (overflow(200_000, 210_000), asked.clone()),
             (
@@ -440,11 +454,12 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                retry().react(&fault, &past),
+                retry().decide(&fault, &past),
                 switch("large", SwitchReason::LargeContext),
                 "{fault:?}"
             );
-            let error = gives_up(&retry(), &fault, &Past { is_fitted: true, ..Past::default() });
+            let error =
+                gives_up(&retry(), &fault, &RetryContext { is_fitted: true, ..RetryContext::default() });
             assert_eq!(error.kind, "context_overflow");
             assert!(error.message.contains("large_context"), "{error:?}");
         }
@@ -453,9 +468,9 @@ mod tests {
     #[test]
     fn a_refused_picture_goes_to_a_model_that_sees_or_is_not_shown_any_more() {
         let refused = ModelFault::new(FaultKind::BadRequest, "Could not process image");
-        let shows = |past: Past| Past { shows: true, ..past };
-        assert_eq!(retry().react(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
-        assert_eq!(retry().react(&refused, &shows(Past::default())), Reaction::Withhold);
+        let shows = |past: RetryContext| RetryContext { shows: true, ..past };
+        assert_eq!(retry().decide(&refused, &shows(past())), switch("vision", SwitchReason::Vision));
+        assert_eq!(retry().decide(&refused, &shows(RetryContext::default())), RetryDecision::Withhold);
         // With none in the request it is about something else.
         assert_eq!(gives_up(&retry(), &refused, &past()).kind, "bad_request");
         let other = gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(past()));

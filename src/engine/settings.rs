@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::known::{Known, Quick, StandIns};
-use super::limit::OUTPUT_TOKENS;
+use super::known::{FallbackModels, ModelCatalog, TitleModel};
+use super::limit::DEFAULT_OUTPUT_TOKENS;
 use super::retry::Retry;
 use crate::types::permission::OnTimeout;
 use crate::types::session::OnRestart;
-use crate::types::tool::{OfferOutside, ToolCard};
+use crate::types::tool::{OfferOutside, ToolDefinition};
 
 /// What the engine is told from outside, once.
 #[derive(Clone, Debug)]
@@ -15,11 +15,11 @@ pub struct Settings {
     /// How failed model calls are tried again (Q26).
     pub retry: Retry,
     /// Models that stand in for the session's own.
-    pub stand_ins: StandIns,
+    pub stand_ins: FallbackModels,
     /// The model that is asked for titles; without one nobody is.
-    pub quick: Option<Quick>,
+    pub quick: Option<TitleModel>,
     /// What is known of models.
-    pub known: Known,
+    pub known: ModelCatalog,
     /// Tokens of an answer that are asked for at first, where a model can give more (Q28).
     pub output_tokens: u32,
     /// Tools that run beside each other at most (Q22).
@@ -37,7 +37,7 @@ pub struct Settings {
     /// Commands that run in the background at once, in one session; 0 for none.
     pub background_commands: usize,
     /// Tools on offer.
-    pub tools: Arc<[ToolCard]>,
+    pub tools: Arc<[ToolDefinition]>,
     /// Requests of sessions without a person.
     pub unattended: Unattended,
     /// Whether commands that the sandbox stopped may be offered to run outside of it.
@@ -48,10 +48,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             retry: Retry::default(),
-            stand_ins: StandIns::default(),
+            stand_ins: FallbackModels::default(),
             quick: None,
-            known: Known::default(),
-            output_tokens: OUTPUT_TOKENS,
+            known: ModelCatalog::default(),
+            output_tokens: DEFAULT_OUTPUT_TOKENS,
             parallel_tools: 10,
             max_resumes: 3,
             resume_base_ms: 2_000,

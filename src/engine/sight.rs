@@ -11,7 +11,7 @@ use crate::types::model::{FaultKind, ModelFault};
 /// Whether a request of these messages shows a picture. A PDF does not count: of one, a model without
 /// sight is given the text.
 #[must_use]
-pub fn needs_sight<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
+pub fn needs_vision<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool {
     let blocks = messages.into_iter().flat_map(|message| &message.content);
     blocks.flat_map(|block| block.shown()).any(|(kind, _)| kind == AttachmentKind::Image)
 }
@@ -191,7 +191,7 @@ mod tests {
             (result(AttachmentKind::Document, PDF), false),
         ] {
             let said = Message::new(Role::User, vec![block]);
-            assert_eq!(needs_sight(&[Message::user("a"), said.clone()]), expected, "{said:?}");
+            assert_eq!(needs_vision(&[Message::user("a"), said.clone()]), expected, "{said:?}");
         }
     }
 }

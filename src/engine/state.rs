@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::background::Command;
+use super::background::BackgroundTaskState;
 use super::said::OutputExcerpt;
 use super::settings::Settings;
 use super::transcript::Transcript;
-use super::wait::Wait;
+use super::wait::Backoff;
 use crate::types::blob::{Attachment, BlobRef};
 use crate::types::event::{Origin, Purpose, TitledBy};
 use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
@@ -22,8 +22,8 @@ use crate::types::sampling::Sampling;
 use crate::types::session::{Denial, Requires, SessionSpec, SessionState, Subtype, TurnError};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Blocked, Prepared, ReadRecord, ToolChoice, ToolStatus};
-use crate::types::usage::{Budgets, Terms, Usage};
+use crate::types::tool::{Blocked, PreparedCall, ReadRecord, ToolChoice, ToolStatus};
+use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
 /// Rules that people gave this session, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,9 +85,9 @@ pub(super) struct State {
     /// The model that gave the newest answer of the transcript, and the provider's id of that answer.
     pub continues: Option<(String, String)>,
     pub turn: Option<Turn>,
-    pub queue: VecDeque<Queued>,
+    pub queue: VecDeque<QueuedInput>,
     /// Background commands: those that run, and the newest of the others. Oldest first.
-    pub commands: Vec<Arc<Command>>,
+    pub commands: Vec<Arc<BackgroundTaskState>>,
     /// How many were started.
     pub command_count: u32,
     pub rules: Arc<SessionRules>,
@@ -110,14 +110,14 @@ pub(super) struct Helper {
     pub token: Seq,
     pub purpose: Purpose,
     pub model: String,
-    pub terms: Terms,
+    pub terms: ModelSnapshot,
     /// What it takes at most.
     pub most: Usage,
 }
 
 /// An input that waits.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Queued {
+pub(super) struct QueuedInput {
     pub turn_id: TurnId,
     pub input: Vec<InputBlock>,
     pub budgets: Budgets,
@@ -153,26 +153,26 @@ pub(super) struct Turn {
     /// The connection broke: the next attempt gets one of its own.
     pub is_fresh: bool,
     /// Models that this turn turned away from.
-    pub tried: Vec<String>,
+    pub tried_models: Vec<String>,
     /// Answers to this call that came to nothing and are still shown.
-    pub orphans: Vec<ItemId>,
+    pub discarded_items: Vec<ItemId>,
     /// What there is room for, where this call did not fit.
-    pub fitted: Option<u32>,
+    pub reduced_output_limit: Option<u32>,
     /// The model's highest output limit is asked for.
-    pub raised: bool,
+    pub output_limit_raised: bool,
     /// Continuations of an answer, in a row.
-    pub go_ons: u32,
+    pub continuations: u32,
     /// The next answer continues the last.
-    pub joins: bool,
+    pub continues_previous: bool,
     /// Attempts at this model call, those that a restart cut off included.
     pub attempts: u32,
     /// Attempts that were booked although no answer came of them.
-    pub lost_calls: u64,
+    pub unanswered_attempts: u64,
     pub resumes: u32,
     /// The daemon stopped in good order, and nothing has happened in the turn since.
     pub parked: bool,
     /// What came behind the last event of it is lost: a call that seems not to have begun may have run.
-    pub lost: bool,
+    pub journal_truncated: bool,
     /// After a restart: what has to happen before the turn goes on.
     pub hold: Option<Hold>,
     pub activity: Activity,
@@ -213,7 +213,7 @@ pub(super) enum Activity {
     /// Waiting for the model; `token` names the call.
     Calling { token: Seq, partial: Option<Partial> },
     /// Waiting for another attempt; without a `wait` it is due.
-    Waiting { token: Seq, wait: Option<Wait> },
+    Waiting { token: Seq, wait: Option<Backoff> },
     /// Tools are looked at, asked for, run.
     Tools { calls: Vec<Call> },
 }
@@ -271,7 +271,7 @@ pub(super) enum Stage {
     /// Waits for a person.
     Awaiting {
         request_id: PermissionId,
-        prepared: Arc<Prepared>,
+        prepared: Arc<PreparedCall>,
         suggestions: Vec<String>,
         deadline: Option<Deadline>,
         /// Its deadline has passed and it waits on.
@@ -283,9 +283,9 @@ pub(super) enum Stage {
         only_looks: bool,
     },
     /// May run once those before it are done. `bound` is what a person allowed: folder and digest.
-    Ready { prepared: Arc<Prepared>, allowed_by: String, bound: Option<(String, String)> },
+    Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
     /// Runs. `started_seq` names its progress rows; `said` is what they hold.
-    Running { prepared: Arc<Prepared>, started_seq: Seq, said: OutputExcerpt },
+    Running { prepared: Arc<PreparedCall>, started_seq: Seq, said: OutputExcerpt },
     /// The daemon died while it ran, and a person says what to do.
     Unknown { request_id: QuestionId, started_seq: Seq, said: String },
     /// Has its result.
@@ -397,17 +397,17 @@ impl Turn {
             overloads: 0,
             unreached: 0,
             is_fresh: false,
-            tried: Vec::new(),
-            orphans: Vec::new(),
-            fitted: None,
-            raised: false,
-            go_ons: 0,
-            joins: false,
+            tried_models: Vec::new(),
+            discarded_items: Vec::new(),
+            reduced_output_limit: None,
+            output_limit_raised: false,
+            continuations: 0,
+            continues_previous: false,
             attempts: 0,
-            lost_calls: 0,
+            unanswered_attempts: 0,
             resumes: 0,
             parked: false,
-            lost: false,
+            journal_truncated: false,
             hold: None,
             activity: Activity::Context,
             aborting: false,

@@ -12,7 +12,7 @@ use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
 use crate::types::session::{SessionState, Subtype};
 use crate::types::tool::{ToolOutcome, ToolStatus};
-use crate::types::usage::Terms;
+use crate::types::usage::ModelSnapshot;
 
 impl PlanBuilder<'_> {
     /// Accepts an abort. Nothing runs, or an abort is under way: nothing to decide.
@@ -116,14 +116,14 @@ impl PlanBuilder<'_> {
                 },
             );
         }
-        if !call.has_begun() && self.stands(call_id, "aborted", words::OUTSIDE_ABORTED) {
+        if !call.has_begun() && self.finish_with_first_run(call_id, "aborted", words::OUTSIDE_ABORTED) {
             return;
         }
         self.complete(call_id, outcome, 0);
     }
 
     /// Nothing of the turn runs any more: close what is open and end it.
-    pub fn stopped(&mut self, terms: Terms) {
+    pub fn stopped(&mut self, terms: ModelSnapshot) {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
         let ends_as = turn.ends_as;
         // What follows is what they wanted.
@@ -138,7 +138,7 @@ impl PlanBuilder<'_> {
             self.book_lost_attempt(partial.as_ref(), None, terms);
         }
         self.settle_paused(Choice::Abort, SettledBy::Abort);
-        let lost = self.state.turn.as_ref().is_some_and(|turn| turn.lost);
+        let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);
         for call in self.state.calls().to_vec() {
             match call.stage {
                 Stage::Done { .. } => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::input::{Busy, Refusal, Submit};
 use super::plan::{Effect, PlanBuilder};
-use super::state::{Activity, Queued};
+use super::state::{Activity, QueuedInput};
 use crate::types::event::{Event, Phase, TitledBy};
 use crate::types::ids::Seq;
 use crate::types::message::{Block, InputBlock, Role, input_content, input_text};
@@ -30,7 +30,7 @@ impl PlanBuilder<'_> {
         }
         let steers = match submit.when_busy {
             Busy::Steer => current.is_some() && !self.is_aborting(),
-            Busy::Unsaid => !self.is_aborting() && self.has_questions(),
+            Busy::Unspecified => !self.is_aborting() && self.has_questions(),
             Busy::Queue | Busy::Interrupt | Busy::Reject => false,
         };
         if steers && submit.mode.is_some() {
@@ -55,7 +55,7 @@ impl PlanBuilder<'_> {
         let (thinking, sampling, tools) = (submit.thinking, submit.sampling, submit.tools);
         let Some(running) = current else {
             let turn_id = self.mint.turn();
-            self.begin_turn(Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools });
+            self.begin_turn(QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools });
             return Ok(());
         };
         if submit.when_busy == Busy::Reject {
@@ -84,8 +84,8 @@ impl PlanBuilder<'_> {
     }
 
     /// Begins a turn, with the session's own model, thinking and temperature if it names none.
-    fn begin_turn(&mut self, turn: Queued) {
-        let Queued { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
+    fn begin_turn(&mut self, turn: QueuedInput) {
+        let QueuedInput { turn_id, input, budgets, mode, model, thinking, sampling, tools } = turn;
         let spec = &self.state.spec;
         let (mode, thinking) = (mode.unwrap_or(spec.mode), thinking.or(spec.thinking));
         let sampling = sampling.or(spec.sampling);
@@ -214,7 +214,7 @@ impl PlanBuilder<'_> {
 
     fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
-        let made = step.saturating_sub(1) + turn.lost_calls;
+        let made = step.saturating_sub(1) + turn.unanswered_attempts;
         let budgets = turn.budgets;
         let spent = turn.spent.cost_at_least_usd_micros;
         if let Some(limit) = budgets.model_calls.filter(|limit| made >= *limit) {

@@ -1,9 +1,9 @@
 //! Which model a turn asks: the session's, until there is a reason for another (Q27, Q31).
 
-use super::known::StandIns;
+use super::known::FallbackModels;
 use super::plan::PlanBuilder;
-use super::retry::{Past, Reaction};
-use super::sight::{count_shown, needs_sight};
+use super::retry::{RetryContext, RetryDecision};
+use super::sight::{count_shown, needs_vision};
 use crate::types::event::{Event, SwitchReason, TombstoneReason};
 use crate::types::model::{ModelFault, Overflow};
 use crate::types::session::TurnError;
@@ -11,30 +11,30 @@ use crate::types::usage::Budgets;
 
 impl PlanBuilder<'_> {
     /// What to do about a failed call.
-    pub fn react(&mut self, fault: &ModelFault) -> Reaction {
+    pub fn decide_retry(&mut self, fault: &ModelFault) -> RetryDecision {
         let random = self.mint.random();
         let Some(turn) = &self.state.turn else {
-            return Reaction::GiveUp(TurnError::new(fault.kind.name(), fault.message.as_str()));
+            return RetryDecision::GiveUp(TurnError::new(fault.kind.name(), fault.message.as_str()));
         };
-        let past = Past {
+        let past = RetryContext {
             failures: turn.failures,
             overloads: turn.overloads,
             answered: turn.stop_reason.is_some() || turn.failures > turn.unreached,
             unattended: self.state.spec.background,
             asked: self.output_limit(),
-            is_fitted: turn.fitted.is_some(),
+            is_fitted: turn.reduced_output_limit.is_some(),
             shows: self.shown() > 0,
-            stand_ins: self.stand_ins(fault.overflow),
+            stand_ins: self.fallback_models(fault.overflow),
             time_left_ms: self.time_left(),
             random,
             now: self.now.at,
         };
-        self.engine.settings.retry.react(fault, &past)
+        self.engine.settings.retry.decide(fault, &past)
     }
 
     /// How many pictures and documents the model is shown.
     fn shown(&self) -> usize {
-        let sees = self.engine.settings.known.of(&self.turn_model()).sees;
+        let sees = self.engine.settings.known.capabilities(&self.turn_model()).sees;
         if sees { count_shown(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
     }
 
@@ -48,7 +48,7 @@ impl PlanBuilder<'_> {
     pub fn switch(&mut self, to: String, reason: SwitchReason, detail: &str) {
         let from = self.turn_model();
         self.push_turn(Event::ModelSwitched { from, to, reason, detail: detail.into() });
-        for item_id in self.state.turn.as_ref().map(|turn| turn.orphans.clone()).unwrap_or_default() {
+        for item_id in self.state.turn.as_ref().map(|turn| turn.discarded_items.clone()).unwrap_or_default() {
             self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::ModelSwitched });
         }
     }
@@ -57,19 +57,19 @@ impl PlanBuilder<'_> {
     /// would not fit. A model that was tried in this turn is not turned to again.
     pub fn choose_model(&mut self) {
         let model = self.turn_model();
-        let can = self.engine.settings.known.of(&model);
+        let can = self.engine.settings.known.capabilities(&model);
         if !can.sees
-            && needs_sight(self.state.transcript.iter().map(|message| &**message))
-            && let Some(to) = self.stand_ins(None).vision
+            && needs_vision(self.state.transcript.iter().map(|message| &**message))
+            && let Some(to) = self.fallback_models(None).vision
         {
             let detail = format!("the conversation holds pictures, which {model} cannot see");
             self.switch(to, SwitchReason::Vision, &detail);
         }
         let model = self.turn_model();
         let tokens = self.sent_tokens();
-        let window = self.engine.settings.known.of(&model).context_window.map(u64::from);
+        let window = self.engine.settings.known.capabilities(&model).context_window.map(u64::from);
         if let Some(window) = window.filter(|window| tokens >= *window)
-            && let Some(to) = self.stand_ins(None).large_context
+            && let Some(to) = self.fallback_models(None).large_context
         {
             let detail = format!(
                 "the conversation has about {tokens} tokens, and {window} fit into the window of {model}"
@@ -79,25 +79,25 @@ impl PlanBuilder<'_> {
     }
 
     /// Those that may stand in now.
-    fn stand_ins(&self, overflow: Option<Overflow>) -> StandIns {
+    fn fallback_models(&self, overflow: Option<Overflow>) -> FallbackModels {
         let settings = &self.engine.settings;
-        let Some(turn) = &self.state.turn else { return StandIns::default() };
+        let Some(turn) = &self.state.turn else { return FallbackModels::default() };
         let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
         let may = |model: &Option<String>| {
-            let is_new = |model: &String| *model != turn.model && !turn.tried.contains(model);
-            let holds = |model: &String| !limits_money || settings.known.of(model).has_price;
+            let is_new = |model: &String| *model != turn.model && !turn.tried_models.contains(model);
+            let holds = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
             model.clone().filter(|model| is_new(model) && holds(model))
         };
         let needed = overflow.map_or(0, |overflow| overflow.input).max(self.sent_tokens());
         let has_room = |model: &String| {
-            let window = settings.known.of(model).context_window;
+            let window = settings.known.capabilities(model).context_window;
             window.is_none_or(|window| u64::from(window) > needed)
         };
-        StandIns {
+        FallbackModels {
             fallback: may(&settings.stand_ins.fallback),
             backup: may(&settings.stand_ins.backup),
             large_context: may(&settings.stand_ins.large_context).filter(has_room),
-            vision: may(&settings.stand_ins.vision).filter(|model| settings.known.of(model).sees),
+            vision: may(&settings.stand_ins.vision).filter(|model| settings.known.capabilities(model).sees),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::input::{Judged, Now};
+use super::input::{JudgedCall, Now};
 use super::model::pieces;
 use super::plan::{Effect, Entry, Plan, PlanBuilder};
 use super::result::Bounded;
@@ -14,7 +14,7 @@ use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
 use crate::types::session::PermissionRequest;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Prepared, Progress, ToolOutcome, ToolStatus};
+use crate::types::tool::{PreparedCall, Progress, ToolOutcome, ToolStatus};
 
 impl Engine {
     /// Output of a running tool becomes rows; that of any other is ignored.
@@ -42,7 +42,7 @@ impl Engine {
                 cut: Vec::new(),
                 event: Event::ToolProgress { call_id, stream: progress.stream.into(), text },
             };
-            plan.facts.push(Entry { envelope, fold: Some(opener) });
+            plan.events.push(Entry { envelope, fold: Some(opener) });
         }
         plan
     }
@@ -55,7 +55,7 @@ const EDITED_BYTES: usize = 2_000;
 pub(super) struct Startable {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
-    pub prepared: Arc<Prepared>,
+    pub prepared: Arc<PreparedCall>,
     pub allowed_by: String,
     /// What a person allowed: folder and digest.
     pub bound: Option<(String, String)>,
@@ -92,7 +92,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Every call is judged before any request is raised, so that people see them together.
-    pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<Judged>) {
+    pub fn prepared(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
         let Some(current) = current else { return };
         if current.mode != mode {
@@ -135,12 +135,12 @@ impl PlanBuilder<'_> {
         }
     }
 
-    fn judged(&mut self, call: &Call, prepared: Prepared, verdict: Verdict) {
+    fn judged(&mut self, call: &Call, prepared: PreparedCall, verdict: Verdict) {
         let call_id = call.call.call_id;
         match verdict.verdict {
             VerdictKind::Allow => {
                 let allowed_by = verdict.rule.unwrap_or(verdict.reason);
-                let prepared = Prepared { diff: None, ..prepared };
+                let prepared = PreparedCall { diff: None, ..prepared };
                 self.push_item(call.item_id, Event::ToolStatus { call_id, prepared, allowed_by });
             }
             VerdictKind::Deny => {
@@ -252,8 +252,8 @@ impl PlanBuilder<'_> {
             outcome.output = words;
         }
         match outcome.blocked.clone() {
-            Some(blocked) if self.may_run_outside(&call, prepared) => {
-                self.offer_outside(&call, prepared, blocked, outcome, duration_ms);
+            Some(blocked) if self.may_retry_unsandboxed(&call, prepared) => {
+                self.offer_unsandboxed_retry(&call, prepared, blocked, outcome, duration_ms);
             }
             _ => self.complete(call_id, outcome, duration_ms),
         }
@@ -309,14 +309,15 @@ impl PlanBuilder<'_> {
     /// A call that a person allowed runs as it was shown and nowhere else: one whose folder has
     /// moved since is not run (S6). The next one may be startable then.
     /// `false` if there is none.
-    fn refuse_moved(&mut self) -> bool {
+    fn refuse_stale(&mut self) -> bool {
         let moved = self.startable().into_iter().find_map(|ready| {
             let (folder, digest) = ready.bound?;
             (self.state.digest(&ready.call) != digest).then_some((ready.call.call_id, folder))
         });
         let Some((call_id, then)) = moved else { return false };
         let now = self.state.cwd.to_string_lossy().into_owned();
-        if !self.stands(call_id, "folder_changed", &words::outside_folder_changed(&then, &now)) {
+        if !self.finish_with_first_run(call_id, "folder_changed", &words::outside_folder_changed(&then, &now))
+        {
             let outcome = ToolOutcome::failed("folder_changed", words::folder_changed(&then, &now));
             self.complete(call_id, outcome, 0);
         }
@@ -330,7 +331,7 @@ impl PlanBuilder<'_> {
             return;
         }
         // Whom one refusal makes startable meets every reason to refuse.
-        while self.refuse_moved() || self.refuse_crowd() {}
+        while self.refuse_stale() || self.refuse_over_limit() {}
         for Startable { call, item_id, prepared, allowed_by, .. } in self.startable() {
             let attempt =
                 if self.state.call(call.call_id).is_some_and(|it| it.first.is_some()) { 2 } else { 1 };

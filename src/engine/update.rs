@@ -9,7 +9,7 @@ use crate::types::event::{Event, SettledBy};
 use crate::types::permission::{Mode, RuleKind};
 use crate::types::sampling::Sampling;
 use crate::types::session::SessionState;
-use crate::types::tool::{ToolCard, ToolChoice};
+use crate::types::tool::{ToolChoice, ToolDefinition};
 
 impl PlanBuilder<'_> {
     /// Takes the changes in; what is already so is no change. The mode counts for every verdict from
@@ -91,7 +91,7 @@ impl PlanBuilder<'_> {
     }
 
     /// The tools that the model is told of, in the order of the house.
-    pub fn offered(&self) -> Arc<[ToolCard]> {
+    pub fn offered(&self) -> Arc<[ToolDefinition]> {
         let all = &self.engine.settings.tools;
         match self.choice() {
             choice if choice.is_all() => Arc::clone(all),

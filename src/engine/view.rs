@@ -13,7 +13,7 @@ use crate::types::sampling::Sampling;
 use crate::types::session::{Requires, SessionSpec, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, Prepared, ReadRecord};
+use crate::types::tool::{Confinement, PreparedCall, ReadRecord};
 use crate::types::usage::Usage;
 
 /// A pending request with what was judged.
@@ -24,7 +24,7 @@ pub struct Pending {
     /// The call.
     pub call: Arc<ToolCall>,
     /// What it would do.
-    pub prepared: Arc<Prepared>,
+    pub prepared: Arc<PreparedCall>,
     /// It asks whether a command that the sandbox stopped runs again outside: the one grant that covers it,
     /// or none if the command is too long for one. No other rule and no mode settles it.
     pub outside: Option<Option<String>>,

@@ -9,7 +9,7 @@ use crate::types::time::Timestamp;
 
 /// A wait, as it stood when it was last told of.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wait {
+pub(super) struct Backoff {
     /// What is left of it, in milliseconds.
     pub left_ms: u64,
     /// The moment at which that was so.
@@ -22,7 +22,7 @@ pub(super) struct Wait {
 
 impl PlanBuilder<'_> {
     /// Begins the wait that the event `token` tells of.
-    pub fn wait(&mut self, token: Seq, delay_ms: u64) {
+    pub fn start_backoff(&mut self, token: Seq, delay_ms: u64) {
         self.effect(Effect::Sleep { token, delay_ms: self.slice(delay_ms) });
     }
 
@@ -42,20 +42,20 @@ impl PlanBuilder<'_> {
         }
         let (step, left_ms) = (turn.step, wait.as_ref().map_or(0, |wait| wait.left_ms));
         let left_ms = left_ms - self.slice(left_ms);
-        if !self.wait_on(left_ms) {
+        if !self.start_next_slice(left_ms) {
             self.call_model_step(step);
         }
     }
 
     /// After a restart: waits for what is left of the wait. Returns whether anything is.
-    pub fn continue_wait(&mut self) -> bool {
+    pub fn continue_backoff(&mut self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let Activity::Waiting { wait: Some(wait), .. } = &turn.activity else { return false };
-        self.wait_on(wait.left_ms.saturating_sub(self.now.at.since(wait.told_at)))
+        self.start_next_slice(wait.left_ms.saturating_sub(self.now.at.since(wait.told_at)))
     }
 
     /// Tells that a wait goes on, and waits.
-    fn wait_on(&mut self, left_ms: u64) -> bool {
+    fn start_next_slice(&mut self, left_ms: u64) -> bool {
         let Some(Activity::Waiting { wait: Some(wait), .. }) =
             self.state.turn.as_ref().map(|turn| &turn.activity)
         else {
@@ -67,7 +67,7 @@ impl PlanBuilder<'_> {
         let beat =
             Event::Heartbeat { reason: wait.reason.clone(), attempt: wait.attempt, remaining_ms: left_ms };
         let token = self.push_turn(beat);
-        self.wait(token, left_ms);
+        self.start_backoff(token, left_ms);
         true
     }
 }

@@ -7,7 +7,7 @@ use super::rule::{Pattern, Rule, Rules};
 use super::shell::{Folders, Found, Reading};
 use super::suggest;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::{PathCare, ResolvedPath, Subject};
+use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 /// Which repository git finds where it is asked in the workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,7 +202,7 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         // Of equals that one speaks that goes where more care is needed, else the first one.
         let is_beyond = |part: &Subject| match part {
             Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
-                !path.in_workspace || path.care != PathCare::Ordinary
+                !path.in_workspace || path.care != PathSensitivity::Ordinary
             }
             _ => false,
         };
@@ -225,7 +225,7 @@ fn weigh(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Option<&Rule
         return verdict(Deny, Some(rule), format!("denied by the rule {rule}"));
     }
     if let Subject::Edit { path } | Subject::Delete { path } = subject
-        && let ResolvedPath { care: PathCare::Protected, path, .. } = path
+        && let ResolvedPath { care: PathSensitivity::Protected, path, .. } = path
     {
         let reason = format!("{} is protected: nothing allows writing there", path.display());
         return verdict(Deny, None, reason);
@@ -269,8 +269,12 @@ fn of_a_name_unknown<'p>(policy: &Policy<'p>, tool: &str, subject: &Subject) -> 
     let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = subject else {
         return None;
     };
-    let mut rules =
-        policy.rules.deny.iter().chain(&policy.rules.ask).filter(|_| path.care == PathCare::HardLinked);
+    let mut rules = policy
+        .rules
+        .deny
+        .iter()
+        .chain(&policy.rules.ask)
+        .filter(|_| path.care == PathSensitivity::HardLinked);
     rules.find(|rule| matches!(rule.pattern, Pattern::Path(_)) && rule.speaks_of(tool, subject))
 }
 
@@ -300,16 +304,18 @@ fn by_mode(mode: Mode, perhaps: Option<&Rule>, subject: &Subject) -> Verdict {
     }
     match subject {
         Subject::Read { path } => match (path.in_workspace, path.care) {
-            (_, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
-            (_, PathCare::HardLinked) => verdict(Ask, None, OTHER_NAMES),
+            (_, PathSensitivity::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (_, PathSensitivity::HardLinked) => verdict(Ask, None, OTHER_NAMES),
             (true, _) => verdict(Allow, None, "reading inside the workspace"),
             (false, _) => verdict(Ask, None, "the path lies outside the workspace"),
         },
         Subject::Edit { path } => match (mode, path.in_workspace, path.care) {
-            (_, _, PathCare::AutoExecuted) => verdict(Ask, None, "the file is run or obeyed automatically"),
-            (_, _, PathCare::Secret) => verdict(Ask, None, "the file likely holds secrets"),
-            (_, _, PathCare::HardLinked) => verdict(Ask, None, OTHER_NAMES),
-            (Mode::AcceptEdits, true, PathCare::Ordinary) => {
+            (_, _, PathSensitivity::AutoExecuted) => {
+                verdict(Ask, None, "the file is run or obeyed automatically")
+            }
+            (_, _, PathSensitivity::Secret) => verdict(Ask, None, "the file likely holds secrets"),
+            (_, _, PathSensitivity::HardLinked) => verdict(Ask, None, OTHER_NAMES),
+            (Mode::AcceptEdits, true, PathSensitivity::Ordinary) => {
                 verdict(Allow, None, "edits inside the workspace are accepted")
             }
             (_, false, _) => verdict(Ask, None, "the path lies outside the workspace"),
@@ -394,9 +400,9 @@ fn grants(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
         (Pattern::Domain(domain), Subject::Web { host, .. }) => domain.is(host),
         (pattern, Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) => {
             let careful = match path.care {
-                PathCare::Ordinary => false,
-                PathCare::Secret | PathCare::HardLinked => true,
-                PathCare::AutoExecuted | PathCare::Protected => !is_read(subject),
+                PathSensitivity::Ordinary => false,
+                PathSensitivity::Secret | PathSensitivity::HardLinked => true,
+                PathSensitivity::AutoExecuted | PathSensitivity::Protected => !is_read(subject),
             };
             match pattern {
                 Pattern::Path(pattern) if careful => {

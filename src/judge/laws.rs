@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Policy, Rule, Rules, judge};
 use crate::types::permission::{Mode, VerdictKind};
-use crate::types::tool::{PathCare, ResolvedPath, Subject};
+use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 const WORKSPACE: &str = "/w/proj";
 
@@ -20,12 +20,12 @@ fn mode() -> impl Strategy<Value = Mode> {
     ]
 }
 
-fn care() -> impl Strategy<Value = PathCare> {
+fn care() -> impl Strategy<Value = PathSensitivity> {
     prop_oneof![
-        4 => Just(PathCare::Ordinary),
-        1 => Just(PathCare::Secret),
-        1 => Just(PathCare::AutoExecuted),
-        1 => Just(PathCare::Protected)
+        4 => Just(PathSensitivity::Ordinary),
+        1 => Just(PathSensitivity::Secret),
+        1 => Just(PathSensitivity::AutoExecuted),
+        1 => Just(PathSensitivity::Protected)
     ]
 }
 
@@ -154,7 +154,7 @@ proptest! {
     fn writing_a_protected_path_is_denied_in_every_mode(
         mode in mode(), allow in rules(), grants in rules(), mut path in resolved(),
     ) {
-        path.care = PathCare::Protected;
+        path.care = PathSensitivity::Protected;
         let own = format!("Edit({})", path.path.display()).parse::<Rule>();
         let rules = Rules { allow: allow.into_iter().chain(own.ok()).collect(), ..Rules::default() };
         let got = judge(&policy(mode, &rules, &grants), "Edit", &Subject::Edit { path });
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn an_ordinary_call_that_asks_can_be_granted(path in resolved()) {
-        prop_assume!(path.care != PathCare::Protected);
+        prop_assume!(path.care != PathSensitivity::Protected);
         let rules = Rules::default();
         let got = judge(&policy(Mode::Default, &rules, &[]), "Edit", &Subject::Edit { path });
         prop_assert_eq!(got.verdict, VerdictKind::Ask);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::glob::escape;
 use super::rule::Rule;
-use crate::types::tool::{PathCare, Subject};
+use crate::types::tool::{PathSensitivity, Subject};
 
 /// An exact rule longer than this is not offered: nobody can review it.
 const LONGEST_EXACT: usize = 500;
@@ -446,10 +446,10 @@ fn safe_prefix(words: &[&str]) -> Option<String> {
     }
 }
 
-fn for_path(tool: &str, workspace: &Path, home: &Path, path: &Path, care: PathCare) -> Vec<String> {
+fn for_path(tool: &str, workspace: &Path, home: &Path, path: &Path, care: PathSensitivity) -> Vec<String> {
     let Some(text) = path.to_str() else { return Vec::new() };
     let mut texts = vec![format!("{tool}({})", escape(text))];
-    let Some(folder) = path.parent().filter(|_| care == PathCare::Ordinary) else { return texts };
+    let Some(folder) = path.parent().filter(|_| care == PathSensitivity::Ordinary) else { return texts };
     if let Ok(relative) = folder.strip_prefix(workspace) {
         match relative.to_str() {
             Some("") => texts.push(format!("{tool}(**)")),
@@ -515,12 +515,12 @@ mod tests {
                 ruled: Vec::new(),
             },
         };
-        let ordinary = PathCare::Ordinary;
+        let ordinary = PathSensitivity::Ordinary;
         check(&edit("/w/proj/src/a.rs", ordinary), &["Edit(/w/proj/src/a.rs)", "Edit(src/**)"]);
         check(&edit("/w/proj/a.rs", ordinary), &["Edit(/w/proj/a.rs)", "Edit(**)"]);
         check(&edit("/w/proj/[x]/a*.rs", ordinary), &["Edit(/w/proj/\\[x\\]/a\\*.rs)", "Edit(\\[x\\]/**)"]);
         check(&edit("/opt/x/a", ordinary), &["Edit(/opt/x/a)", "Edit(/opt/x/**)"]);
         check(&edit("/home/u/a", ordinary), &["Edit(/home/u/a)"]);
-        check(&edit("/w/proj/.envrc", PathCare::AutoExecuted), &["Edit(/w/proj/.envrc)"]);
+        check(&edit("/w/proj/.envrc", PathSensitivity::AutoExecuted), &["Edit(/w/proj/.envrc)"]);
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use crate::types::thinking::Thinking;
-use crate::types::usage::{Price, Terms};
+use crate::types::usage::{ModelSnapshot, Price};
 
 use super::anthropic;
 use super::api::{Addressee, Api, Reader};
@@ -134,9 +134,9 @@ impl Models {
 
     /// What a call of the model is booked with.
     #[must_use]
-    pub fn terms(&self, model: &ModelRef) -> Terms {
+    pub fn terms(&self, model: &ModelRef) -> ModelSnapshot {
         let known = self.model(model);
-        Terms {
+        ModelSnapshot {
             context_window: known.context_window,
             max_output_tokens: known.max_output_tokens,
             price: known.price,

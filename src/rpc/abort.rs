@@ -7,7 +7,7 @@ use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{AbortParams, AbortReply, Done, EndParams};
-use crate::session::Aborted;
+use crate::session::AbortOutcome;
 
 pub(super) async fn abort(
     office: Arc<RpcContext>,
@@ -38,7 +38,7 @@ pub(super) async fn delete(office: Arc<RpcContext>, caller: Caller, mut p: EndPa
     Ok(Done {})
 }
 
-fn reply(aborted: Aborted) -> AbortReply {
+fn reply(aborted: AbortOutcome) -> AbortReply {
     let turn = aborted.turn.map(|turn| turn.to_string());
     let calls = aborted.calls.into_iter().map(|call| call.to_string());
     AbortReply { stopped: turn.into_iter().chain(calls).collect(), survivors: aborted.survivors }

@@ -7,7 +7,7 @@ use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{AnswerParams, AnswerReply};
 use crate::api::{Code, Fault};
-use crate::session::Chosen;
+use crate::session::QuestionAnswer;
 use crate::types::question::Choice;
 
 pub(super) async fn answer(
@@ -23,7 +23,7 @@ pub(super) async fn answer(
             .with("options", serde_json::json!(options)));
     };
     let keyed = convert::keyed(p.idempotency_key.take(), &p);
-    let chosen = Chosen { request_id: p.request_id, choice, keyed, origin: caller.origin() };
-    let (session_id, seq) = office.registry.choose(chosen).await.map_err(convert::fault)?;
+    let chosen = QuestionAnswer { request_id: p.request_id, choice, keyed, origin: caller.origin() };
+    let (session_id, seq) = office.registry.answer_question(chosen).await.map_err(convert::fault)?;
     Ok(AnswerReply { session_id, seq })
 }

@@ -7,7 +7,7 @@ use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::params::{AnswerError, ApproveParams, ApproveReply, ApproveResult, Approved};
 use crate::api::{Code, Fault};
-use crate::session::{Answer, Keyed};
+use crate::session::{IdempotencyKey, PermissionAnswer};
 use crate::types::depth;
 use crate::types::event::Origin;
 use crate::types::permission::{Decision, Scope};
@@ -58,7 +58,7 @@ fn wrong(path: &str, why: &str) -> Fault {
 async fn one(
     office: &RpcContext,
     origin: Origin,
-    keyed: Option<Keyed>,
+    keyed: Option<IdempotencyKey>,
     p: ApproveParams,
 ) -> Result<Approved, Fault> {
     if p.answers.is_some() {
@@ -88,7 +88,7 @@ async fn one(
     if p.updated_input.as_ref().is_some_and(|input| !depth::is_readable(input)) {
         return Err(wrong("updated_input", "it has too many levels of lists and objects (at most 96)"));
     }
-    let answer = Answer {
+    let answer = PermissionAnswer {
         request_id,
         decision,
         scope: p.scope,

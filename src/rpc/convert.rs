@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::api::{Code, Fault};
-use crate::session::{Keyed, PolicyError, SessionError, StoreError};
+use crate::session::{IdempotencyKey, PolicyError, SessionError, StoreError};
 
 impl From<SessionError> for Fault {
     fn from(error: SessionError) -> Self {
@@ -80,7 +80,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
              them for the turns to come",
         )
         .with("path", "temperature"),
-        SessionError::Refused(Refusal::AsItWas) => Fault::new(
+        SessionError::Refused(Refusal::RetryMustBeUnchanged) => Fault::new(
             Code::InvalidParams,
             "this request is about running the same command again outside the sandbox: it takes deny, or allow \
              once or for the session, with the arguments as they are and no other grant than the suggested one",
@@ -186,12 +186,12 @@ fn settled(event: &str) -> Fault {
 }
 
 /// A caller's key with the digest of the parameters beside it.
-pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Option<Keyed> {
+pub(super) fn keyed<P: serde::Serialize>(key: Option<String>, params: &P) -> Option<IdempotencyKey> {
     let key = key?;
     // Parameters were parsed from JSON: they serialise again.
     let text = serde_json::to_string(params).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
-    Some(Keyed { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
+    Some(IdempotencyKey { key, digest: digest.iter().map(|byte| format!("{byte:02x}")).collect() })
 }
 
 /// A page size within bounds.

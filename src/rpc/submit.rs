@@ -7,7 +7,7 @@ use super::params::Caller;
 use super::{convert, given};
 use crate::api::Fault;
 use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
-use crate::session::{Busy, Submission, Submitted, SubmittedAs};
+use crate::session::{Busy, Submission, SubmitOutcome, SubmittedAs};
 use crate::types::sampling::Sampling;
 
 pub(super) async fn submit(
@@ -40,7 +40,7 @@ pub(super) async fn submit(
         input: given.blocks,
         blobs: given.blobs,
         when_busy: match p.when_busy {
-            None => Busy::Unsaid,
+            None => Busy::Unspecified,
             Some(WhenBusy::Queue) => Busy::Queue,
             Some(WhenBusy::Steer) => Busy::Steer,
             Some(WhenBusy::Interrupt) => Busy::Interrupt,
@@ -61,7 +61,7 @@ pub(super) async fn submit(
     Ok(reply(&submitted))
 }
 
-fn reply(submitted: &Submitted) -> SubmitReply {
+fn reply(submitted: &SubmitOutcome) -> SubmitReply {
     SubmitReply {
         turn_id: submitted.turn_id,
         state: match submitted.state {

@@ -7,7 +7,7 @@ use super::office::RpcContext;
 use super::params::Caller;
 use crate::api::Fault;
 use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
-use crate::session::Standing;
+use crate::session::TrustStatus;
 
 pub(super) async fn status(
     office: Arc<RpcContext>,
@@ -41,6 +41,6 @@ pub(super) async fn untrust(
     office.registry.once("workspace.untrust", None, keyed, untrust).await
 }
 
-fn reply(found: Standing) -> WorkspaceReply {
+fn reply(found: TrustStatus) -> WorkspaceReply {
     WorkspaceReply { cwd: found.cwd, trusted: found.trusted, digest: found.digest, parts: found.parts }
 }

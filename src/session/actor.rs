@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use super::audit;
 use super::door::LeaseCount;
 use super::error::SessionError;
-use super::feed::{Feed, Line};
-use super::handle::{Aborted, Command, Reply};
+use super::feed::{Entry, Feed};
+use super::handle::{AbortOutcome, Reply, SessionCommand};
 use super::house::{PendingChange, Shared};
-use super::jobs::{Jobs, PendingPreparation};
+use super::jobs::{EffectRunner, PendingPreparation};
 use super::journal;
 use super::moments;
 use crate::crash;
@@ -26,7 +26,7 @@ use crate::types::background::{BackgroundCommand, BackgroundState, KilledBy};
 use crate::types::event::{Envelope, Event, Origin};
 use crate::types::ids::{CallId, Seeds, SessionId};
 use crate::types::model::Delta;
-use crate::types::usage::Terms;
+use crate::types::usage::ModelSnapshot;
 use crate::workspace;
 
 /// Deltas joined into one decision, in bytes of text.
@@ -64,10 +64,10 @@ pub(super) struct Actor {
     pub engine: Engine,
     pub feed: Arc<Feed>,
     pub clients: Arc<AtomicU32>,
-    pub inbox: mpsc::Receiver<Box<Command>>,
+    pub inbox: mpsc::Receiver<Box<SessionCommand>>,
     pub leaving: mpsc::UnboundedReceiver<Box<Origin>>,
     pub births: mpsc::Receiver<Birth>,
-    pub jobs: Jobs,
+    pub jobs: EffectRunner,
     /// For whoever looks from outside: what runs in the background.
     pub commands: Arc<RwLock<Vec<BackgroundCommand>>>,
     pub door: Arc<LeaseCount>,
@@ -81,13 +81,13 @@ pub(super) struct LoopState {
     unwritten: Option<UnwrittenPlan>,
     /// It is being tried once more.
     is_rewriting: bool,
-    pub aborts: Vec<Reply<Aborted>>,
+    pub aborts: Vec<Reply<AbortOutcome>>,
     /// Calls whose processes are recorded.
     recorded_calls: HashSet<CallId>,
-    pub call_aborts: HashMap<CallId, Vec<Reply<Aborted>>>,
+    pub call_aborts: HashMap<CallId, Vec<Reply<AbortOutcome>>>,
     /// Who killed a session without a turn, while its background commands end.
-    pub kills: Option<(Vec<Reply<Aborted>>, Aborted)>,
-    pub aborted: Aborted,
+    pub kills: Option<(Vec<Reply<AbortOutcome>>, AbortOutcome)>,
+    pub aborted: AbortOutcome,
     pub stop_by: Option<Instant>,
     /// Reports taken out of order while deltas were joined.
     lookahead_input: Option<Input>,
@@ -161,7 +161,7 @@ impl Actor {
                 Some(birth) = self.births.recv() => self.on_process_started(birth).await,
                 input = self.jobs.next() => if let Some(input) = input { self.on_effect_result(input).await },
                 () = sleep_until(deadline), if deadline.is_some() => self.on_deadline(),
-                () = sleep_until(due), if due.is_some() => self.handle_input(Input::Due).await,
+                () = sleep_until(due), if due.is_some() => self.handle_input(Input::DeadlineReached).await,
                 () = sleep_until(leaves_at), if leaves_at.is_some() => if self.try_unload().await { break },
             }
         }
@@ -189,7 +189,7 @@ impl Actor {
     }
 
     /// Of the turn's model.
-    fn terms(&self) -> Terms {
+    fn terms(&self) -> ModelSnapshot {
         let model = self.engine.model().parse().ok();
         model.map(|model| self.house.components().models.terms(&model)).unwrap_or_default()
     }
@@ -326,7 +326,7 @@ impl Actor {
                 | Input::Answer(_)
                 | Input::Update(_)
                 | Input::Rule { .. }
-                | Input::Choose { .. }
+                | Input::AnswerQuestion { .. }
                 | Input::Abort { .. }
                 | Input::Kill { .. }
         );
@@ -390,10 +390,10 @@ impl Actor {
         idempotency: Option<Idempotency>,
         owes: Option<PendingGrant>,
     ) -> Result<(), SessionError> {
-        if !plan.facts.is_empty() || idempotency.is_some() {
+        if !plan.events.is_empty() || idempotency.is_some() {
             let next = journal::changes_summary(plan).then(|| {
                 let mut next = self.engine.clone();
-                plan.facts.iter().for_each(|entry| next.apply(&entry.envelope));
+                plan.events.iter().for_each(|entry| next.apply(&entry.envelope));
                 next
             });
             let snapshot = next.as_ref().map(Engine::snapshot);
@@ -403,7 +403,7 @@ impl Actor {
             prepared.append.audit = audit::notes(plan, &self.engine);
             moments::after_decision(plan);
             // Nothing of the plan: who is told that the turn is over finds nothing in the workspace that stood in for it.
-            if plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
+            if plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. })) {
                 self.house.components().tools.rest(self.id);
             }
             let (looking, begun) = (self.prepare_ahead(plan), Instant::now());
@@ -418,11 +418,11 @@ impl Actor {
             moments::after_commit(plan);
             match next {
                 Some(next) => self.engine = next,
-                None => plan.facts.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
+                None => plan.events.iter().for_each(|entry| self.engine.apply(&entry.envelope)),
             }
             self.notify_pending_changes(plan, &prepared.lines);
             self.feed.publish(prepared.lines);
-            for entry in &plan.facts {
+            for entry in &plan.events {
                 self.house.on_commit(&entry.envelope);
                 self.on_event(&entry.envelope);
             }
@@ -430,7 +430,7 @@ impl Actor {
             // After a long wait the rules may be others.
             if let Some(looking) = looking.filter(|_| begun.elapsed() < PREPARATION_TTL) {
                 plan.effects.retain(|effect| !matches!(effect, Effect::Prepare { .. }));
-                self.jobs.report(looking);
+                self.jobs.report_preparation(looking);
             }
         }
         for effect in plan.effects.drain(..) {
@@ -445,7 +445,7 @@ impl Actor {
     fn prepare_ahead(&self, plan: &Plan) -> Option<PendingPreparation> {
         if self.state.parking.is_some()
             || self.state.is_rewriting
-            || !plan.facts.iter().any(|entry| moments::is_answer(&entry.envelope.event))
+            || !plan.events.iter().any(|entry| moments::is_answer(&entry.envelope.event))
         {
             // Other facts may change what a call is judged by.
             return None;
@@ -454,11 +454,11 @@ impl Actor {
             Effect::Prepare { turn_id, calls } => Some((*turn_id, calls.clone())),
             _ => None,
         })?;
-        Some(self.jobs.look(turn_id, calls, self.call_context()))
+        Some(self.jobs.start_preparation(turn_id, calls, self.call_context()))
     }
 
     /// Tells those who follow what waits in all sessions.
-    fn notify_pending_changes(&self, plan: &Plan, lines: &[Line]) {
+    fn notify_pending_changes(&self, plan: &Plan, lines: &[Entry]) {
         if plan.requests.is_empty() || !self.house.has_pending_subscribers() {
             return;
         }
@@ -505,7 +505,7 @@ impl Actor {
                 let behind = self.engine.running_commands();
                 let over = self.state.call_aborts.extract_if(|call_id, _| !behind.contains(call_id));
                 for reply in over.flat_map(|(_, replies)| replies) {
-                    let _ = reply.send(Ok(Aborted::default()));
+                    let _ = reply.send(Ok(AbortOutcome::default()));
                 }
             }
             Event::SessionEnded { .. } => {
@@ -516,7 +516,7 @@ impl Actor {
             Event::QuestionRequested { question } => {
                 let about = question.call_id.and_then(|call_id| self.state.call_aborts.remove(&call_id));
                 for reply in about.unwrap_or_default() {
-                    let _ = reply.send(Ok(Aborted::default()));
+                    let _ = reply.send(Ok(AbortOutcome::default()));
                 }
             }
             Event::ToolBlocked { call_id, .. } => _ = self.state.recorded_calls.remove(call_id),
@@ -527,7 +527,7 @@ impl Actor {
                 self.state.recorded_calls.remove(call_id);
                 for reply in self.state.call_aborts.remove(call_id).unwrap_or_default() {
                     let survivors = journal::survivors(detail.as_ref());
-                    let _ = reply.send(Ok(Aborted { turn: None, calls: vec![*call_id], survivors }));
+                    let _ = reply.send(Ok(AbortOutcome { turn: None, calls: vec![*call_id], survivors }));
                 }
             }
             Event::ToolBackground { end: None, .. } => self.publish_background_commands(),
@@ -538,7 +538,7 @@ impl Actor {
                 let (call_id, survivors) = (*call_id, &end.survivors);
                 for reply in self.state.call_aborts.remove(&call_id).unwrap_or_default() {
                     let (calls, survivors) = (vec![call_id], survivors.clone());
-                    let _ = reply.send(Ok(Aborted { turn: None, calls, survivors }));
+                    let _ = reply.send(Ok(AbortOutcome { turn: None, calls, survivors }));
                 }
                 if let Some((_, ended)) = &mut self.state.kills {
                     ended.survivors.extend(survivors);

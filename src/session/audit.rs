@@ -15,7 +15,7 @@ use crate::types::tool::{Confinement, ToolStatus};
 
 /// The rows of a plan. `before` is the engine that made it: it knows the calls.
 pub(super) fn notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
-    let facts = plan.facts.iter().map(|entry| &entry.envelope);
+    let facts = plan.events.iter().map(|entry| &entry.envelope);
     facts.flat_map(|fact| note(plan, before, fact).into_iter().chain(of_folders(fact))).collect()
 }
 
@@ -140,7 +140,7 @@ fn of_session(fact: &Envelope, kind: AuditKind, verdict: &str, reason: String) -
 
 /// Whether the plan settles a request about the call: then that is the decision.
 fn was_settled(plan: &Plan, call: CallId) -> bool {
-    plan.facts.iter().any(
+    plan.events.iter().any(
         |entry| matches!(&entry.envelope.event, Event::PermissionResolved { call_id, .. } if *call_id == call),
     )
 }

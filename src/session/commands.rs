@@ -10,14 +10,15 @@ use super::actor::{Actor, PARK_TIMEOUT, Parking, STOP_TIMEOUT};
 use super::error::SessionError;
 use super::grants;
 use super::handle::{
-    Aborted, Answer, Answered, Chosen, Command, Keyed, Reply, Submission, Submitted, SubmittedAs,
+    AbortOutcome, AnswerOutcome, IdempotencyKey, PermissionAnswer, QuestionAnswer, Reply, SessionCommand,
+    Submission, SubmitOutcome, SubmittedAs,
 };
-use super::handle::{Asked, Changes};
+use super::handle::{Changes, PendingCall};
 use super::jobs::{self, CallContext};
 use super::law::EffectiveRules;
 use super::making::check_money;
 use crate::crash;
-use crate::engine::{self, Edited, Effect, Input, Refusal, Submit, Update};
+use crate::engine::{self, EditedCall, Effect, Input, Refusal, Submit, Update};
 use crate::store::{Idempotency, Store};
 use crate::types::background::KilledBy;
 use crate::types::event::{Event, Origin, SettledBy};
@@ -28,61 +29,61 @@ use crate::types::permission::{Decision, Mode, RuleKind, Scope, VerdictKind};
 pub(super) const SUBMIT: &str = "session.submit";
 
 impl Actor {
-    pub(super) async fn handle_command(&mut self, command: Command) {
+    pub(super) async fn handle_command(&mut self, command: SessionCommand) {
         if let Some(parking) = &mut self.state.parking {
             match command {
                 // Somebody is in a hurry now: running tools are told at once.
-                Command::Park { patient, reply } => {
+                SessionCommand::Park { patient, reply } => {
                     parking.replies.push(reply);
                     if !patient && !parking.told {
                         parking.by = Instant::now();
                     }
                 }
-                other => refuse(other),
+                other => refuse_command(other),
             }
             return;
         }
         match command {
-            Command::Submit(submission, reply) => {
+            SessionCommand::Submit(submission, reply) => {
                 let _ = reply.send(self.submit(*submission).await);
             }
-            Command::Answer(answer, edited, reply) => {
+            SessionCommand::Answer(answer, edited, reply) => {
                 let result = self.answer(*answer, edited.map(|edited| *edited)).await;
-                let granted = matches!(&result, Ok(Answered { grant: Some(_), .. }));
+                let granted = matches!(&result, Ok(AnswerOutcome { grant: Some(_), .. }));
                 let _ = reply.send(result);
                 if granted {
-                    self.settle_covered().await;
+                    self.approve_matching().await;
                 }
             }
-            Command::Look(request_id, reply) => {
-                let _ = reply.send(self.look(request_id).await);
+            SessionCommand::PendingCall(request_id, reply) => {
+                let _ = reply.send(self.pending_call(request_id).await);
             }
-            Command::Update(changes, reply) => {
+            SessionCommand::Update(changes, reply) => {
                 let _ = reply.send(self.update(*changes).await);
             }
-            Command::Rule { add, kind, rule, origin, reply } => {
+            SessionCommand::Rule { add, kind, rule, origin, reply } => {
                 let changed = self.change_rule(add, kind, rule, origin).await;
                 let adds = changed.is_ok() && add && kind == RuleKind::Allow;
                 let _ = reply.send(changed);
                 if adds {
-                    self.settle_covered().await;
+                    self.approve_matching().await;
                 }
             }
-            Command::Rules(reply) => {
+            SessionCommand::Rules(reply) => {
                 let _ = reply.send(Ok(self.engine.rules()));
             }
-            Command::Choose(chosen, reply) => {
-                let _ = reply.send(self.choose(*chosen).await);
+            SessionCommand::AnswerQuestion(chosen, reply) => {
+                let _ = reply.send(self.answer_question(*chosen).await);
             }
-            Command::Abort { turn_id, call_id, keyed, origin, reply } => {
+            SessionCommand::Abort { turn_id, call_id, keyed, origin, reply } => {
                 let input = Input::Abort { turn_id, call_id, origin: Some(origin) };
-                self.abort(input, call_id, Self::row_of("session.abort", keyed), reply).await;
+                self.abort(input, call_id, Self::with_method("session.abort", keyed), reply).await;
             }
-            Command::Kill { keyed, origin, reply } => {
+            SessionCommand::Kill { keyed, origin, reply } => {
                 let input = Input::Kill { origin: Some(origin) };
-                self.abort(input, None, Self::row_of("session.kill", keyed), reply).await;
+                self.abort(input, None, Self::with_method("session.kill", keyed), reply).await;
             }
-            Command::Attach(mut attachment, reply) => {
+            SessionCommand::Attach(mut attachment, reply) => {
                 let clients = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
                 attachment.is_counted = true;
                 let origin = Some(attachment.origin.clone());
@@ -91,21 +92,21 @@ impl Actor {
                     // A failing disk must not keep people from looking.
                     tracing::warn!(session = %self.id, "an attach could not be written");
                 }
-                self.look_around();
+                self.recheck_trust();
                 // If the caller has gone meanwhile, the attachment is dropped here, and that is heard.
                 let _ = reply.send(Ok(attachment));
             }
-            Command::Unload => self.state.evict = true,
+            SessionCommand::Unload => self.state.evict = true,
             #[cfg(test)]
-            Command::Panic => panic!("as a test wants it"),
-            Command::Reloaded { changed, needs_restart } => {
+            SessionCommand::Panic => panic!("as a test wants it"),
+            SessionCommand::Reloaded { changed, needs_restart } => {
                 self.refresh_settings();
                 let is_watched = self.clients.load(Ordering::Relaxed) > 0;
                 if is_watched || self.engine.turn_id().is_some() {
                     self.handle_input(Input::Reloaded { changed, needs_restart }).await;
                 }
             }
-            Command::Park { patient, reply } => {
+            SessionCommand::Park { patient, reply } => {
                 crash::point("C23.parking");
                 let patience = if patient { PARK_TIMEOUT } else { Duration::ZERO };
                 self.jobs.stop_all_but_tools();
@@ -120,7 +121,7 @@ impl Actor {
         }
     }
 
-    async fn submit(&mut self, submission: Submission) -> Result<Submitted, SessionError> {
+    async fn submit(&mut self, submission: Submission) -> Result<SubmitOutcome, SessionError> {
         crash::point("C1.received");
         if let Some(known) = self.remembered(SUBMIT, submission.keyed.as_ref()).await? {
             return Ok(known);
@@ -145,7 +146,7 @@ impl Actor {
             origin: Some(submission.origin),
         });
         let mut plan = self.decide(input)?;
-        let taken = plan.facts.iter().find_map(|entry| {
+        let taken = plan.events.iter().find_map(|entry| {
             let state = match entry.envelope.event {
                 Event::TurnStarted { .. } => SubmittedAs::Running,
                 Event::TurnQueued { .. } => SubmittedAs::Queued,
@@ -153,25 +154,29 @@ impl Actor {
                 _ => return None,
             };
             let turn_id = entry.envelope.turn_id.or(running)?;
-            Some(Submitted { turn_id, state, seq: entry.envelope.seq })
+            Some(SubmitOutcome { turn_id, state, seq: entry.envelope.seq })
         });
         let submitted = taken.ok_or(SessionError::Refused(Refusal::EmptyInput))?;
-        let idempotency = self.row(SUBMIT, submission.keyed, &submitted);
+        let idempotency = self.reply_row(SUBMIT, submission.keyed, &submitted);
         crash::point("C1.decided");
         self.commit(&mut plan, idempotency).await?;
-        self.look_around();
+        self.recheck_trust();
         crash::point("C2.performed");
         Ok(submitted)
     }
 
     /// Whether something in the workspace waits for trust that did not when the session began.
-    fn look_around(&mut self) {
+    fn recheck_trust(&mut self) {
         if self.engine.has_context() && self.state.parking.is_none() {
-            self.jobs.look_around(self.engine.spec().cwd.clone().into());
+            self.jobs.recheck_trust(self.engine.spec().cwd.clone().into());
         }
     }
 
-    async fn answer(&mut self, answer: Answer, edited: Option<Edited>) -> Result<Answered, SessionError> {
+    async fn answer(
+        &mut self,
+        answer: PermissionAnswer,
+        edited: Option<EditedCall>,
+    ) -> Result<AnswerOutcome, SessionError> {
         const METHOD: &str = "session.approve";
         if let Some(known) = self.remembered(METHOD, answer.keyed.as_ref()).await? {
             return Ok(known);
@@ -195,22 +200,22 @@ impl Actor {
             digest: answer.digest,
             origin: origin.clone(),
         })))?;
-        let answered = plan.facts.iter().find_map(|entry| match &entry.envelope.event {
+        let answered = plan.events.iter().find_map(|entry| match &entry.envelope.event {
             Event::PermissionResolved { grant, .. } => {
-                Some(Answered { seq: entry.envelope.seq, grant: grant.clone() })
+                Some(AnswerOutcome { seq: entry.envelope.seq, grant: grant.clone() })
             }
             _ => None,
         });
         let answered = answered.ok_or(SessionError::Refused(Refusal::NotPending))?;
         let owes = answered.grant.clone().filter(|_| scope == Scope::Project).map(|rule| {
             let entry = grants::entry(&self.house, rule, origin, self.id, request_id);
-            grants::owed(&self.engine.spec().cwd, request_id, &entry)
+            grants::pending_grant(&self.engine.spec().cwd, request_id, &entry)
         });
-        let idempotency = self.row(METHOD, answer.keyed, &answered);
+        let idempotency = self.reply_row(METHOD, answer.keyed, &answered);
         // The promise first, then the file; the next start writes what a crash leaves between.
         self.commit_with_grants(&mut plan, idempotency, owes.clone()).await?;
         if let Some(owes) = owes
-            && let Err(error) = grants::pay(&self.house, owes).await
+            && let Err(error) = grants::write_grant(&self.house, owes).await
         {
             tracing::error!(session = %self.id, %error, "a grant could not be written; the next start tries again");
             let text = format!("the grant for this folder does not count yet: {error}");
@@ -223,15 +228,15 @@ impl Actor {
         CallContext::from_engine(&self.engine, self.id, self.jobs.commands(&self.engine))
     }
 
-    async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
-        let call = self.asked(request_id)?.call;
+    async fn pending_call(&self, request_id: PermissionId) -> Result<PendingCall, SessionError> {
+        let call = self.pending_request(request_id)?.call;
         let around = self.call_context();
         let law = EffectiveRules::load(&self.house, &around).await;
         let scene = law.session_context(&self.house.components().settings, self.jobs.blobs(), &around);
-        Ok(Asked { call, scene: Arc::new(scene) })
+        Ok(PendingCall { call, scene: Arc::new(scene) })
     }
 
-    fn asked(&self, request_id: PermissionId) -> Result<engine::Pending, SessionError> {
+    fn pending_request(&self, request_id: PermissionId) -> Result<engine::Pending, SessionError> {
         let pending = self.engine.pending().into_iter().find(|pending| pending.request_id == request_id);
         pending.ok_or(SessionError::Refused(Refusal::NotPending))
     }
@@ -273,7 +278,7 @@ impl Actor {
         };
         let mut plan = self.decide(Input::Update(Box::new(update)))?;
         // What changes nothing leaves nothing to remember by.
-        let idempotency = self.row(METHOD, keyed, &());
+        let idempotency = self.reply_row(METHOD, keyed, &());
         self.commit(&mut plan, idempotency).await
     }
 
@@ -303,28 +308,28 @@ impl Actor {
         self.advance(Input::Rule { add, kind, rule, origin: Some(origin) }, None).await
     }
 
-    async fn choose(&mut self, chosen: Chosen) -> Result<Seq, SessionError> {
+    async fn answer_question(&mut self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {
         const METHOD: &str = "session.answer";
         if let Some(known) = self.remembered(METHOD, chosen.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let mut plan = self.decide(Input::Choose {
+        let mut plan = self.decide(Input::AnswerQuestion {
             request_id: chosen.request_id,
             choice: chosen.choice,
             origin: Some(chosen.origin),
         })?;
-        let resolved = plan.facts.iter().find_map(|entry| match &entry.envelope.event {
+        let resolved = plan.events.iter().find_map(|entry| match &entry.envelope.event {
             Event::QuestionResolved { .. } => Some(entry.envelope.seq),
             _ => None,
         });
         let seq = resolved.ok_or(SessionError::Refused(Refusal::NotPending))?;
-        let idempotency = self.row(METHOD, chosen.keyed, &seq);
+        let idempotency = self.reply_row(METHOD, chosen.keyed, &seq);
         self.commit(&mut plan, idempotency).await?;
         Ok(seq)
     }
 
     /// A grant must be one that would let this very call pass; any other is a mistake.
-    fn check_grant(&self, law: &EffectiveRules, answer: &Answer) -> Result<(), SessionError> {
+    fn check_grant(&self, law: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
         let pending = self.engine.pending();
         let Some(asked) = pending.iter().find(|pending| pending.request_id == answer.request_id) else {
@@ -350,11 +355,11 @@ impl Actor {
 
     /// What a rule denies by now is not run, whoever allows it; nor runs outside of the sandbox what the mode or the
     /// configuration has come to forbid. A stricter mode leaves the rest to the person who was asked.
-    fn check_still(&self, law: &EffectiveRules, answer: &Answer) -> Result<(), SessionError> {
+    fn check_still(&self, law: &EffectiveRules, answer: &PermissionAnswer) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
         }
-        let Ok(asked) = self.asked(answer.request_id) else { return Ok(()) };
+        let Ok(asked) = self.pending_request(answer.request_id) else { return Ok(()) };
         let settings = &self.house.components().settings;
         if asked.outside.is_some() && !settings.engine.offer_outside.holds(self.engine.spec().background) {
             let why = "[sandbox] offer_outside no longer lets commands out of the sandbox: deny it";
@@ -369,8 +374,13 @@ impl Actor {
     }
 
     /// Changed arguments are judged like the model's own: what is denied stays denied, whoever asks.
-    fn check_edit(&self, law: &EffectiveRules, answer: &Answer, edited: &Edited) -> Result<(), SessionError> {
-        let asked = self.asked(answer.request_id)?;
+    fn check_edit(
+        &self,
+        law: &EffectiveRules,
+        answer: &PermissionAnswer,
+        edited: &EditedCall,
+    ) -> Result<(), SessionError> {
+        let asked = self.pending_request(answer.request_id)?;
         let settings = &self.house.components().settings;
         let verdict = law.verdict(settings, &self.call_context(), &asked.call.tool, &edited.prepared);
         if verdict.verdict == VerdictKind::Deny {
@@ -381,14 +391,14 @@ impl Actor {
     }
 
     /// A grant or a rule that came settles the other requests that it covers.
-    async fn settle_covered(&mut self) {
+    async fn approve_matching(&mut self) {
         let around = self.call_context();
         let law = EffectiveRules::load(&self.house, &around).await;
         for pending in self.engine.pending() {
             if let Some(grant) = &pending.outside {
                 if let Some(rule) = grant.clone().filter(|grant| self.engine.rules().allow.contains(grant)) {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);
-                    self.handle_input(Input::Covered { request_id, by, rule }).await;
+                    self.handle_input(Input::AllowedByRule { request_id, by, rule }).await;
                 }
                 continue;
             }
@@ -397,7 +407,7 @@ impl Actor {
             if verdict.verdict == VerdictKind::Allow {
                 let (request_id, by) = (pending.request_id, SettledBy::Rule);
                 let rule = verdict.rule.unwrap_or(verdict.reason);
-                self.handle_input(Input::Covered { request_id, by, rule }).await;
+                self.handle_input(Input::AllowedByRule { request_id, by, rule }).await;
             }
         }
     }
@@ -406,15 +416,15 @@ impl Actor {
         &mut self,
         input: Input,
         call_id: Option<CallId>,
-        keyed: Option<(&'static str, Keyed)>,
-        reply: Reply<Aborted>,
+        keyed: Option<(&'static str, IdempotencyKey)>,
+        reply: Reply<AbortOutcome>,
     ) {
         let was_open = self.engine.open_calls();
         let behind = self.engine.running_commands();
         let turn = self.engine.turn_id();
         let under_way = self.engine.is_aborting();
         if let Some((method, keyed)) = &keyed {
-            match self.remembered::<Aborted>(method, Some(keyed)).await {
+            match self.remembered::<AbortOutcome>(method, Some(keyed)).await {
                 // It is answered when what it stopped has ended.
                 Ok(Some(_)) if under_way => return self.state.aborts.push(reply),
                 Ok(None) => {}
@@ -441,23 +451,23 @@ impl Actor {
                 if self.engine.open_calls().contains(&call_id) {
                     self.state.call_aborts.entry(call_id).or_default().push(reply);
                 } else {
-                    let _ = reply.send(Ok(Aborted { calls: vec![call_id], ..Aborted::default() }));
+                    let _ = reply.send(Ok(AbortOutcome { calls: vec![call_id], ..AbortOutcome::default() }));
                 }
             }
             None if self.engine.is_aborting() => {
                 if !under_way {
                     let calls = [was_open, self.engine.aborted_commands()].concat();
-                    self.state.aborted = Aborted { turn, calls, survivors: Vec::new() };
+                    self.state.aborted = AbortOutcome { turn, calls, survivors: Vec::new() };
                     self.state.stop_by = Some(Instant::now() + STOP_TIMEOUT);
                 }
                 self.state.aborts.push(reply);
             }
             None if self.engine.is_ended() && !behind.is_empty() => {
-                let nothing = || Aborted { calls: behind, ..Aborted::default() };
+                let nothing = || AbortOutcome { calls: behind, ..AbortOutcome::default() };
                 self.state.kills.get_or_insert_with(|| (Vec::new(), nothing())).0.push(reply);
             }
             _ => {
-                let _ = reply.send(Ok(Aborted::default()));
+                let _ = reply.send(Ok(AbortOutcome::default()));
             }
         }
     }
@@ -467,7 +477,7 @@ impl Actor {
         &mut self,
         input: Input,
         call_id: Option<CallId>,
-        keyed: Option<(&'static str, Keyed)>,
+        keyed: Option<(&'static str, IdempotencyKey)>,
     ) -> Result<(), SessionError> {
         let turn = self.engine.turn_id();
         let open = self.engine.open_calls();
@@ -482,31 +492,34 @@ impl Actor {
             Effect::StopCommands { calls, .. } => calls.clone(),
             _ => Vec::new(),
         }));
-        let stops = call_id.is_none() && !plan.facts.is_empty();
-        let stopped = Aborted { turn: turn.filter(|_| stops), calls, survivors: Vec::new() };
-        let idempotency = keyed.and_then(|(method, keyed)| self.row(method, Some(keyed), &stopped));
+        let stops = call_id.is_none() && !plan.events.is_empty();
+        let stopped = AbortOutcome { turn: turn.filter(|_| stops), calls, survivors: Vec::new() };
+        let idempotency = keyed.and_then(|(method, keyed)| self.reply_row(method, Some(keyed), &stopped));
         // To write takes a sync of the disk: what is to stop does not go on meanwhile.
         plan.effects.iter().for_each(|effect| self.stop_now(effect));
         self.commit(&mut plan, idempotency).await
     }
 
-    fn row_of(method: &'static str, keyed: Option<Keyed>) -> Option<(&'static str, Keyed)> {
+    fn with_method(
+        method: &'static str,
+        keyed: Option<IdempotencyKey>,
+    ) -> Option<(&'static str, IdempotencyKey)> {
         keyed.map(|keyed| (method, keyed))
     }
 
     async fn remembered<T: serde::de::DeserializeOwned>(
         &self,
         method: &'static str,
-        keyed: Option<&Keyed>,
+        keyed: Option<&IdempotencyKey>,
     ) -> Result<Option<T>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
         remembered(&self.house.store, method, self.id, keyed).await
     }
 
-    fn row<T: serde::Serialize>(
+    fn reply_row<T: serde::Serialize>(
         &self,
         method: &'static str,
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotencyKey>,
         reply: &T,
     ) -> Option<Idempotency> {
         let keyed = keyed?;
@@ -520,7 +533,7 @@ pub(super) async fn remembered<T: serde::de::DeserializeOwned>(
     store: &Store,
     method: &'static str,
     id: SessionId,
-    keyed: &Keyed,
+    keyed: &IdempotencyKey,
 ) -> Result<Option<T>, SessionError> {
     let Some(known) = store.remembered(method, &scoped(id, &keyed.key)).await? else { return Ok(None) };
     if known.digest != keyed.digest {
@@ -534,23 +547,23 @@ pub(super) fn scoped(id: SessionId, key: &str) -> String {
     format!("{id}:{key}")
 }
 
-fn refuse(command: Command) {
+fn refuse_command(command: SessionCommand) {
     match command {
-        Command::Submit(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Answer(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Look(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Rules(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Choose(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        Command::Abort { reply, .. } | Command::Kill { reply, .. } => {
+        SessionCommand::Submit(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Answer(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::PendingCall(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Update(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Rule { reply, .. } => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Rules(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::AnswerQuestion(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::Abort { reply, .. } | SessionCommand::Kill { reply, .. } => {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
-        Command::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
-        Command::Reloaded { .. } => {}
-        Command::Park { reply, .. } => drop(reply.send(())),
-        Command::Unload => {}
+        SessionCommand::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
+        SessionCommand::Reloaded { .. } => {}
+        SessionCommand::Park { reply, .. } => drop(reply.send(())),
+        SessionCommand::Unload => {}
         #[cfg(test)]
-        Command::Panic => {}
+        SessionCommand::Panic => {}
     }
 }

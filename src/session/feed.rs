@@ -17,19 +17,19 @@ const KEEP_BYTES: usize = if cfg!(test) { 3 * 1024 } else { 1024 * 1024 };
 const BATCH: usize = 500;
 
 /// A finished message with all that was cut out of it; `None` if that is not to be had.
-pub(super) type Whole = OnceCell<Option<Arc<Envelope>>>;
+pub(super) type FullMessage = OnceCell<Option<Arc<Envelope>>>;
 
 /// One event as it stands on the wire.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct Entry {
     pub seq: Seq,
     pub body: Arc<str>,
-    pub shape: Shape,
+    pub shape: EntryKind,
 }
 
 /// What a follower must know of an event without parsing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum EntryKind {
     /// A message begins; its block rows refer to this event's seq.
     MessageStarted,
     /// A block begins.
@@ -57,24 +57,24 @@ pub(super) struct Feed {
     newest: watch::Sender<Seq>,
     /// The message that followers behind it are given pieces of, by its first seq: made whole once for all of
     /// them, and not by each for itself.
-    whole: Mutex<Option<(Seq, Arc<Whole>)>>,
+    whole: Mutex<Option<(Seq, Arc<FullMessage>)>>,
     closed: AtomicBool,
     crashed: AtomicBool,
 }
 
 struct Ring {
-    lines: VecDeque<Line>,
+    lines: VecDeque<Entry>,
     bytes: usize,
     /// Everything after this seq is in `lines`.
     after: Seq,
 }
 
 /// What a look at the ring gave.
-pub(super) enum Look {
+pub(super) enum ReadResult {
     /// The next lines; empty if there is nothing newer.
-    Lines(Vec<Line>),
+    Entries(Vec<Entry>),
     /// The cursor is too far behind: ask the store.
-    Behind,
+    Lagged,
 }
 
 impl Feed {
@@ -90,7 +90,7 @@ impl Feed {
     }
 
     /// Shows committed events to everybody.
-    pub fn publish(&self, lines: Vec<Line>) {
+    pub fn publish(&self, lines: Vec<Entry>) {
         let Some(last) = lines.last().map(|line| line.seq) else { return };
         {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +109,7 @@ impl Feed {
     }
 
     /// The place of a message that is made whole; that of another message is given up.
-    pub fn whole(&self, first_seq: Seq) -> Arc<Whole> {
+    pub fn whole(&self, first_seq: Seq) -> Arc<FullMessage> {
         let mut place = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         match &*place {
             Some((known, whole)) if *known == first_seq => Arc::clone(whole),
@@ -154,10 +154,10 @@ impl Feed {
     }
 
     /// The lines after a cursor, at most `most` bytes of them; one is always given, however long.
-    pub fn after(&self, cursor: Seq, most: usize) -> Look {
+    pub fn after(&self, cursor: Seq, most: usize) -> ReadResult {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         if cursor < ring.after {
-            return Look::Behind;
+            return ReadResult::Lagged;
         }
         let start = ring.lines.partition_point(|line| line.seq <= cursor);
         let mut bytes = 0;
@@ -166,7 +166,7 @@ impl Feed {
             bytes += line.body.len();
             fits
         });
-        Look::Lines(batch.cloned().collect())
+        ReadResult::Entries(batch.cloned().collect())
     }
 }
 
@@ -174,8 +174,8 @@ impl Feed {
 mod tests {
     use super::*;
 
-    fn line(seq: Seq, bytes: usize) -> Line {
-        Line { seq, body: Arc::from("x".repeat(bytes)), shape: Shape::Other }
+    fn line(seq: Seq, bytes: usize) -> Entry {
+        Entry { seq, body: Arc::from("x".repeat(bytes)), shape: EntryKind::Other }
     }
 
     #[test]
@@ -184,8 +184,8 @@ mod tests {
         for seq in 1..=5 {
             feed.publish(vec![line(seq, KEEP_BYTES / 3)]);
         }
-        assert!(matches!(feed.after(0, 1), Look::Behind));
-        let Look::Lines(lines) = feed.after(3, 1) else { panic!("the ring holds these") };
+        assert!(matches!(feed.after(0, 1), ReadResult::Lagged));
+        let ReadResult::Entries(lines) = feed.after(3, 1) else { panic!("the ring holds these") };
         assert_eq!(lines.first().map(|line| line.seq), Some(4));
         assert_eq!(feed.last_seq(), 5);
     }

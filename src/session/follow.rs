@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::error::SessionError;
-use super::feed::{Content, Feed, Line, Look, Shape};
+use super::feed::{Content, Entry, EntryKind, Feed, ReadResult};
 use crate::store::{JournalRow, Page, SessionKey, Store};
 use crate::types::event::Event;
 use crate::types::ids::Seq;
@@ -157,9 +157,9 @@ impl Follower {
         self.cursor
     }
 
-    async fn look(&mut self, most: usize) -> Result<Vec<Line>, SessionError> {
+    async fn look(&mut self, most: usize) -> Result<Vec<Entry>, SessionError> {
         if self.is_live
-            && let Look::Lines(lines) = self.feed.after(self.cursor, most)
+            && let ReadResult::Entries(lines) = self.feed.after(self.cursor, most)
         {
             return Ok(lines);
         }
@@ -167,14 +167,14 @@ impl Follower {
         if is_last {
             // Committed events are published a moment later: the feed must hold the rest by then.
             let upto = rows.last().map_or(self.cursor, |row| row.seq);
-            self.is_live = matches!(self.feed.after(upto, 1), Look::Lines(_));
+            self.is_live = matches!(self.feed.after(upto, 1), ReadResult::Entries(_));
         }
         // Never ahead of what was published: the feed is what clients may know.
         let last = self.feed.last_seq();
         Ok(rows.into_iter().filter(|row| row.seq <= last).map(line).collect())
     }
 
-    async fn pass(&mut self, lines: Vec<Line>, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
+    async fn pass(&mut self, lines: Vec<Entry>, most: usize) -> Result<Vec<Arc<str>>, SessionError> {
         let mut open = self.open;
         let mut cursor = self.cursor;
         let mut out = Passed { events: Vec::with_capacity(lines.len()), bytes: 0 };
@@ -198,7 +198,7 @@ impl Follower {
             }
             // The store may be ahead of the feed by a moment. What it gave whole, the feed repeats;
             // who came when the message was finished gets the item alone.
-            let is_streamed = matches!(line.shape, Shape::Streamed(_));
+            let is_streamed = matches!(line.shape, EntryKind::Streamed(_));
             match &mut open {
                 Some(Open { first_seq, block: Some(inside), .. })
                     if is_streamed && inside.rest == Rest::Item =>
@@ -247,13 +247,13 @@ impl Inside {
 }
 
 /// Where the cursor stands after one more line.
-fn step(open: Option<Open>, line: &Line) -> Option<Open> {
-    if line.shape == Shape::MessageStarted {
+fn step(open: Option<Open>, line: &Entry) -> Option<Open> {
+    if line.shape == EntryKind::MessageStarted {
         return Some(Open { first_seq: line.seq, texts: 0, thoughts: 0, block: None });
     }
     let mut open = open?;
     match line.shape {
-        Shape::BlockStarted(index, content) => {
+        EntryKind::BlockStarted(index, content) => {
             let nth = match content {
                 Content::Text => {
                     open.texts += 1;
@@ -267,13 +267,13 @@ fn step(open: Option<Open>, line: &Line) -> Option<Open> {
             };
             open.block = Some(Inside { index, content, nth, sent: 0, rest: Rest::Rows });
         }
-        Shape::Streamed(bytes) => {
+        EntryKind::Streamed(bytes) => {
             if let Some(inside) = &mut open.block {
                 inside.sent += bytes;
             }
         }
-        Shape::MessageCompleted => return None,
-        Shape::MessageStarted | Shape::Other => {}
+        EntryKind::MessageCompleted => return None,
+        EntryKind::MessageStarted | EntryKind::Other => {}
     }
     Some(open)
 }
@@ -326,33 +326,33 @@ struct Measured {
     block: Option<BlockKind>,
 }
 
-fn line(row: JournalRow) -> Line {
+fn line(row: JournalRow) -> Entry {
     let measured = || serde_json::from_str::<Measured>(&row.body).unwrap_or_default();
     let shape = match row.kind.as_str() {
-        "message.started" => Shape::MessageStarted,
+        "message.started" => EntryKind::MessageStarted,
         "message.block_started" => {
             let Measured { index, block, .. } = measured();
-            block.map_or(Shape::Other, |block| Shape::BlockStarted(index, content_of(&block)))
+            block.map_or(EntryKind::Other, |block| EntryKind::BlockStarted(index, content_of(&block)))
         }
-        "message.text_delta" | "message.thinking_delta" => Shape::Streamed(measured().text.len()),
-        "message.tool_input_delta" => Shape::Streamed(0),
-        "message.completed" => Shape::MessageCompleted,
-        _ => Shape::Other,
+        "message.text_delta" | "message.thinking_delta" => EntryKind::Streamed(measured().text.len()),
+        "message.tool_input_delta" => EntryKind::Streamed(0),
+        "message.completed" => EntryKind::MessageCompleted,
+        _ => EntryKind::Other,
     };
-    Line { seq: row.seq, body: Arc::from(row.body), shape }
+    Entry { seq: row.seq, body: Arc::from(row.body), shape }
 }
 
 /// The shape of an event that is about to be published.
-pub(super) fn shape_of(event: &Event) -> Shape {
+pub(super) fn kind_of(event: &Event) -> EntryKind {
     match event {
-        Event::MessageStarted { .. } => Shape::MessageStarted,
-        Event::MessageBlockStarted { index, block } => Shape::BlockStarted(*index, content_of(block)),
+        Event::MessageStarted { .. } => EntryKind::MessageStarted,
+        Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, content_of(block)),
         Event::MessageTextDelta { text, .. } | Event::MessageThinkingDelta { text, .. } => {
-            Shape::Streamed(text.len())
+            EntryKind::Streamed(text.len())
         }
-        Event::MessageToolInputDelta { .. } => Shape::Streamed(0),
-        Event::MessageCompleted { .. } => Shape::MessageCompleted,
-        _ => Shape::Other,
+        Event::MessageToolInputDelta { .. } => EntryKind::Streamed(0),
+        Event::MessageCompleted { .. } => EntryKind::MessageCompleted,
+        _ => EntryKind::Other,
     }
 }
 

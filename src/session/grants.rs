@@ -14,7 +14,7 @@ use crate::types::ids::{PermissionId, SessionId};
 use crate::types::permission::RuleKind;
 
 /// A grant to be owed: it stands in the transaction of the answer that it was given with.
-pub(super) fn owed(workspace: &str, request_id: PermissionId, entry: &Entry) -> PendingGrant {
+pub(super) fn pending_grant(workspace: &str, request_id: PermissionId, entry: &Entry) -> PendingGrant {
     PendingGrant {
         request_id: request_id.to_string(),
         workspace: workspace.into(),
@@ -25,7 +25,7 @@ pub(super) fn owed(workspace: &str, request_id: PermissionId, entry: &Entry) -> 
 
 /// Writes an owed grant to its file and strikes it off the list. What fails is tried again at the next
 /// start.
-pub(super) async fn pay(house: &Arc<Shared>, grant: PendingGrant) -> Result<(), SessionError> {
+pub(super) async fn write_grant(house: &Arc<Shared>, grant: PendingGrant) -> Result<(), SessionError> {
     let shared = Arc::clone(house);
     let PendingGrant { request_id, workspace, entry } = grant;
     crash::point("C24.grant_owed");
@@ -42,7 +42,7 @@ pub(super) async fn pay(house: &Arc<Shared>, grant: PendingGrant) -> Result<(), 
 impl Registry {
     /// Writes the grants that a crash, or a file that could not be written, has left. To be called at
     /// the start, before anybody decides by them.
-    pub async fn pay_grants(&self) {
+    pub async fn flush_grants(&self) {
         let house = &self.inner.shared;
         let owed = match house.store.pending_grants().await {
             Ok(owed) => owed,
@@ -53,7 +53,7 @@ impl Registry {
         };
         for grant in owed {
             let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
-            match pay(house, grant).await {
+            match write_grant(house, grant).await {
                 Ok(()) => tracing::info!(request, workspace, "a grant of before was written"),
                 Err(error) => tracing::error!(request, workspace, %error, "a grant of before is still owed"),
             }
@@ -61,7 +61,7 @@ impl Registry {
     }
 
     /// A rule that is taken back is not written by the next start.
-    pub(super) async fn forget_owed(
+    pub(super) async fn discard_pending(
         &self,
         workspace: &str,
         kind: RuleKind,

@@ -13,7 +13,7 @@ use super::error::SessionError;
 use super::feed::Feed;
 use super::follow::Follower;
 use super::registry::SessionSlot;
-use crate::engine::{Busy, Edited, SessionRules};
+use crate::engine::{Busy, EditedCall, SessionRules};
 use crate::store::{SessionKey, Store};
 use crate::tools::SessionContext;
 use crate::types::background::BackgroundCommand;
@@ -30,11 +30,11 @@ use crate::types::usage::Budgets;
 
 /// How long an attach waits for a session that is being loaded, before it reads ahead: a short journal is
 /// loaded by then.
-const LOADED_BY: Duration = Duration::from_millis(10);
+const LOAD_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// A caller's idempotency key with the digest of what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keyed {
+pub struct IdempotencyKey {
     /// The key.
     pub key: String,
     /// Digest of the parameters.
@@ -65,14 +65,14 @@ pub struct Submission {
     /// How freely it chooses its words in this turn.
     pub sampling: Sampling,
     /// Idempotency.
-    pub keyed: Option<Keyed>,
+    pub keyed: Option<IdempotencyKey>,
     /// Who.
     pub origin: Origin,
 }
 
 /// What became of a submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Submitted {
+pub struct SubmitOutcome {
     /// The turn that answers it.
     pub turn_id: TurnId,
     /// Running, queued or steered.
@@ -94,7 +94,7 @@ pub enum SubmittedAs {
 
 /// An answer to a permission request.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct PermissionAnswer {
     /// The request.
     pub request_id: PermissionId,
     /// Allow or deny.
@@ -114,14 +114,14 @@ pub struct Answer {
     /// The digest of the request that was seen.
     pub digest: Option<String>,
     /// Idempotency.
-    pub keyed: Option<Keyed>,
+    pub keyed: Option<IdempotencyKey>,
     /// Who.
     pub origin: Origin,
 }
 
 /// An answer that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Answered {
+pub struct AnswerOutcome {
     /// The event that says so.
     pub seq: Seq,
     /// The grant that was given.
@@ -148,33 +148,33 @@ pub struct Changes {
     /// How freely models choose their words in turns to come.
     pub sampling: Sampling,
     /// Idempotency.
-    pub keyed: Option<Keyed>,
+    pub keyed: Option<IdempotencyKey>,
     /// Who.
     pub origin: Origin,
 }
 
 /// What a request would run, and where: for whoever wants to change its arguments.
-pub(super) struct Asked {
+pub(super) struct PendingCall {
     pub call: Arc<ToolCall>,
     pub scene: Arc<SessionContext>,
 }
 
 /// An answer to a question.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct QuestionAnswer {
     /// The question.
     pub request_id: QuestionId,
     /// What is to be done.
     pub choice: Choice,
     /// Idempotency.
-    pub keyed: Option<Keyed>,
+    pub keyed: Option<IdempotencyKey>,
     /// Who.
     pub origin: Origin,
 }
 
 /// What an abort stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Aborted {
+pub struct AbortOutcome {
     /// The turn, if it was stopped.
     pub turn: Option<TurnId>,
     /// The calls that were stopped.
@@ -187,12 +187,12 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 
 /// What a session is told. It is boxed on its way: a queue keeps room for 32 entries, however few there
 /// are, and most sessions are told nothing most of the time.
-pub(super) enum Command {
-    Submit(Box<Submission>, Reply<Submitted>),
+pub(super) enum SessionCommand {
+    Submit(Box<Submission>, Reply<SubmitOutcome>),
     /// With what the changed arguments would do, if they were changed.
-    Answer(Box<Answer>, Option<Box<Edited>>, Reply<Answered>),
+    Answer(Box<PermissionAnswer>, Option<Box<EditedCall>>, Reply<AnswerOutcome>),
     /// The call behind a pending request.
-    Look(PermissionId, Reply<Asked>),
+    PendingCall(PermissionId, Reply<PendingCall>),
     Update(Box<Changes>, Reply<()>),
     /// Adds a rule of the session, or takes it back.
     Rule {
@@ -204,18 +204,18 @@ pub(super) enum Command {
     },
     Rules(Reply<Arc<SessionRules>>),
     /// Replies with the event that says so.
-    Choose(Box<Chosen>, Reply<Seq>),
+    AnswerQuestion(Box<QuestionAnswer>, Reply<Seq>),
     Abort {
         turn_id: Option<TurnId>,
         call_id: Option<CallId>,
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotencyKey>,
         origin: Origin,
-        reply: Reply<Aborted>,
+        reply: Reply<AbortOutcome>,
     },
     Kill {
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotencyKey>,
         origin: Origin,
-        reply: Reply<Aborted>,
+        reply: Reply<AbortOutcome>,
     },
     Attach(AttachGuard, Reply<AttachGuard>),
     /// The configuration was read again.
@@ -248,7 +248,7 @@ pub(super) struct LoadedSession {
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) store: Store,
-    pub(super) mailbox: mpsc::Sender<Box<Command>>,
+    pub(super) mailbox: mpsc::Sender<Box<SessionCommand>>,
     /// Detaches come from `Drop`, which cannot wait. There is at most one for each attach, so the
     /// number of open subscriptions bounds this queue.
     pub(super) leaving: mpsc::UnboundedSender<Box<Origin>>,
@@ -315,12 +315,12 @@ impl LoadedSession {
 
     pub async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
         // One that is gone reads the new configuration when it is loaded again.
-        let _ = self.mailbox.send(Box::new(Command::Reloaded { changed, needs_restart })).await;
+        let _ = self.mailbox.send(Box::new(SessionCommand::Reloaded { changed, needs_restart })).await;
     }
 
     pub async fn park(&self, patient: bool) {
         let (reply, parked) = oneshot::channel();
-        if self.mailbox.send(Box::new(Command::Park { patient, reply })).await.is_ok() {
+        if self.mailbox.send(Box::new(SessionCommand::Park { patient, reply })).await.is_ok() {
             let _ = parked.await;
         }
     }
@@ -355,8 +355,8 @@ impl SessionHandle {
     ///
     /// # Errors
     /// Refused, or the store failed: nothing was taken in.
-    pub async fn submit(&self, submission: Submission) -> Result<Submitted, SessionError> {
-        self.ask(|reply| Command::Submit(Box::new(submission), reply)).await
+    pub async fn submit(&self, submission: Submission) -> Result<SubmitOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Submit(Box::new(submission), reply)).await
     }
 
     /// Answers a permission request. When this returns, the answer is on disk.
@@ -365,19 +365,19 @@ impl SessionHandle {
     /// Not pending, or the store failed.
     pub(super) async fn answer(
         &self,
-        answer: Answer,
-        edited: Option<Edited>,
-    ) -> Result<Answered, SessionError> {
-        self.ask(|reply| Command::Answer(Box::new(answer), edited.map(Box::new), reply)).await
+        answer: PermissionAnswer,
+        edited: Option<EditedCall>,
+    ) -> Result<AnswerOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Answer(Box::new(answer), edited.map(Box::new), reply)).await
     }
 
     /// The call behind a pending request.
-    pub(super) async fn look(&self, request_id: PermissionId) -> Result<Asked, SessionError> {
-        self.ask(|reply| Command::Look(request_id, reply)).await
+    pub(super) async fn pending_call(&self, request_id: PermissionId) -> Result<PendingCall, SessionError> {
+        self.ask(|reply| SessionCommand::PendingCall(request_id, reply)).await
     }
 
     pub(super) async fn update(&self, changes: Changes) -> Result<(), SessionError> {
-        self.ask(|reply| Command::Update(Box::new(changes), reply)).await
+        self.ask(|reply| SessionCommand::Update(Box::new(changes), reply)).await
     }
 
     pub(super) async fn change_rule(
@@ -387,20 +387,20 @@ impl SessionHandle {
         rule: String,
         origin: Origin,
     ) -> Result<(), SessionError> {
-        self.ask(|reply| Command::Rule { add, kind, rule, origin, reply }).await
+        self.ask(|reply| SessionCommand::Rule { add, kind, rule, origin, reply }).await
     }
 
     /// Rules and grants of this session alone.
     pub(super) async fn rules(&self) -> Result<Arc<SessionRules>, SessionError> {
-        self.ask(Command::Rules).await
+        self.ask(SessionCommand::Rules).await
     }
 
     /// Answers a question. When this returns, the answer is on disk; the seq of its event.
     ///
     /// # Errors
     /// Not pending, or the store failed.
-    pub async fn choose(&self, chosen: Chosen) -> Result<Seq, SessionError> {
-        self.ask(|reply| Command::Choose(Box::new(chosen), reply)).await
+    pub async fn answer_question(&self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {
+        self.ask(|reply| SessionCommand::AnswerQuestion(Box::new(chosen), reply)).await
     }
 
     /// Stops the turn or one call; returns when the work has stopped.
@@ -411,18 +411,22 @@ impl SessionHandle {
         &self,
         turn_id: Option<TurnId>,
         call_id: Option<CallId>,
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotencyKey>,
         origin: Origin,
-    ) -> Result<Aborted, SessionError> {
-        self.ask(|reply| Command::Abort { turn_id, call_id, keyed, origin, reply }).await
+    ) -> Result<AbortOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Abort { turn_id, call_id, keyed, origin, reply }).await
     }
 
     /// Stops the turn and ends the session.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn kill(&self, keyed: Option<Keyed>, origin: Origin) -> Result<Aborted, SessionError> {
-        self.ask(|reply| Command::Kill { keyed, origin, reply }).await
+    pub async fn kill(
+        &self,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<AbortOutcome, SessionError> {
+        self.ask(|reply| SessionCommand::Kill { keyed, origin, reply }).await
     }
 
     /// Attaches a client and follows the journal from `after_seq`. A long journal is read from the store
@@ -440,9 +444,9 @@ impl SessionHandle {
         let attachment =
             AttachGuard { leaving: leaving.clone(), origin, is_counted: false, _visit: self.visit.clone() };
         let (reply, mut answer) = oneshot::channel();
-        let command = Box::new(Command::Attach(attachment, reply));
+        let command = Box::new(SessionCommand::Attach(attachment, reply));
         self.at.mailbox.send(command).await.map_err(|_| self.gone())?;
-        if timeout(LOADED_BY, self.at.loaded.wait()).await.is_err() {
+        if timeout(LOAD_TIMEOUT, self.at.loaded.wait()).await.is_err() {
             return Ok((follower, AttachReply(Stay::Coming(answer))));
         }
         let attachment = (&mut answer).await.map_err(|_| self.gone())??;
@@ -476,7 +480,7 @@ impl SessionHandle {
         }
     }
 
-    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, SessionError> {
+    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> SessionCommand) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
         self.at.mailbox.send(Box::new(make(reply))).await.map_err(|_| self.gone())?;
         answer.await.map_err(|_| self.gone())?

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::blobs::Own;
 use super::house::Shared;
-use super::pace::Pace;
+use super::pace::RateLimiter;
 use super::{media, trust};
 use crate::crash;
 use crate::engine::{Engine, Input, SessionRules};
 use crate::store::SessionKey;
-use crate::tools::{Birth, Blobs, Command, Live, Presence, Running, SessionContext, Unreadable};
+use crate::tools::{BackgroundTaskView, Birth, Blobs, Live, Presence, Running, SessionContext, Unreadable};
 use crate::types::background::KilledBy;
 use crate::types::ids::{CallId, Seq, SessionId};
 use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
@@ -43,20 +43,20 @@ const PIECES: usize = 64;
 /// More than this is no short answer.
 const HELPER_BYTES: usize = 64 << 10;
 /// How long a helper may take: it keeps its session in memory.
-const HELPER_PATIENCE: Duration = Duration::from_secs(30);
+const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
 const PANICKED: &str = "the adapter failed on this answer; see the daemon's log";
 
 /// The jobs of one session.
-pub(super) struct Jobs {
+pub(super) struct EffectRunner {
     house: Arc<Shared>,
     key: SessionKey,
     /// What tools may read of the session's own.
     blobs: Arc<dyn Blobs>,
-    running: JoinSet<Option<Home>>,
+    running: JoinSet<Option<EffectResult>>,
     /// Background commands that are followed, and those whose end is not in the journal yet. They belong
     /// to the session, not to its turn.
     commands: JoinSet<Option<Input>>,
-    live: HashMap<CallId, Behind>,
+    live: HashMap<CallId, BackgroundTask>,
     /// Models that are asked something beside the turns: the session's too, and nobody waits for them.
     helpers: JoinSet<Option<Input>>,
     /// All of them end, also those that are just being started.
@@ -78,19 +78,19 @@ pub(super) struct Jobs {
 }
 
 /// A job's last words, with the command that goes on behind it.
-struct Home {
+struct EffectResult {
     input: Input,
     command: Option<Box<Running>>,
 }
 
-impl From<Input> for Home {
+impl From<Input> for EffectResult {
     fn from(input: Input) -> Self {
         Self { input, command: None }
     }
 }
 
 /// A background command.
-struct Behind {
+struct BackgroundTask {
     live: Arc<Live>,
     /// Of the task that follows it.
     task: tokio::task::Id,
@@ -102,25 +102,25 @@ struct Behind {
 struct Stream {
     token: Seq,
     batches: mpsc::Receiver<Vec<Delta>>,
-    pace: Pace,
+    pace: RateLimiter,
     /// Until when nothing more of it is taken.
     rests_until: Option<Instant>,
 }
 
 impl Stream {
     fn of(token: Seq, batches: mpsc::Receiver<Vec<Delta>>) -> Self {
-        Self { token, batches, pace: Pace::new(), rests_until: None }
+        Self { token, batches, pace: RateLimiter::new(), rests_until: None }
     }
 
     fn input(&mut self, deltas: Vec<Delta>) -> Input {
         let bytes = deltas.iter().map(said).sum();
-        self.rests_until = self.pace.took(deltas.len(), bytes, Instant::now(), Presence::are_others());
+        self.rests_until = self.pace.record(deltas.len(), bytes, Instant::now(), Presence::are_others());
         Input::Deltas { token: self.token, deltas }
     }
 }
 
 /// The next deltas, if a model is answering. Cancel-safe.
-async fn hear(stream: &mut Option<Stream>) -> Option<Input> {
+async fn next_deltas(stream: &mut Option<Stream>) -> Option<Input> {
     let stream = stream.as_mut()?;
     if let Some(until) = stream.rests_until {
         tokio::time::sleep_until(until.into()).await;
@@ -143,7 +143,7 @@ impl CallContext {
     pub fn from_engine(
         engine: &Engine,
         session_id: crate::types::ids::SessionId,
-        commands: Vec<Command>,
+        commands: Vec<BackgroundTaskView>,
     ) -> Self {
         let spec = engine.spec();
         let scene = SessionContext {
@@ -161,7 +161,7 @@ impl CallContext {
     }
 }
 
-impl Jobs {
+impl EffectRunner {
     pub fn new(house: Arc<Shared>, key: SessionKey, births: mpsc::Sender<Birth>) -> Self {
         let (report, reports) = mpsc::channel(REPORTS);
         let own = Own { store: house.store.clone(), key, runtime: Handle::current() };
@@ -221,7 +221,7 @@ impl Jobs {
             // What a job said comes before its end.
             biased;
             Some(input) = self.reports.recv() => Some(*input),
-            Some(input) = hear(&mut self.stream) => Some(input),
+            Some(input) = next_deltas(&mut self.stream) => Some(input),
             Some(ended) = self.commands.join_next_with_id() => self.command_ended(ended),
             Some(ended) = self.running.join_next() => self.ended(ended),
             Some(ended) = self.helpers.join_next() => ended.ok().flatten(),
@@ -242,7 +242,7 @@ impl Jobs {
         })
     }
 
-    fn ended(&mut self, ended: Result<Option<Home>, tokio::task::JoinError>) -> Option<Input> {
+    fn ended(&mut self, ended: Result<Option<EffectResult>, tokio::task::JoinError>) -> Option<Input> {
         self.others.retain(|job| !job.is_finished());
         let home = ended.ok().flatten();
         let (input, command) = home.map(|home| (home.input, home.command)).unzip();
@@ -303,7 +303,7 @@ impl Jobs {
     }
 
     fn start(&mut self, job: impl Future<Output = Option<Input>> + Send + 'static) {
-        self.others.push(self.running.spawn(async move { job.await.map(Home::from) }));
+        self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
     }
 
     pub fn gather(&mut self, request: workspace::Request) {
@@ -323,7 +323,7 @@ impl Jobs {
     }
 
     /// Looks whether something in the workspace waits for trust.
-    pub fn look_around(&mut self, cwd: PathBuf) {
+    pub fn recheck_trust(&mut self, cwd: PathBuf) {
         let house = Arc::clone(&self.house);
         self.start(async move { trust::waiting(&house, &cwd).await.map(Input::Untrusted) });
     }
@@ -397,13 +397,13 @@ impl Jobs {
                 }
                 (began, bytes > HELPER_BYTES)
             };
-            let both = tokio::time::timeout(HELPER_PATIENCE, async { tokio::join!(ask, listen) }).await;
+            let both = tokio::time::timeout(HELPER_TIMEOUT, async { tokio::join!(ask, listen) }).await;
             let (outcome, began) = match both {
                 Ok((_, (began, true))) => (Err(too_long()), began),
                 Ok((Ok(outcome), (began, _))) => (outcome.and_then(not_too_long), began),
                 Ok((Err(_), (began, _))) => (Err(ModelFault::new(FaultKind::Garbage, PANICKED)), began),
                 Err(_) => {
-                    let text = format!("no whole answer within {} s", HELPER_PATIENCE.as_secs());
+                    let text = format!("no whole answer within {} s", HELPER_TIMEOUT.as_secs());
                     (Err(ModelFault::new(FaultKind::Idle, text)), true)
                 }
             };

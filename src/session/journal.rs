@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::feed::Line;
-use super::follow::shape_of;
+use super::feed::Entry;
+use super::follow::kind_of;
 use crate::engine::{Engine, Plan, Snapshot};
 use crate::store::{Append, Idempotency, ItemRow, ProcessRow, RequestRow, Row, SessionKey, Summary, Sync};
 use crate::types::blob::Blob;
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::CallId;
-use crate::types::ledger::Booking;
+use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
 use crate::types::wire;
@@ -21,11 +21,11 @@ mod tests;
 /// One transaction and what to show once it is committed.
 pub(super) struct Prepared {
     pub append: Append,
-    pub lines: Vec<Line>,
+    pub lines: Vec<Entry>,
 }
 
 /// The row and the line of one event, and what was cut out of them.
-pub(super) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Line, Vec<Blob>) {
+pub(super) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Entry, Vec<Blob>) {
     let (body, blobs) = wire::wire(envelope);
     let body: Arc<str> = Arc::from(body);
     let row = Row {
@@ -35,7 +35,7 @@ pub(super) fn write(envelope: &Envelope, fold: Option<u64>) -> (Row, Line, Vec<B
         fold,
         body: Arc::clone(&body),
     };
-    (row, Line { seq: envelope.seq, body, shape: shape_of(&envelope.event) }, blobs)
+    (row, Entry { seq: envelope.seq, body, shape: kind_of(&envelope.event) }, blobs)
 }
 
 /// Turns a plan into a transaction. `after` is the engine with the plan's facts applied, needed for
@@ -46,10 +46,10 @@ pub(super) fn prepare(
     after: Option<Snapshot>,
     idempotency: Option<Idempotency>,
 ) -> Prepared {
-    let mut rows = Vec::with_capacity(plan.facts.len());
-    let mut lines = Vec::with_capacity(plan.facts.len());
+    let mut rows = Vec::with_capacity(plan.events.len());
+    let mut lines = Vec::with_capacity(plan.events.len());
     let mut blobs = plan.blobs.clone();
-    for entry in &plan.facts {
+    for entry in &plan.events {
         let (row, line, cut) = write(&entry.envelope, entry.fold);
         // What this very decision folds is told, and needs no row.
         if entry.fold.is_none_or(|fold| !plan.folds.contains(&fold)) {
@@ -58,7 +58,7 @@ pub(super) fn prepare(
         lines.push(line);
         blobs.extend(cut);
     }
-    let is_fact = plan.facts.iter().any(|entry| entry.envelope.event.is_fact()) || idempotency.is_some();
+    let is_fact = plan.events.iter().any(|entry| entry.envelope.event.is_fact()) || idempotency.is_some();
     let items = plan
         .items
         .iter()
@@ -87,7 +87,7 @@ pub(super) fn prepare(
         folds: plan.folds.clone(),
         items,
         requests,
-        bookings: plan.facts.iter().filter_map(|entry| Booking::of(&entry.envelope)).collect(),
+        bookings: plan.events.iter().filter_map(|entry| UsageRecord::of(&entry.envelope)).collect(),
         summary: after.map(summary),
         idempotency,
         processes: Vec::new(),
@@ -122,9 +122,9 @@ pub(super) fn birth(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Ap
 pub(super) fn deaths(plan: &Plan, born: &HashSet<CallId>) -> Vec<ProcessRow> {
     let goes_on = |call: CallId| {
         let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
-        plan.facts.iter().any(|entry| begins(&entry.envelope.event))
+        plan.events.iter().any(|entry| begins(&entry.envelope.event))
     };
-    let ended = plan.facts.iter().filter_map(|entry| match &entry.envelope.event {
+    let ended = plan.events.iter().filter_map(|entry| match &entry.envelope.event {
         Event::ToolBackground { call_id, end: Some(end), .. } if end.survivors.is_empty() => Some(*call_id),
         Event::ToolCompleted { call_id, detail, .. } | Event::ToolBlocked { call_id, detail, .. }
             if survivors(detail.as_ref()).is_empty() =>
@@ -171,5 +171,5 @@ pub fn summarise(events: &[Envelope]) -> Option<Summary> {
 
 /// Whether a plan changes what `session.list` shows.
 pub(super) fn changes_summary(plan: &Plan) -> bool {
-    plan.facts.iter().any(|entry| entry.envelope.event.is_fact())
+    plan.events.iter().any(|entry| entry.envelope.event.is_fact())
 }

@@ -13,7 +13,7 @@ use crate::judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, 
 use crate::policy::Place;
 use crate::tools::{Blobs, SessionContext, Unreadable};
 use crate::types::permission::{Mode, Verdict, VerdictKind, outside_grant};
-use crate::types::tool::{Confinement, Prepared, Subject};
+use crate::types::tool::{Confinement, PreparedCall, Subject};
 use crate::workspace;
 
 /// All rules together, as of one moment.
@@ -41,7 +41,7 @@ impl EffectiveRules {
     pub fn load_blocking(house: &Shared, around: &CallContext, runtime: &Handle) -> Self {
         let workspace = &around.scene.workspace;
         let (mut more, mut problem) = read_rule_files(house, workspace);
-        let ground = workspace::survey(workspace);
+        let ground = workspace::scan(workspace);
         let (project, damage) = runtime.block_on(trust::rules(house, workspace, ground));
         append_rules(&mut more, &project);
         problem = problem.or(damage);
@@ -69,7 +69,7 @@ impl EffectiveRules {
 
     /// The session's own grant that lets exactly this command run outside the sandbox, if it has one: no rule
     /// of a file does. Whether the command may run at all is for the verdict to say.
-    pub fn unsandboxed_grant(&self, around: &CallContext, prepared: &Prepared) -> Option<String> {
+    pub fn unsandboxed_grant(&self, around: &CallContext, prepared: &PreparedCall) -> Option<String> {
         let Subject::Bash { command, .. } = &prepared.subject else { return None };
         let grant = outside_grant(command).filter(|_| self.problem.is_none())?;
         around.rules.allow.contains(&grant).then_some(grant)
@@ -117,7 +117,7 @@ impl EffectiveRules {
         settings: &Settings,
         around: &CallContext,
         tool: &str,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
     ) -> Verdict {
         // What the configuration no longer allows, no session goes on with.
         let mode = match around.mode {
@@ -186,8 +186,8 @@ pub(super) fn judge_call(
     settings: &Settings,
     around: &CallContext,
     tool: &str,
-    mut prepared: Prepared,
-) -> (Prepared, Verdict) {
+    mut prepared: PreparedCall,
+) -> (PreparedCall, Verdict) {
     let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
     let may_leave = held && settings.engine.offer_outside.holds(around.scene.unattended);
     let grant = law.unsandboxed_grant(around, &prepared).filter(|_| may_leave);

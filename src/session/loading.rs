@@ -11,10 +11,10 @@ use super::actor::{Actor, LoopState};
 use super::door::LeaseCount;
 use super::error::SessionError;
 use super::feed::Feed;
-use super::handle::{Command, LoadedSession, SessionHandle};
-use super::jobs::Jobs;
+use super::handle::{LoadedSession, SessionCommand, SessionHandle};
+use super::jobs::EffectRunner;
 use super::registry::{Registry, SessionSlot};
-use crate::engine::{Engine, Input, PASSING, REPLACED, Recovery};
+use crate::engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
 use crate::store::{Page, SessionKey};
 use crate::types::event::{Event, HISTORY_LOST};
 use crate::types::ids::{Seq, SessionId};
@@ -188,7 +188,7 @@ impl Registry {
     ) -> Result<(Engine, Input), SessionError> {
         let house = &self.inner.shared;
         let mut engine = Engine::new(id, Arc::clone(&house.components().settings.engine));
-        let settled = house.store.settled(key, PASSING, REPLACED).await?;
+        let settled = house.store.settled(key, TRANSIENT_KINDS, LATEST_ONLY_KINDS).await?;
         let mut cursor: Seq = 0;
         // Whether the journal ends where a damaged database did.
         let mut is_cut = false;
@@ -263,7 +263,7 @@ impl Registry {
                     // Boxed: this task would have room for it a second time, as long as it lives.
                     let running = {
                         let (birth, births) = mpsc::channel(BIRTHS);
-                        let jobs = Jobs::new(Arc::clone(&house), key, birth);
+                        let jobs = EffectRunner::new(Arc::clone(&house), key, birth);
                         let door = Arc::clone(&door);
                         let state = LoopState::default();
                         let actor = Actor {
@@ -314,12 +314,12 @@ impl Registry {
             let resident = slot.get()?;
             Some((resident.door.empty_since()?, resident.mailbox.clone()))
         };
-        let mut empty: Vec<(u64, mpsc::Sender<Box<Command>>)> =
+        let mut empty: Vec<(u64, mpsc::Sender<Box<SessionCommand>>)> =
             self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();
         empty.sort_unstable_by_key(|(tick, _)| *tick);
         for (_, mailbox) in empty.into_iter().take(excess) {
             // One whose mailbox is full is in use.
-            let _ = mailbox.try_send(Box::new(Command::Unload));
+            let _ = mailbox.try_send(Box::new(SessionCommand::Unload));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::audit;
 use super::error::SessionError;
-use super::handle::{Changes, Keyed};
+use super::handle::{Changes, IdempotencyKey};
 use super::house::Components;
 use super::journal;
 use super::registry::Registry;
@@ -80,7 +80,7 @@ impl Registry {
     }
 
     /// The session that was made with this key, if there is one.
-    async fn made_with(&self, keyed: Option<&Keyed>) -> Result<Option<SessionView>, SessionError> {
+    async fn made_with(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
         let Some(known) = self.inner.shared.store.remembered(CREATE, &keyed.key).await? else {
             return Ok(None);

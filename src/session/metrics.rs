@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::types::event::{Envelope, Event};
-use crate::types::ledger::Booking;
+use crate::types::ledger::UsageRecord;
 use crate::types::metrics::Metrics;
 use crate::types::session::{Subtype, TurnResult};
 use crate::types::tool::ToolStatus;
@@ -79,7 +79,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Takes a committed fact in.
     pub fn saw(&self, fact: &Envelope) {
-        if let Some(booking) = Booking::of(fact) {
+        if let Some(booking) = UsageRecord::of(fact) {
             self.booked(&booking);
         }
         match &fact.event {
@@ -97,7 +97,7 @@ impl Counts {
         }
     }
 
-    fn booked(&self, booking: &Booking) {
+    fn booked(&self, booking: &UsageRecord) {
         self.model_calls.add(1);
         self.lost_attempts.add(u64::from(booking.is_lost));
         match booking.cost_usd_micros {

@@ -29,20 +29,20 @@ mod rules;
 mod trust;
 mod vigil;
 
-pub use changes::net as changes_of;
+pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
 pub use explain::{Question, explain};
 pub use follow::Follower;
 pub use handle::{
-    Aborted, Answer, Answered, AttachReply, Changes, Chosen, Keyed, SessionHandle, Submission, Submitted,
-    SubmittedAs,
+    AbortOutcome, AnswerOutcome, AttachReply, Changes, IdempotencyKey, PermissionAnswer, QuestionAnswer,
+    SessionHandle, Submission, SubmitOutcome, SubmittedAs,
 };
 pub use house::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use journal::summarise;
 pub use registry::{Pending, Registry};
 pub use request::NewSessionRequest;
 pub use rules::{KnownRule, RuleChange};
-pub use trust::Standing;
+pub use trust::TrustStatus;
 pub use vigil::PendingFollower;
 
 // Words of the floors below that are part of this floor's language.

@@ -75,7 +75,7 @@ pub(super) fn after_publish(plan: &Plan) {
 }
 
 fn has(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
-    plan.facts.iter().any(|entry| is_it(&entry.envelope.event))
+    plan.events.iter().any(|entry| is_it(&entry.envelope.event))
 }
 
 /// A whole answer of the model.

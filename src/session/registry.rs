@@ -11,10 +11,13 @@ use tokio_util::task::TaskTracker;
 
 use super::commands::{self, SUBMIT};
 use super::error::SessionError;
-use super::handle::{Answer, Answered, Asked, Chosen, Keyed, LoadedSession, Submitted};
+use super::handle::{
+    AnswerOutcome, IdempotencyKey, LoadedSession, PendingCall, PermissionAnswer, QuestionAnswer,
+    SubmitOutcome,
+};
 use super::house::{Components, Shared};
 use crate::crash;
-use crate::engine::Edited;
+use crate::engine::EditedCall;
 use crate::store::{Idempotency, LedgerQuery, SessionQuery, StoredRequest, Sync};
 use crate::types::audit::AuditNote;
 use crate::types::blob::Cut;
@@ -26,10 +29,10 @@ use crate::types::metrics::Metrics;
 use crate::types::model::ModelView;
 use crate::types::session::{PermissionRequest, SessionView};
 use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, PlannedChange, ToolCard};
+use crate::types::tool::{Confinement, PlannedChange, ToolDefinition};
 
 /// How long a session may take to hear of a new configuration.
-const TELL_WITHIN: Duration = Duration::from_secs(1);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(1);
 /// Method name under which `session.delete` remembers its replies.
 const DELETE: &str = "session.delete";
 
@@ -114,7 +117,7 @@ impl Registry {
         // No guard of the map is held while a session is told.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
         let told = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
-            tokio::time::timeout(TELL_WITHIN, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
+            tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
         });
         futures_util::future::join_all(told).await;
     }
@@ -144,7 +147,11 @@ impl Registry {
     ///
     /// # Errors
     /// The key was used with other parameters, or the store failed.
-    pub async fn submitted(&self, id: SessionId, keyed: &Keyed) -> Result<Option<Submitted>, SessionError> {
+    pub async fn submitted(
+        &self,
+        id: SessionId,
+        keyed: &IdempotencyKey,
+    ) -> Result<Option<SubmitOutcome>, SessionError> {
         commands::remembered(&self.inner.shared.store, SUBMIT, id, keyed).await
     }
 
@@ -205,7 +212,7 @@ impl Registry {
 
     /// The tools that sessions offer their models.
     #[must_use]
-    pub fn tools(&self) -> Arc<[ToolCard]> {
+    pub fn tools(&self) -> Arc<[ToolDefinition]> {
         self.inner.shared.components().tools.cards()
     }
 
@@ -259,7 +266,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such request, or it was settled.
-    pub async fn answer(&self, answer: Answer) -> Result<(SessionId, Answered), SessionError> {
+    pub async fn answer(&self, answer: PermissionAnswer) -> Result<(SessionId, AnswerOutcome), SessionError> {
         let store = &self.inner.shared.store;
         let request_id = RequestId::Permission(answer.request_id);
         if let Some(grant) = &answer.grant {
@@ -270,7 +277,7 @@ impl Registry {
         let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
         let handle = self.open(known.session_id).await?;
         let edited = match &answer.updated_input {
-            Some(input) => match handle.look(answer.request_id).await {
+            Some(input) => match handle.pending_call(answer.request_id).await {
                 Ok(asked) => Some(self.edited(asked, input.clone()).await?),
                 // The answer says why there is nothing to answer.
                 Err(_) => None,
@@ -287,11 +294,11 @@ impl Registry {
     }
 
     /// Looks at changed arguments as at the model's own: against the tool's schema, without running.
-    async fn edited(&self, asked: Asked, input: serde_json::Value) -> Result<Edited, SessionError> {
+    async fn edited(&self, asked: PendingCall, input: serde_json::Value) -> Result<EditedCall, SessionError> {
         let setup = self.inner.shared.components();
         let call = ToolCall { input: input.clone(), input_error: None, ..(*asked.call).clone() };
         match setup.tools.prepare(&call, &asked.scene).await {
-            Ok(prepared) => Ok(Edited { input, prepared }),
+            Ok(prepared) => Ok(EditedCall { input, prepared }),
             Err(outcome) => Err(SessionError::BadParam("updated_input", outcome.output)),
         }
     }
@@ -300,12 +307,12 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such question, or it was settled.
-    pub async fn choose(&self, chosen: Chosen) -> Result<(SessionId, Seq), SessionError> {
+    pub async fn answer_question(&self, chosen: QuestionAnswer) -> Result<(SessionId, Seq), SessionError> {
         let store = &self.inner.shared.store;
         let request = RequestId::Question(chosen.request_id);
         let known = store.request(request).await?.ok_or(SessionError::NoSuchQuestion)?;
         let handle = self.open(known.session_id).await?;
-        let resolved = handle.choose(chosen).await;
+        let resolved = handle.answer_question(chosen).await;
         if resolved == Err(SessionError::Refused(crate::engine::Refusal::NotPending))
             && let Some(settled) = store.request(request).await?.and_then(|known| known.settled)
         {
@@ -361,7 +368,7 @@ impl Registry {
     pub async fn delete(
         &self,
         id: SessionId,
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<(), SessionError> {
         if let Some(keyed) = &keyed
@@ -397,14 +404,14 @@ impl Registry {
         &self,
         method: &'static str,
         session: Option<SessionId>,
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotencyKey>,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E>
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
         E: From<SessionError>,
     {
-        let Some(Keyed { key, digest }) = keyed else { return work.await };
+        let Some(IdempotencyKey { key, digest }) = keyed else { return work.await };
         let one_at_a_time = Arc::clone(&self.inner.keyed_calls.entry(method).or_default());
         let _alone = one_at_a_time.lock().await;
         let (store, clock) = (&self.inner.shared.store, &self.inner.shared.clock);

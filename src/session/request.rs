@@ -1,6 +1,6 @@
 //! What a caller asks a new session to be.
 
-use super::handle::Keyed;
+use super::handle::IdempotencyKey;
 use crate::types::event::Origin;
 use crate::types::ids::SessionId;
 use crate::types::permission::Mode;
@@ -44,7 +44,7 @@ pub struct NewSessionRequest {
     /// Further folders that count as workspace.
     pub additional_dirs: Vec<String>,
     /// Idempotency.
-    pub keyed: Option<Keyed>,
+    pub keyed: Option<IdempotencyKey>,
     /// Who.
     pub origin: Option<Origin>,
 }

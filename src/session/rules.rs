@@ -161,7 +161,7 @@ impl Registry {
             }
         };
         if let (false, Some(folder)) = (add, &folder) {
-            self.forget_owed(&folder.to_string_lossy(), kind, &rule).await?;
+            self.discard_pending(&folder.to_string_lossy(), kind, &rule).await?;
         }
         let house = Arc::clone(&self.inner.shared);
         let wanted = rule.clone();

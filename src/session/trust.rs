@@ -18,11 +18,11 @@ use crate::store::{StoreError, TrustChange};
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
 use crate::types::session::Untrusted;
-use crate::workspace::{self, Ground};
+use crate::workspace::{self, TrustInventory};
 
 /// How a folder stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct TrustStatus {
     /// The folder, absolute and free of links.
     pub cwd: String,
     /// Whether it is trusted as it is now.
@@ -34,25 +34,25 @@ pub struct Standing {
 }
 
 /// Looks at a folder and asks whether it is trusted as it is.
-pub(super) async fn look(house: &Shared, cwd: &Path) -> Result<(Ground, bool), StoreError> {
+pub(super) async fn inspect(house: &Shared, cwd: &Path) -> Result<(TrustInventory, bool), StoreError> {
     let folder = cwd.to_owned();
-    let ground = tokio::task::spawn_blocking(move || workspace::survey(&folder)).await.unwrap_or_default();
-    let trusted = holds(house, cwd, &ground.digest).await?;
+    let ground = tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default();
+    let trusted = is_trusted(house, cwd, &ground.digest).await?;
     Ok((ground, trusted))
 }
 
 /// Whether a folder is trusted as this digest tells of it.
-async fn holds(house: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
+async fn is_trusted(house: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
     let known = house.store.trusted(&cwd.to_string_lossy()).await?;
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }
 
 /// The project's own rules as far as they count now, and why nothing may pass unasked there, if so.
-pub(super) async fn rules(house: &Shared, cwd: &Path, ground: Ground) -> (Rules, Option<String>) {
+pub(super) async fn rules(house: &Shared, cwd: &Path, ground: TrustInventory) -> (Rules, Option<String>) {
     let project = ground.project;
     // Only what it allows hangs on trust.
     let trusted = !project.allow.is_empty()
-        && holds(house, cwd, &ground.digest).await.unwrap_or_else(|error| {
+        && is_trusted(house, cwd, &ground.digest).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "whether a folder is trusted cannot be read: it counts as not");
             false
         });
@@ -65,7 +65,7 @@ pub(super) async fn rules(house: &Shared, cwd: &Path, ground: Ground) -> (Rules,
 
 /// What waits for trust in a folder; `None` if nothing does.
 pub(super) async fn waiting(house: &Shared, cwd: &Path) -> Option<Untrusted> {
-    let (ground, trusted) = look(house, cwd).await.ok()?;
+    let (ground, trusted) = inspect(house, cwd).await.ok()?;
     let waits = !trusted && !ground.parts.is_empty();
     waits.then_some(Untrusted { digest: ground.digest, parts: ground.parts })
 }
@@ -75,10 +75,10 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such folder, or the database could not be read.
-    pub async fn workspace(&self, cwd: &str) -> Result<Standing, SessionError> {
+    pub async fn workspace(&self, cwd: &str) -> Result<TrustStatus, SessionError> {
         let cwd = self.folder(cwd).await?;
-        let (ground, trusted) = look(self.shared(), Path::new(&cwd)).await?;
-        Ok(Standing { cwd, trusted, digest: ground.digest, parts: ground.parts })
+        let (ground, trusted) = inspect(self.shared(), Path::new(&cwd)).await?;
+        Ok(TrustStatus { cwd, trusted, digest: ground.digest, parts: ground.parts })
     }
 
     /// Trusts a folder as it was seen: by its digest; without one, as it is.
@@ -90,26 +90,26 @@ impl Registry {
         cwd: &str,
         digest: Option<&str>,
         origin: Origin,
-    ) -> Result<Standing, SessionError> {
+    ) -> Result<TrustStatus, SessionError> {
         let found = self.workspace(cwd).await?;
         if digest.is_some_and(|digest| found.digest != digest) {
             return Err(SessionError::StaleTrust { digest: found.digest });
         }
         let reason = format!("{}: {}", found.cwd, found.parts.join(", "));
         self.change(found.cwd.clone(), Some(found.digest.clone()), "trusted", reason, origin).await?;
-        Ok(Standing { trusted: true, ..found })
+        Ok(TrustStatus { trusted: true, ..found })
     }
 
     /// Takes the trust in a folder back; also of one that is gone. Tells how it stands then.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn untrust(&self, cwd: &str, origin: Origin) -> Result<Standing, SessionError> {
+    pub async fn untrust(&self, cwd: &str, origin: Origin) -> Result<TrustStatus, SessionError> {
         let found = match self.workspace(cwd).await {
-            Ok(found) => Standing { trusted: false, ..found },
+            Ok(found) => TrustStatus { trusted: false, ..found },
             Err(_) if Path::new(cwd).is_absolute() => {
                 let (digest, parts) = (String::new(), Vec::new());
-                Standing { cwd: cwd.to_owned(), trusted: false, digest, parts }
+                TrustStatus { cwd: cwd.to_owned(), trusted: false, digest, parts }
             }
             Err(error) => return Err(error),
         };

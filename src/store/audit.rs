@@ -21,7 +21,7 @@ use super::rescue::sibling_path;
 use super::rows::Sync;
 use super::script::{SqlBatch, values};
 use super::statements::integer;
-use super::writer::Command;
+use super::writer::WriterCommand;
 use crate::crash;
 use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
 use crate::types::ids::SessionId;
@@ -70,7 +70,7 @@ impl Store {
     /// # Errors
     /// None of them was written.
     pub async fn record(&self, notes: Vec<AuditNote>, sync: Sync) -> Result<(), StoreError> {
-        self.ask(|answer: oneshot::Sender<_>| Command::Record(notes, sync, answer)).await
+        self.ask(|answer: oneshot::Sender<_>| WriterCommand::Record(notes, sync, answer)).await
     }
 
     /// A page of the log, oldest first.

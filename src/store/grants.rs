@@ -6,7 +6,7 @@ use super::error::StoreError;
 use super::open::Store;
 use super::rows::PendingGrant;
 use super::script::{SqlBatch, values};
-use super::writer::Command;
+use super::writer::WriterCommand;
 
 impl Store {
     /// All grants that are owed, oldest first.
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// None was removed.
     pub async fn discard_grants(&self, requests: Vec<String>) -> Result<(), StoreError> {
-        self.ask(|answer| Command::Paid(requests, answer)).await
+        self.ask(|answer| WriterCommand::Paid(requests, answer)).await
     }
 }
 

@@ -8,7 +8,7 @@ use super::open::Store;
 use super::script::{SqlBatch, values};
 use super::statements::integer;
 use crate::types::ids::SessionId;
-use crate::types::ledger::{Booking, LedgerRow, ModelUsage};
+use crate::types::ledger::{LedgerRow, ModelUsage, UsageRecord};
 use crate::types::time::Timestamp;
 use crate::types::usage::Usage;
 
@@ -148,7 +148,7 @@ fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
 }
 
 /// Writes a call down. One that stands there already is the same: its event has one number for ever.
-pub(super) fn insert(script: &mut SqlBatch, booking: &Booking) {
+pub(super) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
     let price = booking.terms.price.and_then(|price| serde_json::to_string(&price).ok());
     let usage = &booking.usage;
     script.add(
@@ -196,18 +196,18 @@ pub(super) async fn copy(
     Ok(())
 }
 
-fn stored(row: &SqliteRow) -> Result<Booking, StoreError> {
+fn stored(row: &SqliteRow) -> Result<UsageRecord, StoreError> {
     let id: String = row.try_get("session_id")?;
     let price: Option<String> = row.try_get("price")?;
     let cost: Option<i64> = row.try_get("cost_usd_micros")?;
-    Ok(Booking {
+    Ok(UsageRecord {
         session_id: id.parse().map_err(|_| StoreError::Corrupt(format!("session id {id}")))?,
         seq: count(row, "seq")?,
         at: Timestamp(row.try_get("at_ms")?),
         model: row.try_get("model")?,
         usage: tokens(row)?,
         cost_usd_micros: cost.and_then(|cost| u64::try_from(cost).ok()),
-        terms: crate::types::usage::Terms {
+        terms: crate::types::usage::ModelSnapshot {
             context_window: limit(row, "context_window")?,
             max_output_tokens: limit(row, "max_output_tokens")?,
             price: price.and_then(|price| serde_json::from_str(&price).ok()),

@@ -6,19 +6,19 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::tests::{append, id, new_session, row, soon};
 use super::*;
 use crate::types::ids::Seq;
-use crate::types::ledger::Booking;
+use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
-use crate::types::usage::{Price, Terms, Usage};
+use crate::types::usage::{ModelSnapshot, Price, Usage};
 
-fn booking(number: u128, seq: Seq, model: &str, cost_usd_micros: Option<u64>) -> Booking {
-    Booking {
+fn booking(number: u128, seq: Seq, model: &str, cost_usd_micros: Option<u64>) -> UsageRecord {
+    UsageRecord {
         session_id: id(number),
         seq,
         at: Timestamp(i64::try_from(seq).expect("small") * 10),
         model: model.into(),
         usage: Usage { input_tokens: seq, output_tokens: 1, ..Usage::default() },
         cost_usd_micros,
-        terms: Terms {
+        terms: ModelSnapshot {
             context_window: Some(seq as u32),
             max_output_tokens: None,
             price: Some(Price::default()),
@@ -28,7 +28,7 @@ fn booking(number: u128, seq: Seq, model: &str, cost_usd_micros: Option<u64>) ->
     }
 }
 
-async fn place(bookings: Vec<Vec<Booking>>) -> (tempfile::TempDir, Store, StoreOwner, Vec<SessionKey>) {
+async fn place(bookings: Vec<Vec<UsageRecord>>) -> (tempfile::TempDir, Store, StoreOwner, Vec<SessionKey>) {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, owner) = Store::open(&folder.path().join("journal.db")).await.expect("a new database");
     let mut keys = Vec::new();
@@ -82,7 +82,8 @@ async fn pages_and_totals_agree_and_a_deleted_session_stays() {
 async fn absurd_numbers_make_no_sum_fail() {
     let mut absurd = booking(1, 3, "p/a", Some(u64::MAX));
     absurd.usage.input_tokens = u64::MAX;
-    let (_folder, store, owner, _) = place(vec![vec![absurd.clone(), Booking { seq: 4, ..absurd }]]).await;
+    let (_folder, store, owner, _) =
+        place(vec![vec![absurd.clone(), UsageRecord { seq: 4, ..absurd }]]).await;
     let total = store.ledger_total(LedgerQuery::default()).await.expect("a total");
     assert!(total.usage.input_tokens > 1 << 62 && total.cost_at_least_usd_micros > 1 << 62, "{total:?}");
     soon(owner.close()).await;

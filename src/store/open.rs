@@ -15,7 +15,7 @@ use super::readers::Readers;
 use super::rescue::sibling_path;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
 use super::site::{DatabaseFile, make_private};
-use super::writer::{Command, Deletion, KeptReply, Writer};
+use super::writer::{Deletion, KeptReply, Writer, WriterCommand};
 use crate::types::time::Timestamp;
 
 /// Commands that may wait for the writer; senders wait beyond that.
@@ -24,7 +24,7 @@ const QUEUE: usize = 1024;
 /// A handle on the database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<WriterCommand>,
     pub(super) readers: Readers,
     pub(super) health: Health,
     pub(super) site: DatabaseFile,
@@ -44,7 +44,7 @@ impl StoreOwner {
     pub async fn close(self) {
         // The writer last: only a connection that may write can fold the log into the database.
         self.store.readers.close().await;
-        let _ = self.store.commands.send(Command::Close).await;
+        let _ = self.store.commands.send(WriterCommand::Close).await;
         let _ = self.over.await;
     }
 }
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     /// Nothing of it was written.
     pub async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.ask(|answer| Command::Append(Box::new(append), answer)).await
+        self.ask(|answer| WriterCommand::Append(Box::new(append), answer)).await
     }
 
     /// Makes a session with its first events, synced.
@@ -101,7 +101,7 @@ impl Store {
     /// # Errors
     /// `Taken` if the id or the idempotency key is in use; nothing was written.
     pub async fn create(&self, new: NewSession) -> Result<SessionKey, StoreError> {
-        self.ask(|answer| Command::Create(Box::new(new), answer)).await
+        self.ask(|answer| WriterCommand::Create(Box::new(new), answer)).await
     }
 
     /// Removes a session and all that belongs to it, synced.
@@ -115,7 +115,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let deletion = Deletion { key, idempotency, at };
-        self.ask(|answer| Command::Delete(Box::new(deletion), answer)).await
+        self.ask(|answer| WriterCommand::Delete(Box::new(deletion), answer)).await
     }
 
     /// Keeps the reply of a call that wrote in no journal, synced.
@@ -129,7 +129,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let kept = KeptReply { key, idempotency, at };
-        self.ask(|answer| Command::KeepReply(Box::new(kept), answer)).await
+        self.ask(|answer| WriterCommand::KeepReply(Box::new(kept), answer)).await
     }
 
     /// What is wrong with the storage, if anything. If the last write failed, one is tried now, so
@@ -140,14 +140,14 @@ impl Store {
     pub async fn check(&self) -> Result<(), StoreError> {
         self.site.is_ours()?;
         if self.health.cannot_write() {
-            self.ask(Command::Try).await?;
+            self.ask(WriterCommand::Try).await?;
         }
         self.health.trouble().map_or(Ok(()), Err)
     }
 
     pub(super) async fn ask<T>(
         &self,
-        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Command,
+        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> WriterCommand,
     ) -> Result<T, StoreError> {
         let (answer, reply) = oneshot::channel();
         self.commands.send(make(answer)).await.map_err(|_| StoreError::Closed)?;

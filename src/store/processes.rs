@@ -7,7 +7,7 @@ use super::open::Store;
 use super::rows::{ProcessRow, SessionKey};
 use super::script::{SqlBatch, values};
 use super::statements::integer;
-use super::writer::Command;
+use super::writer::WriterCommand;
 use crate::types::ids::CallId;
 use crate::types::tool::ProcessRecord;
 
@@ -41,7 +41,7 @@ impl Store {
     /// # Errors
     /// None was removed.
     pub async fn forget_processes(&self, calls: Vec<CallId>) -> Result<(), StoreError> {
-        self.ask(|answer| Command::Forget(calls, answer)).await
+        self.ask(|answer| WriterCommand::Forget(calls, answer)).await
     }
 }
 

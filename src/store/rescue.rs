@@ -34,7 +34,7 @@ use super::site::{DatabaseFile, make_private};
 use super::statements::{integer, to_text};
 use super::summaries::Summaries;
 use crate::types::event::{Envelope, Event, HISTORY_LOST};
-use crate::types::ledger::Booking;
+use crate::types::ledger::UsageRecord;
 use crate::types::time::Timestamp;
 
 /// Numbers left out before that notice: what was lost may have had them, and none is given out twice.
@@ -427,7 +427,7 @@ async fn save(
     }
     let mut rest = SqlBatch::default();
     blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
-    known.iter().filter_map(Booking::of).for_each(|booking| ledger::insert(&mut rest, &booking));
+    known.iter().filter_map(UsageRecord::of).for_each(|booking| ledger::insert(&mut rest, &booking));
     rest.run_over(new).await?;
     summaries.write(new, key).await?;
     sqlx::query("commit").execute(new).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::types::audit::AuditNote;
 use crate::types::blob::Blob;
 use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
-use crate::types::ledger::Booking;
+use crate::types::ledger::UsageRecord;
 use crate::types::session::{ItemKind, ItemStatus, Requires, SessionSpec, SessionState};
 use crate::types::time::Timestamp;
 use crate::types::tool::ProcessRecord;
@@ -146,7 +146,7 @@ pub struct Append {
     /// New summary, if it changed.
     pub summary: Option<Summary>,
     /// Model calls that these rows tell of.
-    pub bookings: Vec<Booking>,
+    pub bookings: Vec<UsageRecord>,
     /// A reply to remember.
     pub idempotency: Option<Idempotency>,
     /// Changes of the list of processes.

@@ -4,7 +4,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 use super::open::Store;
-use super::writer::Command;
+use super::writer::WriterCommand;
 use crate::types::audit::AuditNote;
 
 /// A folder is trusted from now on, or not any more.
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// Nothing was written.
     pub async fn trust(&self, change: TrustChange) -> Result<(), StoreError> {
-        self.ask(|answer| Command::Trust(Box::new(change), answer)).await
+        self.ask(|answer| WriterCommand::Trust(Box::new(change), answer)).await
     }
 }
 

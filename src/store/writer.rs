@@ -52,7 +52,7 @@ pub(super) struct KeptReply {
 }
 
 /// What the writer is asked to do.
-pub(super) enum Command {
+pub(super) enum WriterCommand {
     Append(Box<Append>, Answer<()>),
     Create(Box<NewSession>, Answer<SessionKey>),
     Delete(Box<Deletion>, Answer<()>),
@@ -133,7 +133,7 @@ impl Writer {
     }
 
     /// Runs until it is told to close or nobody is left to ask. Blocking, for as long as the store is open.
-    pub fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    pub fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) {
         let mut batch = Vec::with_capacity(GROUP);
         while inbox.blocking_recv_many(&mut batch, GROUP) > 0 {
             if self.failed.is_some() || self.folding.doubt().is_some() {
@@ -142,33 +142,33 @@ impl Writer {
             let mut appends = Vec::new();
             let mut closing = false;
             for command in batch.drain(..) {
-                if let Command::Append(append, answer) = command {
+                if let WriterCommand::Append(append, answer) = command {
                     appends.push((append, answer));
                     continue;
                 }
                 // Order matters: what came before is written before.
                 self.flush(&mut appends);
                 match command {
-                    Command::Append(..) => {}
-                    Command::Create(new, answer) => drop(answer.send(self.create(&new))),
-                    Command::Delete(deletion, answer) => drop(answer.send(self.delete(&deletion))),
-                    Command::KeepReply(kept, answer) => {
+                    WriterCommand::Append(..) => {}
+                    WriterCommand::Create(new, answer) => drop(answer.send(self.create(&new))),
+                    WriterCommand::Delete(deletion, answer) => drop(answer.send(self.delete(&deletion))),
+                    WriterCommand::KeepReply(kept, answer) => {
                         let mut script = SqlBatch::default();
                         statements::remember(&mut script, kept.key, &kept.idempotency, kept.at.0);
                         drop(answer.send(self.perform(Sync::Full, &script)));
                     }
-                    Command::Try(answer) => drop(answer.send(self.try_to_write())),
-                    Command::Forget(calls, answer) => {
+                    WriterCommand::Try(answer) => drop(answer.send(self.try_to_write())),
+                    WriterCommand::Forget(calls, answer) => {
                         drop(answer.send(self.perform(Sync::Normal, &processes::forget(&calls))));
                     }
-                    Command::Trust(change, answer) => drop(answer.send(self.trust(&change))),
-                    Command::Paid(requests, answer) => {
+                    WriterCommand::Trust(change, answer) => drop(answer.send(self.trust(&change))),
+                    WriterCommand::Paid(requests, answer) => {
                         drop(answer.send(self.perform(Sync::Full, &grants::discard(&requests))));
                     }
-                    Command::Record(notes, sync, answer) => {
+                    WriterCommand::Record(notes, sync, answer) => {
                         drop(answer.send(self.record(sync, SqlBatch::default(), &notes)));
                     }
-                    Command::Close => closing = true,
+                    WriterCommand::Close => closing = true,
                 }
             }
             self.flush(&mut appends);

@@ -208,16 +208,16 @@ mod tests {
     fn what_git_is_told_to_run_is_no_ordinary_file_to_write() {
         use crate::tools::care::Access;
         use crate::tools::jail::Jail;
-        use crate::types::tool::PathCare;
+        use crate::types::tool::PathSensitivity;
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join(".git")).unwrap();
         fs::write(root.join(".git/config"), "[core]\n\thooksPath = tools/hooks\n").unwrap();
         let jail = Jail::open(std::slice::from_ref(&root), Path::new("/home/u"), &[]);
         let care = |name: &str, access| jail.decide(name, &root, access).unwrap().resolved.care;
-        assert_eq!(care("tools/hooks/pre-commit", Access::Edit), PathCare::AutoExecuted);
-        assert_eq!(care("tools/hooks/pre-commit", Access::Read), PathCare::Ordinary);
-        assert_eq!(care("tools/other", Access::Edit), PathCare::Ordinary);
+        assert_eq!(care("tools/hooks/pre-commit", Access::Edit), PathSensitivity::AutoExecuted);
+        assert_eq!(care("tools/hooks/pre-commit", Access::Read), PathSensitivity::Ordinary);
+        assert_eq!(care("tools/other", Access::Edit), PathSensitivity::Ordinary);
 
         // Behind an interpreter, a variable, an included file.
         let text = "[filter \"f\"]\n\tclean = LC_ALL=C sh '$PWD/tools/a.sh' %f\n[alias]\n\tx = \"!python3 tools/b.py; ./c\"\n\
@@ -226,19 +226,23 @@ mod tests {
         fs::write(root.join("more.inc"), "[core]\n\thooksPath = ~/../u/h\n\teditor = make -C . edit\n")
             .unwrap();
         for name in ["tools/a.sh", "tools/b.py", "c", "tools/d.sh", "more.inc", "edit"] {
-            assert_eq!(care(name, Access::Edit), PathCare::AutoExecuted, "{name}");
+            assert_eq!(care(name, Access::Edit), PathSensitivity::AutoExecuted, "{name}");
         }
         assert!(by_git(&root, Path::new("/home/u")).contains(&PathBuf::from("/home/u/h")));
-        assert_eq!(care("tools/other", Access::Edit), PathCare::Ordinary);
+        assert_eq!(care("tools/other", Access::Edit), PathSensitivity::Ordinary);
         // Modules, programs that are addresses, and those of rarer commands.
         let text = "[filter \"f\"]\n\tclean = python3 -m tools.f %f\n[remote \"o\"]\n\turl = ext::tools/e.sh %S\n\
                     [instaweb]\n\thttpd = tools/web -f\n[imap]\n\ttunnel = sh tools/t.sh\n[remote \"p\"]\n\turl = tools/p\n";
         fs::write(root.join(".git/config"), text).unwrap();
         for name in ["tools/f.py", "tools/f/__main__.py", "tools/e.sh", "tools/web", "tools/t.sh"] {
-            assert_eq!(care(name, Access::Edit), PathCare::AutoExecuted, "{name}");
+            assert_eq!(care(name, Access::Edit), PathSensitivity::AutoExecuted, "{name}");
         }
-        assert_eq!(care("tools/p", Access::Edit), PathCare::Ordinary, "a repository to fetch from");
+        assert_eq!(care("tools/p", Access::Edit), PathSensitivity::Ordinary, "a repository to fetch from");
         fs::write(root.join(".git/config"), "#".repeat(70_000)).unwrap();
-        assert_eq!(care("tools/other", Access::Edit), PathCare::AutoExecuted, "who knows what it names");
+        assert_eq!(
+            care("tools/other", Access::Edit),
+            PathSensitivity::AutoExecuted,
+            "who knows what it names"
+        );
     }
 }

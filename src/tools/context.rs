@@ -9,7 +9,7 @@ use super::ahead::Ahead;
 use super::care::{Access, Places};
 use super::held::Held;
 use super::jails::Jails;
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use super::shell::{
     Cells, CgroupSetting, Found, LevelSetting, Limits, Lingering, Live, SandboxSettings, Spools,
 };
@@ -114,7 +114,7 @@ pub struct SessionContext {
     /// The session's own blobs.
     pub blobs: Option<Arc<dyn Blobs>>,
     /// The session's background commands, as they stood when the call began.
-    pub commands: Vec<Command>,
+    pub commands: Vec<BackgroundTaskView>,
 }
 
 impl SessionContext {
@@ -131,7 +131,7 @@ impl SessionContext {
 
 /// A background command of the session.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct BackgroundTaskView {
     /// What the journal knows of it.
     pub known: BackgroundCommand,
     /// What it says meanwhile, and its end; of those that run.
@@ -194,13 +194,13 @@ pub(super) struct Context {
 
 impl Context {
     /// What a path means, judged and held. Waits for the disk.
-    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<Held, Refusal> {
+    pub(super) fn resolve(&self, text: &str, access: Access) -> Result<Held, ToolError> {
         let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
         self.jails.of(&self.scene).decide_with(text, &self.scene.cwd, access, &hidden)
     }
 
     /// A hold on a path that was resolved before.
-    pub(super) fn hold(&self, path: &Path, access: Access) -> Result<Held, Refusal> {
+    pub(super) fn hold(&self, path: &Path, access: Access) -> Result<Held, ToolError> {
         let hidden = |path: &Path| self.scene.unreadable.covers("Read", path);
         self.jails.of(&self.scene).decide_resolved(path.to_path_buf(), access, &hidden)
     }

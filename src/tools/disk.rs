@@ -13,7 +13,7 @@ use nix::sys::stat::Mode;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 
 /// What tells one version of a file from another, cheaply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,17 +156,17 @@ pub(super) fn is_of_processes(object: &File) -> bool {
         .is_ok_and(|found| found.filesystem_type() == nix::sys::statfs::PROC_SUPER_MAGIC)
 }
 
-pub(super) fn refused(path: &Path, errno: Errno) -> Refusal {
+pub(super) fn refused(path: &Path, errno: Errno) -> ToolError {
     match errno {
         Errno::ELOOP | Errno::EXDEV => changed_underway(path),
         Errno::ENXIO => not_regular(path, "a socket or a pipe"),
-        errno => Refusal::io(path, &errno.into()),
+        errno => ToolError::io(path, &errno.into()),
     }
 }
 
 /// The path no longer leads where it led when the call was judged.
-pub(super) fn changed_underway(path: &Path) -> Refusal {
-    Refusal::new(
+pub(super) fn changed_underway(path: &Path) -> ToolError {
+    ToolError::new(
         "target_changed",
         format!("{} became something else after the call was judged; look again and retry", path.display()),
     )
@@ -174,21 +174,21 @@ pub(super) fn changed_underway(path: &Path) -> Refusal {
 }
 
 /// The content is not the one the model knows.
-pub(super) fn changed_content(path: &Path) -> Refusal {
-    Refusal::new(
+pub(super) fn changed_content(path: &Path) -> ToolError {
+    ToolError::new(
         "file_changed",
         format!("{} changed since it was read; read it again before changing it", path.display()),
     )
     .with(json!({ "path": path.to_string_lossy() }))
 }
 
-fn not_regular(path: &Path, what: &str) -> Refusal {
-    Refusal::new("not_a_regular_file", format!("{} is {what}, not a regular file", path.display()))
+fn not_regular(path: &Path, what: &str) -> ToolError {
+    ToolError::new("not_a_regular_file", format!("{} is {what}, not a regular file", path.display()))
         .with(json!({ "path": path.to_string_lossy() }))
 }
 
 /// Refuses pipes, sockets and devices: opening them may wait, end something, or never end.
-pub(super) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), Refusal> {
+pub(super) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), ToolError> {
     if kind.is_file() || kind.is_dir() {
         Ok(())
     } else if kind.is_symlink() {
@@ -202,10 +202,10 @@ pub(super) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), Refu
     }
 }
 
-pub(super) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), Refusal> {
+pub(super) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), ToolError> {
     refuse_special(path, meta.file_type())?;
     if meta.is_dir() {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "is_a_directory",
             format!("{} is a folder; use LS to list it", path.display()),
         )
@@ -215,11 +215,11 @@ pub(super) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), Refusa
 }
 
 /// The names in a folder that is held, whatever its path leads to by now.
-pub(super) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, Refusal> {
+pub(super) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, ToolError> {
     use std::os::fd::AsRawFd as _;
     // There is no safe way to read a folder by its handle, but this link leads to just that handle.
     let by_handle = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-    by_handle.map_err(|e| Refusal::io(path, &e))
+    by_handle.map_err(|e| ToolError::io(path, &e))
 }
 
 #[cfg(test)]

@@ -16,11 +16,11 @@ use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
 use super::held::{Content, Held};
 use super::read::helpful;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::text::Charset;
 use super::{input, toolbox};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ToolOutcome};
+use crate::types::tool::{PreparedCall, ToolOutcome};
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -41,7 +41,7 @@ pub(super) const DESCRIPTION: &str = "Replaces text in a file. old_string must b
     (add lines around it until it is), unless replace_all is set. Encoding and line endings are kept. \
     With an empty old_string a new file is created. The file must have been read before.";
 
-pub(super) fn prepare(context: &Context, call_id: CallId, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, call_id: CallId, input: &Input) -> Result<PreparedCall, ToolError> {
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path, None);
@@ -58,9 +58,9 @@ pub(super) fn run(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let look = context.ahead.take(call_id);
     wanted(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
@@ -102,8 +102,8 @@ fn plan(
     context: &Context,
     input: &Input,
     path: &Held,
-    planned: Option<&Prepared>,
-) -> Result<(Change, usize), Refusal> {
+    planned: Option<&PreparedCall>,
+) -> Result<(Change, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     if input.old_string.is_empty() {
@@ -112,7 +112,7 @@ fn plan(
             None => Ok((create(context, input, path, None), 1)),
             Some(empty) if empty.bytes.is_empty() => Ok((create(context, input, path, Some(empty)), 1)),
             // 3
-            Some(content) => Err(Refusal::new(
+            Some(content) => Err(ToolError::new(
                 "file_exists",
                 format!("{shown} exists and is not empty; give the text to replace as old_string"),
             )
@@ -121,7 +121,7 @@ fn plan(
     }
     // 4
     let Some(before) = found else {
-        let missing = Refusal::io(&path.path, &std::io::ErrorKind::NotFound.into());
+        let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
         return Err(helpful(context, &path.path, missing));
     };
     // Without permission to read, not even "it is not in there" may be told.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::near::nearest;
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use super::text::Shown;
 
 /// One replacement that is wanted.
@@ -20,7 +20,7 @@ pub(super) struct Wanted<'a> {
 
 impl Wanted<'_> {
     /// Check 1. Line endings do not make a difference: the model does not see them.
-    pub(super) fn require_difference(&self) -> Result<(), Refusal> {
+    pub(super) fn require_difference(&self) -> Result<(), ToolError> {
         if self.old.replace("\r\n", "\n") == self.new.replace("\r\n", "\n") {
             return Err(self.refuse(
                 "same_strings",
@@ -33,7 +33,7 @@ impl Wanted<'_> {
 
     /// Checks 7 and 8: the text with the change made, in its own line endings, and in how many
     /// places it was made. `path` is how the file is called, `real` where it lies.
-    pub(super) fn apply(&self, path: &str, real: &Path, text: &str) -> Result<(String, usize), Refusal> {
+    pub(super) fn apply(&self, path: &str, real: &Path, text: &str) -> Result<(String, usize), ToolError> {
         let view = Shown::new(text);
         let old = view.unify(self.old);
         let places: Vec<Range<usize>> =
@@ -48,18 +48,18 @@ impl Wanted<'_> {
     }
 
     /// A refusal that says which of several edits it speaks of.
-    pub(super) fn refuse(&self, code: &'static str, text: String, mut meta: Value) -> Refusal {
+    pub(super) fn refuse(&self, code: &'static str, text: String, mut meta: Value) -> ToolError {
         if self.number == 0 {
-            return Refusal::new(code, text).with(meta);
+            return ToolError::new(code, text).with(meta);
         }
         if let Value::Object(meta) = &mut meta {
             meta.insert("edit".into(), self.number.into());
         }
         let text = format!("edit {}: {text} Nothing was changed.", self.number);
-        Refusal::new(code, text).with(meta)
+        ToolError::new(code, text).with(meta)
     }
 
-    fn absent(&self, path: &str, real: &Path, text: &str, old: &str) -> Refusal {
+    fn absent(&self, path: &str, real: &Path, text: &str, old: &str) -> ToolError {
         let mut message = format!("old_string is not in {path}.");
         let near = nearest(text, old);
         if let Some(near) = &near {
@@ -78,7 +78,7 @@ impl Wanted<'_> {
         self.refuse("string_not_found", message, json!({ "path": real, "nearest": nearest }))
     }
 
-    fn ambiguous(&self, path: &str, real: &Path, text: &str, places: &[Range<usize>]) -> Refusal {
+    fn ambiguous(&self, path: &str, real: &Path, text: &str, places: &[Range<usize>]) -> ToolError {
         const MOST: usize = 20;
         let mut lines = Vec::new();
         let (mut line, mut done) = (1, 0);

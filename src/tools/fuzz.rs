@@ -12,7 +12,7 @@ use super::near::nearest;
 use super::read;
 use super::text::{self, Endings, Shown};
 use crate::types::names;
-use crate::types::tool::PathCare;
+use crate::types::tool::PathSensitivity;
 
 /// The bytes are a file; what stands before the first two bytes 0x1F are the old and the new text.
 /// A file comes back byte for byte, an edit touches nothing else, and the text that is shown to a
@@ -198,7 +198,7 @@ pub fn path(data: &[u8]) {
         let folded: PathBuf = path.iter().map(|part| fold(Path::new(part))).collect();
         let (plain, folded) = (care(path, access, &places), care(&folded, access, &places));
         assert_eq!(plain, folded, "{path:?}");
-        assert!(plain == PathCare::Ordinary || held.care != PathCare::Ordinary, "{path:?}");
+        assert!(plain == PathSensitivity::Ordinary || held.care != PathSensitivity::Ordinary, "{path:?}");
     }
 }
 

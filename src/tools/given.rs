@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Settings;
 use super::media::{self, LARGEST_PDF, LARGEST_PICTURE, LARGEST_SHOWN_PDF, Looked, MOST_PAGES, NoPages};
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use super::toolbox::blocking;
 use super::{convert, text};
 use crate::types::blob::{Blob, BlobRef, Document, PDF, Picture};
@@ -50,7 +50,7 @@ pub struct Taken {
 }
 
 /// Takes in what a person hands over. Cancel-safe.
-pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, Refusal> {
+pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, ToolError> {
     let Gift { source, name, picture } = gift;
     let (shown, path, bytes) = match source {
         Source::File(path) => {
@@ -63,7 +63,7 @@ pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, Re
         Source::Bytes(bytes) => ("the content".to_owned(), PathBuf::new(), bytes),
     };
     let stop = CancellationToken::new();
-    let broken = |why: &str| Refusal::new("not_convertible", format!("{shown} could not be read: {why}"));
+    let broken = |why: &str| ToolError::new("not_convertible", format!("{shown} could not be read: {why}"));
     let head = &bytes[..bytes.len().min(text::SNIFF)];
     if convert::media_type(head).is_some() && text::binary_kind(head).is_some() {
         if bytes.len() as u64 > LARGEST_PICTURE {
@@ -75,7 +75,7 @@ pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, Re
     }
     if picture {
         let kind = text::binary_kind(head).unwrap_or("text");
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "not_an_image",
             format!("{shown} is {kind}; images are PNG, JPEG, GIF or WebP"),
         ));
@@ -88,7 +88,7 @@ pub(super) async fn take_in(settings: &Settings, gift: Gift) -> Result<Taken, Re
         head,
     )?;
     if bytes.len() > LARGEST_TEXT {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "file_too_large",
             format!(
                 "{shown} is larger than {} KiB; name it in the text instead, and the model reads what it needs",
@@ -106,7 +106,7 @@ async fn pdf(
     name: Option<String>,
     shown: &str,
     stop: &CancellationToken,
-) -> Result<Taken, Refusal> {
+) -> Result<Taken, ToolError> {
     let whole = (bytes.len() as u64 <= LARGEST_SHOWN_PDF).then(|| Blob::new(PDF, bytes.as_slice()));
     let pages = media::pages(settings, bytes, (1, MOST_PAGES), stop).await.map_err(|error| {
         let why = match error {
@@ -114,7 +114,7 @@ async fn pdf(
             NoPages::PastEnd(_) => "it has no pages".into(),
             NoPages::Stopped => "it was stopped".into(),
         };
-        Refusal::new("not_convertible", format!("{shown} could not be read: {why}"))
+        ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
     })?;
     // Of one that providers would refuse only the text goes along.
     let fits = pages.total <= MOST_PAGES && pages.broken.is_none();
@@ -132,16 +132,16 @@ fn document(blob: Blob, name: Option<String>, text: String) -> Taken {
 }
 
 /// The bytes of a regular file. Nothing is waited for that has no end: no pipe, no device.
-fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, Refusal> {
-    let io = |error: std::io::Error| Refusal::io(path, &error);
+fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, ToolError> {
+    let io = |error: std::io::Error| ToolError::io(path, &error);
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
     if meta.is_dir() {
-        return Err(Refusal::new("is_a_directory", format!("{shown} is a folder")));
+        return Err(ToolError::new("is_a_directory", format!("{shown} is a folder")));
     }
     if !meta.is_file() {
-        return Err(Refusal::new("not_a_file", format!("{shown} is no regular file")));
+        return Err(ToolError::new("not_a_file", format!("{shown} is no regular file")));
     }
     if meta.len() > largest {
         return Err(too_large(shown, largest));
@@ -149,7 +149,7 @@ fn load(path: &Path, shown: &str, largest: u64) -> Result<Vec<u8>, Refusal> {
     media::load(file, largest, path, shown)
 }
 
-fn too_large(shown: &str, largest: u64) -> Refusal {
-    Refusal::new("file_too_large", format!("{shown} is larger than {} MiB", largest >> 20))
+fn too_large(shown: &str, largest: u64) -> ToolError {
+    ToolError::new("file_too_large", format!("{shown} is larger than {} MiB", largest >> 20))
         .with(json!({ "largest": largest }))
 }

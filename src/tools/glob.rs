@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::held::Held;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::{disk, toolbox, walk};
-use crate::types::tool::{Prepared, Subject, ToolOutcome};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Paths in one answer.
 const MOST: usize = 100;
@@ -35,10 +35,10 @@ pub(super) struct Input {
 pub(super) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
     .gitignore names and hidden files are left out (unless the pattern spells the dot).";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     let (path, _) = target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
-    Ok(Prepared {
+    Ok(PreparedCall {
         subject: Subject::Read { path: path.resolved },
         summary,
         diff: None,
@@ -56,10 +56,10 @@ struct Pattern {
 
 /// The folder that is really searched (the literal beginning of the pattern belongs to it), and
 /// what remains of the pattern.
-fn target(context: &Context, input: &Input) -> Result<(Held, Pattern), Refusal> {
+fn target(context: &Context, input: &Input) -> Result<(Held, Pattern), ToolError> {
     let pattern = input.pattern.trim();
     if pattern.is_empty() {
-        return Err(Refusal::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
+        return Err(ToolError::new("invalid_pattern", "the pattern is empty; `**/*` finds every file"));
     }
     let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
     let parts: Vec<&str> = pattern.split('/').collect();
@@ -85,7 +85,7 @@ fn target(context: &Context, input: &Input) -> Result<(Held, Pattern), Refusal> 
         .backslash_escape(true)
         .build()
         .map_err(|e| {
-            Refusal::new("invalid_pattern", format!("{pattern:?} is not a valid glob: {}", e.kind()))
+            ToolError::new("invalid_pattern", format!("{pattern:?} is not a valid glob: {}", e.kind()))
                 .with(json!({ "pattern": pattern }))
         })?
         .compile_matcher();
@@ -96,14 +96,14 @@ fn target(context: &Context, input: &Input) -> Result<(Held, Pattern), Refusal> 
 pub(super) fn run(
     context: &Context,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let (root, pattern) = target(context, input)?;
     toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;
     if !root.is_folder() {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "not_a_directory",
             format!("{} is a file; give a folder as path", context.show(&root.path)),
         ));

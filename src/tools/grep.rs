@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::held::Held;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::search::{OutputMode, Search, Wanted};
 use super::{input, toolbox, walk};
-use crate::types::tool::{Prepared, Subject, ToolOutcome};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Lines (or files) in one answer if the model does not say.
 const DEFAULT_LINES: usize = 250;
@@ -76,16 +76,16 @@ fn yes() -> bool {
 pub(super) const DESCRIPTION: &str = "Searches the content of files with a regular expression. Files that \
     .gitignore names, hidden and binary files are left out. Use this instead of grep or rg in Bash.";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     matcher(input)?;
     let held = walk::root(context, input.path.as_deref())?;
     choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
     let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
     let subject = Subject::Read { path: held.resolved };
-    Ok(Prepared { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
+    Ok(PreparedCall { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
 }
 
-fn matcher(input: &Input) -> Result<RegexMatcher, Refusal> {
+fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(input.ignore_case).multi_line(true);
     if input.multiline {
@@ -94,16 +94,16 @@ fn matcher(input: &Input) -> Result<RegexMatcher, Refusal> {
         builder.line_terminator(Some(b'\n'));
     }
     builder.build(&input.pattern).map_err(|e| {
-        Refusal::new("invalid_regex", format!("{:?} is not a valid regular expression: {e}", input.pattern))
+        ToolError::new("invalid_regex", format!("{:?} is not a valid regular expression: {e}", input.pattern))
             .with(json!({ "pattern": input.pattern }))
     })
 }
 
 /// Which files are searched, beside what is ignored.
-fn choose_files(input: &Input, root: &Held, builder: &mut WalkBuilder) -> Result<(), Refusal> {
+fn choose_files(input: &Input, root: &Held, builder: &mut WalkBuilder) -> Result<(), ToolError> {
     if let Some(glob) = input.glob.as_deref().filter(|glob| !glob.is_empty()) {
         let wrong = |e: ignore::Error| {
-            Refusal::new("invalid_pattern", format!("{glob:?} is not a valid glob: {e}"))
+            ToolError::new("invalid_pattern", format!("{glob:?} is not a valid glob: {e}"))
                 .with(json!({ "glob": glob }))
         };
         let folder = if root.is_folder() { &root.path } else { root.path.parent().unwrap_or(&root.path) };
@@ -116,7 +116,7 @@ fn choose_files(input: &Input, root: &Held, builder: &mut WalkBuilder) -> Result
         types.add_defaults();
         types.select(kind);
         let types = types.build().map_err(|_| {
-            Refusal::new("invalid_type", format!("{kind:?} is not a known file type; use glob instead"))
+            ToolError::new("invalid_type", format!("{kind:?} is not a known file type; use glob instead"))
                 .with(json!({ "type": kind }))
         })?;
         builder.types(types);
@@ -127,9 +127,9 @@ fn choose_files(input: &Input, root: &Held, builder: &mut WalkBuilder) -> Result
 pub(super) fn run(
     context: &Context,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let root = walk::root(context, input.path.as_deref())?;
     toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;

@@ -14,11 +14,11 @@ use super::disk;
 use super::held::{Content, Held};
 use super::notebook;
 use super::read::refuse_binary;
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use super::text::{self, Charset, Endings, Shown};
 use crate::types::ids::CallId;
 use crate::types::tool::{
-    FileChange, PathCare, PlannedChange, PlannedEdit, Prepared, ReadRecord, ResolvedPath, Subject,
+    FileChange, PathSensitivity, PlannedChange, PlannedEdit, PreparedCall, ReadRecord, ResolvedPath, Subject,
     ToolOutcome,
 };
 
@@ -35,9 +35,9 @@ pub(super) fn require_known(
     path: &Path,
     found: &Content,
     needs: Needs,
-) -> Result<(), Refusal> {
+) -> Result<(), ToolError> {
     let shown = context.show(path);
-    let not_read = |text: String| Err(Refusal::new("not_read", text).with(json!({ "path": path })));
+    let not_read = |text: String| Err(ToolError::new("not_read", text).with(json!({ "path": path })));
     let Some(record) = context.record(path) else {
         if !context.settings.edit_requires_read {
             return Ok(());
@@ -59,7 +59,7 @@ pub(super) fn require_known(
 pub(super) fn may_show_content(context: &Context, path: &ResolvedPath) -> bool {
     context.record(&path.path).is_some()
         || (path.in_workspace
-            && !matches!(path.care, PathCare::Secret | PathCare::HardLinked)
+            && !matches!(path.care, PathSensitivity::Secret | PathSensitivity::HardLinked)
             && !context.scene.unreadable.covers("Read", &path.path))
 }
 
@@ -69,11 +69,11 @@ pub(super) fn decode<'b>(
     context: &Context,
     path: &ResolvedPath,
     before: &'b Content,
-) -> Result<(Charset, Cow<'b, str>), Refusal> {
+) -> Result<(Charset, Cow<'b, str>), ToolError> {
     if notebook::is_notebook(&path.path) {
         let shown = context.show(&path.path);
         let text = format!("{shown} is a Jupyter notebook; change its cells with NotebookEdit");
-        return Err(Refusal::new("is_notebook", text).with(json!({ "path": path.path })));
+        return Err(ToolError::new("is_notebook", text).with(json!({ "path": path.path })));
     }
     decode_any(context, path, before)
 }
@@ -83,11 +83,11 @@ pub(super) fn decode_any<'b>(
     context: &Context,
     path: &ResolvedPath,
     before: &'b Content,
-) -> Result<(Charset, Cow<'b, str>), Refusal> {
+) -> Result<(Charset, Cow<'b, str>), ToolError> {
     refuse_binary(&path.path, &before.bytes)?;
     match text::text_of(&before.bytes) {
         (charset, Some(text)) => Ok((charset, text)),
-        (charset, None) => Err(Refusal::new(
+        (charset, None) => Err(ToolError::new(
             "encoding_not_safe",
             format!(
                 "{} looks like {}, but would not come back byte for byte",
@@ -106,11 +106,11 @@ pub(super) fn encode(
     charset: Charset,
     text: &str,
     what: &str,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, ToolError> {
     charset.encode(text).ok_or_else(|| {
         let lacking = text.chars().find(|c| charset.encode(c.encode_utf8(&mut [0; 4])).is_none());
         let named = lacking.map_or("a character".to_owned(), |c| format!("{c:?} (U+{:04X})", u32::from(c)));
-        Refusal::new(
+        ToolError::new(
             "cannot_encode",
             format!(
                 "{} is kept in {}, which lacks {named} of {what}",
@@ -165,8 +165,8 @@ impl Change {
         (old, new): (&str, String),
         charset: Charset,
         what: &str,
-        planned: Option<&Prepared>,
-    ) -> Result<Self, Refusal> {
+        planned: Option<&PreparedCall>,
+    ) -> Result<Self, ToolError> {
         let endings = Endings::of(&new);
         let new = Arc::new(new);
         let after: Bytes = if charset == Charset::UTF8 {
@@ -188,8 +188,8 @@ impl Change {
         Ok(Self { path, before, after, digest, charset, endings, diff, known_whole: true, mode_of: None })
     }
 
-    pub(super) fn prepared(&self, context: &Context, verb: &str) -> Prepared {
-        Prepared {
+    pub(super) fn prepared(&self, context: &Context, verb: &str) -> PreparedCall {
+        PreparedCall {
             subject: Subject::Edit { path: self.path.resolved.clone() },
             summary: format!(
                 "{verb} {} (+{} −{})",
@@ -211,7 +211,7 @@ impl Change {
     }
 
     /// Writes the file. `done` is the beginning of what the model is told.
-    pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, Refusal> {
+    pub(super) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, ToolError> {
         let path = &self.path.path;
         let stamp = match &self.mode_of {
             Some(like) => self.path.create_like(call_id, like, (*self.after).as_ref()),
@@ -277,8 +277,8 @@ fn difference(context: &Context, path: &ResolvedPath, old: Option<&str>, new: &s
 }
 
 /// What a call on `path` looks like when its change cannot be worked out before it is judged.
-pub(super) fn bare(context: &Context, path: Held, verb: &str) -> Prepared {
-    Prepared {
+pub(super) fn bare(context: &Context, path: Held, verb: &str) -> PreparedCall {
+    PreparedCall {
         summary: format!("{verb} {}", context.show(&path.path)),
         subject: Subject::Edit { path: path.resolved },
         diff: None,
@@ -294,10 +294,10 @@ pub(super) fn prepare(
     context: &Context,
     path: Held,
     verb: &str,
-    plan: Result<Change, Refusal>,
-) -> Result<Prepared, Refusal> {
+    plan: Result<Change, ToolError>,
+) -> Result<PreparedCall, ToolError> {
     match plan {
-        _ if path.care == PathCare::Protected => Ok(bare(context, path, verb)),
+        _ if path.care == PathSensitivity::Protected => Ok(bare(context, path, verb)),
         Ok(change) => Ok(change.prepared(context, verb)),
         Err(refusal) if may_show_content(context, &path) || refusal.code == "not_read" => Err(refusal),
         Err(_) => Ok(bare(context, path, verb)),

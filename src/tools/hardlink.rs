@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::care::{self, Access, Places, SecretNames};
 use super::disk::Identity;
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
-use crate::types::tool::PathCare;
+use crate::types::tool::PathSensitivity;
 
 /// Entries that are looked at in all, so that a verdict comes at once.
 const MOST_ENTRIES: usize = 10_000;
@@ -37,11 +37,11 @@ pub(super) fn care<'r>(
     path: &Path,
     meta: &Metadata,
     access: Access,
-    by_name: PathCare,
+    by_name: PathSensitivity,
     roots: impl Iterator<Item = &'r Path>,
     places: &Places,
     hidden: &dyn Fn(&Path) -> bool,
-) -> (PathCare, Vec<PathBuf>) {
+) -> (PathSensitivity, Vec<PathBuf>) {
     let mut search = Search { identity: Identity::of(meta), names: Vec::new(), left: MOST_ENTRIES };
     for folder in delicate_folders(&places.home) {
         search.look(&folder, 0);
@@ -63,10 +63,10 @@ pub(super) fn care<'r>(
     search.names.dedup();
     let is_all = search.names.len() >= wanted || is_filled;
     let of_names = search.names.iter().map(|name| care::care(name, access, places));
-    let beside = if is_all { PathCare::Ordinary } else { PathCare::HardLinked };
+    let beside = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
     let care = of_names.fold(care::strictest(by_name, beside), care::strictest);
     let ruled: Vec<PathBuf> = search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
-    let of_rules = if ruled.is_empty() { PathCare::Ordinary } else { PathCare::Secret };
+    let of_rules = if ruled.is_empty() { PathSensitivity::Ordinary } else { PathSensitivity::Secret };
     (care::strictest(care, of_rules), ruled)
 }
 
@@ -145,7 +145,7 @@ fn delicate(places: &Places) -> HashSet<Identity> {
     for folder in folders {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries.flatten().take(MOST_ENTRIES) {
-            if care::care(&entry.path(), Access::Read, places) == PathCare::Secret
+            if care::care(&entry.path(), Access::Read, places) == PathSensitivity::Secret
                 && let Ok(meta) = fs::symlink_metadata(entry.path())
                 && meta.is_file()
                 && meta.nlink() > 1

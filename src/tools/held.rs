@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::digest::{self, Bytes, Digest};
 use super::disk::{self, Identity, Stamp};
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use super::room;
 use crate::crash;
 use crate::types::ids::CallId;
@@ -138,7 +138,7 @@ impl Held {
     ///
     /// # Errors
     /// Nothing is there, it is no regular file, or it is not the object that was judged.
-    pub fn open(&self) -> Result<(File, Metadata), Refusal> {
+    pub fn open(&self) -> Result<(File, Metadata), ToolError> {
         let path = &self.path;
         let found = self.require_found()?;
         disk::require_regular(path, &found.meta)?;
@@ -150,27 +150,27 @@ impl Held {
     }
 
     /// The folder itself, to list it or to open what lies below it.
-    pub(super) fn folder_handle(&self) -> Result<&File, Refusal> {
+    pub(super) fn folder_handle(&self) -> Result<&File, ToolError> {
         let found = self.require_found()?;
         if !found.meta.is_dir() {
-            return Err(Refusal::io(&self.path, &io::ErrorKind::NotADirectory.into()));
+            return Err(ToolError::io(&self.path, &io::ErrorKind::NotADirectory.into()));
         }
         Ok(&found.handle)
     }
 
-    fn require_found(&self) -> Result<&Found, Refusal> {
-        self.found.as_deref().ok_or_else(|| Refusal::io(&self.path, &io::ErrorKind::NotFound.into()))
+    fn require_found(&self) -> Result<&Found, ToolError> {
+        self.found.as_deref().ok_or_else(|| ToolError::io(&self.path, &io::ErrorKind::NotFound.into()))
     }
 
     /// The regular file that has the name now.
-    fn open_now(&self) -> Result<Option<(File, Metadata)>, Refusal> {
+    fn open_now(&self) -> Result<Option<(File, Metadata)>, ToolError> {
         let path = &self.path;
         let Some(name) = self.name.as_ref().filter(|_| self.missing.is_empty()) else { return Ok(None) };
         open_regular(self.folder.as_fd(), Path::new(name), path)
     }
 
     /// Reads the whole file, of at most [`LARGEST_EDIT`] bytes. `None` if nothing is there.
-    pub(super) fn load(&self) -> Result<Option<Content>, Refusal> {
+    pub(super) fn load(&self) -> Result<Option<Content>, ToolError> {
         if self.found.is_none() {
             return Ok(None);
         }
@@ -199,19 +199,19 @@ impl Held {
         })
     }
 
-    fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, Refusal> {
+    fn read(&self, file: File, meta: &Metadata) -> Result<Vec<u8>, ToolError> {
         let expected = usize::try_from(meta.len().min(LARGEST_EDIT)).unwrap_or(0);
         let mut bytes = room::bytes(expected + 1);
-        file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| Refusal::io(&self.path, &e))?;
+        file.take(LARGEST_EDIT + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(&self.path, &e))?;
         if bytes.len() as u64 > LARGEST_EDIT {
             return Err(self.too_large(meta.len()));
         }
         Ok(bytes)
     }
 
-    fn too_large(&self, size: u64) -> Refusal {
+    fn too_large(&self, size: u64) -> ToolError {
         let shown = self.path.display();
-        Refusal::new(
+        ToolError::new(
             "file_too_large",
             format!("{shown} is larger than {} MiB; change it with Bash", LARGEST_EDIT >> 20),
         )
@@ -226,7 +226,7 @@ impl Held {
         call_id: CallId,
         before: Option<&Content>,
         bytes: &[u8],
-    ) -> Result<Stamp, Refusal> {
+    ) -> Result<Stamp, ToolError> {
         self.put(call_id, before, before, bytes)
     }
 
@@ -237,7 +237,7 @@ impl Held {
         call_id: CallId,
         like: &Content,
         bytes: &[u8],
-    ) -> Result<Stamp, Refusal> {
+    ) -> Result<Stamp, ToolError> {
         self.put(call_id, None, Some(like), bytes)
     }
 
@@ -247,9 +247,9 @@ impl Held {
         before: Option<&Content>,
         like: Option<&Content>,
         bytes: &[u8],
-    ) -> Result<Stamp, Refusal> {
+    ) -> Result<Stamp, ToolError> {
         let path = &self.path;
-        let io = |e: io::Error| Refusal::io(path, &e);
+        let io = |e: io::Error| ToolError::io(path, &e);
         let errno = |e: Errno| disk::refused(path, e);
         let Some(name) = &self.name else { return Err(io(io::ErrorKind::IsADirectory.into())) };
         self.require_writable()?;
@@ -320,9 +320,9 @@ impl Held {
     }
 
     /// Removes the file, if it still holds `before`.
-    pub(super) fn remove(&self, before: &Content) -> Result<(), Refusal> {
+    pub(super) fn remove(&self, before: &Content) -> Result<(), ToolError> {
         let Some(name) = &self.name else {
-            return Err(Refusal::io(&self.path, &io::ErrorKind::IsADirectory.into()));
+            return Err(ToolError::io(&self.path, &io::ErrorKind::IsADirectory.into()));
         };
         self.require_place()?;
         self.require_unchanged(before)?;
@@ -335,7 +335,7 @@ impl Held {
     }
 
     /// A file that may not be written is not replaced either, though that would be possible.
-    fn require_writable(&self) -> Result<(), Refusal> {
+    fn require_writable(&self) -> Result<(), ToolError> {
         let Some(name) = self.name.as_ref().filter(|_| self.exists()) else { return Ok(()) };
         let flags = AtFlags::AT_EACCESS | AtFlags::AT_SYMLINK_NOFOLLOW;
         match nix::unistd::faccessat(self.folder.as_ref(), name.as_os_str(), AccessFlags::W_OK, flags) {
@@ -348,7 +348,7 @@ impl Held {
     }
 
     /// The folder must still lie where it lay: else the file would be made somewhere else.
-    fn require_place(&self) -> Result<(), Refusal> {
+    fn require_place(&self) -> Result<(), ToolError> {
         let above = 1 + self.missing.len();
         let parent =
             self.path.ancestors().nth(above).and_then(|path| path.strip_prefix(&self.anchor.path).ok());
@@ -363,20 +363,20 @@ impl Held {
     }
 
     /// Compares what is there while the new content goes to the disk: of a large file either takes its time.
-    fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, Refusal> {
+    fn look_while_syncing(&self, temp: &File, before: &Content) -> Result<Version, ToolError> {
         std::thread::scope(|scope| {
             let syncing = std::thread::Builder::new().spawn_scoped(scope, || temp.sync_all());
             let seen = self.require_unchanged(before);
             // Without a thread one comes after the other.
             let synced =
                 syncing.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| temp.sync_all());
-            synced.map_err(|e| Refusal::io(&self.path, &e))?;
+            synced.map_err(|e| ToolError::io(&self.path, &e))?;
             seen
         })
     }
 
     /// What was compared a moment ago must not have been written to since then.
-    fn require_untouched(&self, seen: Version) -> Result<(), Refusal> {
+    fn require_untouched(&self, seen: Version) -> Result<(), ToolError> {
         match self.open_now()? {
             Some((_, meta)) if Version::of(&meta) == seen => Ok(()),
             _ => Err(disk::changed_content(&self.path)),
@@ -385,12 +385,12 @@ impl Held {
 
     /// The object must be the one that was judged, with the content that was looked at. Gives its version as
     /// it was before it was compared.
-    fn require_unchanged(&self, before: &Content) -> Result<Version, Refusal> {
+    fn require_unchanged(&self, before: &Content) -> Result<Version, ToolError> {
         let found = self.require_found()?;
         let Some((mut file, meta)) = self.open_now()? else { return Err(disk::changed_content(&self.path)) };
         let is_same_object = Identity::of(&meta) == Identity::of(&found.meta);
         let is_same_content = meta.len() == before.bytes.len() as u64
-            && holds(&mut file, &before.bytes).map_err(|e| Refusal::io(&self.path, &e))?;
+            && holds(&mut file, &before.bytes).map_err(|e| ToolError::io(&self.path, &e))?;
         if !is_same_content {
             return Err(disk::changed_content(&self.path));
         }
@@ -399,7 +399,7 @@ impl Held {
     }
 
     /// Something stands where nothing was: a link leads elsewhere, a file was made by somebody.
-    fn appeared(&self, folder: &File) -> Refusal {
+    fn appeared(&self, folder: &File) -> ToolError {
         let Some(name) = &self.name else { return disk::changed_underway(&self.path) };
         match nix::fcntl::readlinkat(folder, name.as_os_str()) {
             Ok(_) => disk::changed_underway(&self.path),
@@ -408,7 +408,7 @@ impl Held {
     }
 
     /// Makes the folders that are missing, below the one that is held.
-    fn make_folders(&self) -> Result<File, Refusal> {
+    fn make_folders(&self) -> Result<File, ToolError> {
         let refused = |e: Errno| disk::refused(&self.path, e);
         let mut folder = reopen(&self.folder, Path::new("")).map_err(refused)?;
         for name in &self.missing {
@@ -478,14 +478,14 @@ pub(super) fn open_regular(
     folder: BorrowedFd<'_>,
     name: &Path,
     path: &Path,
-) -> Result<Option<(File, Metadata)>, Refusal> {
+) -> Result<Option<(File, Metadata)>, ToolError> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let file = match disk::open_below(folder, name, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(Errno::ENOENT) => return Ok(None),
         Err(errno) => return Err(disk::refused(path, errno)),
     };
-    let meta = file.metadata().map_err(|e| Refusal::io(path, &e))?;
+    let meta = file.metadata().map_err(|e| ToolError::io(path, &e))?;
     disk::require_regular(path, &meta)?;
     Ok(Some((file, meta)))
 }
@@ -513,7 +513,7 @@ fn create_temp(
     path: &Path,
     call_id: CallId,
     mode: u32,
-) -> Result<(String, File), Refusal> {
+) -> Result<(String, File), ToolError> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
     let name = temp_name(call_id);
     match disk::open_below(folder, Path::new(&name), flags, Mode::from_bits_truncate(mode)) {

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Unexpected};
 use serde_json::{Value, json};
 
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use crate::types::message::ToolCall;
 
 /// Reads the arguments of a call. The error says which field is wrong and why.
-pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, Refusal> {
+pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
     if let Some(problem) = &call.input_error {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "invalid_json",
             format!("the arguments of {} are not valid JSON: {problem}. Send one JSON object.", call.tool),
         ));
@@ -23,7 +23,7 @@ pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, Refusal> 
         let path = error.path().to_string();
         let problem = error.inner().to_string();
         let place = if path == "." { String::new() } else { format!(" at `{path}`") };
-        Refusal::new("invalid_input", format!("the arguments of {} are wrong{place}: {problem}", call.tool))
+        ToolError::new("invalid_input", format!("the arguments of {} are wrong{place}: {problem}", call.tool))
             .with(json!({ "path": path, "problem": problem }))
     })
 }

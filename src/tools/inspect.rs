@@ -6,7 +6,9 @@ use super::care::Access;
 use super::context::Context;
 use super::disk::Stamp;
 use crate::types::ids::CallId;
-use crate::types::tool::{FileChange, Inspection, PlannedChange, PlannedFile, Prepared, ReadRecord, Subject};
+use crate::types::tool::{
+    FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject,
+};
 
 /// What became of one file.
 enum Found {
@@ -18,7 +20,7 @@ enum Found {
 
 /// Looks at the files that a call was to change. Removes the temporary files of that call, if its
 /// process was killed before it could.
-pub(super) fn inspect(context: &Context, call_id: CallId, prepared: &Prepared) -> Inspection {
+pub(super) fn inspect(context: &Context, call_id: CallId, prepared: &PreparedCall) -> Inspection {
     if !prepared.subject.changes_files() {
         return Inspection::Conflict("it is no change of a file".into());
     }

@@ -20,10 +20,10 @@ use super::configured;
 use super::disk::{self, Identity};
 use super::hardlink;
 use super::held::{Anchor, Found, Held};
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use super::resolve;
 use crate::types::names;
-use crate::types::tool::{PathCare, ResolvedPath};
+use crate::types::tool::{PathSensitivity, ResolvedPath};
 
 /// The workspace folders of a session, held open since they were first used.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Jail {
     ///
     /// # Errors
     /// One was moved away, and something else stands in its place.
-    pub(super) fn in_place(&self, cwd: &Path) -> Result<(), Refusal> {
+    pub(super) fn in_place(&self, cwd: &Path) -> Result<(), ToolError> {
         let counts = |at: usize, root: &Root| at == 0 || cwd.starts_with(&root.path);
         let mut counting = self.roots.iter().enumerate().filter(|(at, root)| counts(*at, root));
         counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced(&root.path)))
@@ -104,7 +104,7 @@ impl Jail {
     /// # Errors
     /// The path cannot be meant (hidden characters, a process's folder, too many links), is neither
     /// file nor folder, or changes while it is looked at.
-    pub fn decide(&self, text: &str, cwd: &Path, access: Access) -> Result<Held, Refusal> {
+    pub fn decide(&self, text: &str, cwd: &Path, access: Access) -> Result<Held, ToolError> {
         self.decide_with(text, cwd, access, &|_| false)
     }
 
@@ -116,7 +116,7 @@ impl Jail {
         cwd: &Path,
         access: Access,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<Held, ToolError> {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
         // `.git/config` stays what it is if `.git` is a link, and so does `~/.netrc`.
@@ -125,7 +125,7 @@ impl Jail {
         let means_folder = text.ends_with('/') || text.ends_with("/.");
         if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {
             let kind = if held.exists() { Errno::ENOTDIR } else { Errno::EISDIR };
-            return Err(Refusal::io(&held.path, &kind.into()));
+            return Err(ToolError::io(&held.path, &kind.into()));
         }
         Ok(held)
     }
@@ -136,15 +136,15 @@ impl Jail {
         path: PathBuf,
         access: Access,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<Held, ToolError> {
         let (anchor, in_workspace) = self.anchor(&path)?;
         let below = path.strip_prefix(&anchor.path).unwrap_or(&path).to_path_buf();
         let (folder, missing) = hold_above(&anchor, &below, &path)?;
         let name = below.file_name().map(ToOwned::to_owned);
         let found = match &name {
             None => Some(Arc::new(
-                Found::new(anchor.folder.try_clone().map_err(|e| Refusal::io(&path, &e))?)
-                    .map_err(|e| Refusal::io(&path, &e))?,
+                Found::new(anchor.folder.try_clone().map_err(|e| ToolError::io(&path, &e))?)
+                    .map_err(|e| ToolError::io(&path, &e))?,
             )),
             Some(name) if missing.is_empty() => find(&folder, Path::new(name), &path)?,
             Some(_) => None,
@@ -174,11 +174,11 @@ impl Jail {
         path: &Path,
         found: &Found,
         access: Access,
-        by_name: PathCare,
+        by_name: PathSensitivity,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> (PathCare, Vec<PathBuf>) {
+    ) -> (PathSensitivity, Vec<PathBuf>) {
         use std::os::unix::fs::MetadataExt as _;
-        if found.meta.nlink() < 2 || by_name == PathCare::Protected {
+        if found.meta.nlink() < 2 || by_name == PathSensitivity::Protected {
             return (by_name, Vec::new());
         }
         let roots = self.roots.iter().map(|root| root.path.as_path());
@@ -187,17 +187,22 @@ impl Jail {
 
     /// What other paths make of this one: links that stand where something is obeyed, and repositories
     /// that are not called `.git`.
-    fn care_by_surroundings(&self, path: &Path, folder: &File, missing: &[std::ffi::OsString]) -> PathCare {
+    fn care_by_surroundings(
+        &self,
+        path: &Path,
+        folder: &File,
+        missing: &[std::ffi::OsString],
+    ) -> PathSensitivity {
         let roots = self.roots.iter().map(|root| root.path.as_path());
         let aliases = roots.flat_map(aliases::of).filter_map(|alias| {
             let below = path.strip_prefix(&alias.target).ok()?;
             Some(care(&alias.name.join(below), Access::Edit, &self.places))
         });
-        let by_alias = aliases.fold(PathCare::Ordinary, strictest);
+        let by_alias = aliases.fold(PathSensitivity::Ordinary, strictest);
         let mut named = self.roots.iter().flat_map(|root| configured::by_git(&root.path, &self.places.home));
         let by_git = match named.any(|named| path.starts_with(named)) {
-            true => PathCare::AutoExecuted,
-            false => PathCare::Ordinary,
+            true => PathSensitivity::AutoExecuted,
+            false => PathSensitivity::Ordinary,
         };
         let by_alias = strictest(by_alias, by_git);
         // Git takes for a repository whatever looks like one.
@@ -212,11 +217,11 @@ impl Jail {
             let held = disk::open_root().and_then(|slash| disk::hold_folder(slash.as_fd(), at));
             held.is_ok_and(|held| is_directory(held.as_fd()))
         });
-        if is_control || is_hook { PathCare::Protected } else { by_alias }
+        if is_control || is_hook { PathSensitivity::Protected } else { by_alias }
     }
 
     /// What `path` is opened below, and whether that is a workspace.
-    fn anchor(&self, path: &Path) -> Result<(Arc<Anchor>, bool), Refusal> {
+    fn anchor(&self, path: &Path) -> Result<(Arc<Anchor>, bool), ToolError> {
         let slash = || Anchor::slash().map(Arc::new).map_err(|e| disk::refused(Path::new("/"), e));
         let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path)) else {
             return Ok((slash()?, false));
@@ -239,7 +244,7 @@ fn hold_above(
     anchor: &Anchor,
     below: &Path,
     path: &Path,
-) -> Result<(File, Vec<std::ffi::OsString>), Refusal> {
+) -> Result<(File, Vec<std::ffi::OsString>), ToolError> {
     let mut missing = Vec::new();
     let mut at = below.parent().unwrap_or(Path::new(""));
     loop {
@@ -264,10 +269,10 @@ fn hold_above(
     }
 }
 
-fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<Found>>, Refusal> {
+fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<Found>>, ToolError> {
     match disk::open_below(folder.as_fd(), name, OFlag::O_PATH, Mode::empty()) {
         Ok(fd) => {
-            Found::new(File::from(fd)).map(|found| Some(Arc::new(found))).map_err(|e| Refusal::io(path, &e))
+            Found::new(File::from(fd)).map(|found| Some(Arc::new(found))).map_err(|e| ToolError::io(path, &e))
         }
         Err(Errno::ENOENT) => Ok(None),
         Err(errno) => Err(disk::refused(path, errno)),
@@ -280,8 +285,8 @@ fn is_gone(path: &Path) -> bool {
 }
 
 /// Something else stands where the workspace was.
-fn replaced(root: &Path) -> Refusal {
-    Refusal::new(
+fn replaced(root: &Path) -> ToolError {
+    ToolError::new(
         "workspace_replaced",
         format!(
             "{} is not the folder that this session works in any more: it was moved away or unmounted, and something \

@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, spelled_out};
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::{disk, toolbox, walk};
-use crate::types::tool::{Prepared, Subject, ToolOutcome};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Names in one answer.
 const MOST: usize = 1_000;
@@ -28,10 +28,10 @@ pub(super) struct Input {
 pub(super) const DESCRIPTION: &str = "Lists a folder, hidden files included. Folders end with a slash, links show \
     where they lead.";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = walk::root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
-    Ok(Prepared {
+    Ok(PreparedCall {
         subject: Subject::Read { path: path.resolved },
         summary,
         diff: None,
@@ -44,15 +44,15 @@ pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refu
 pub(super) fn run(
     context: &Context,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let root = walk::root(context, input.path.as_deref())?;
     toolbox::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
-    let io = |e: std::io::Error| Refusal::io(&root.path, &e);
+    let io = |e: std::io::Error| ToolError::io(&root.path, &e);
     walk::require_existing(&root)?;
     if !root.is_folder() {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "not_a_directory",
             format!("{} is a file; use Read to see it", context.show(&root.path)),
         ));

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Context, Settings};
 use super::convert::{Document, Seen, convert};
 use super::disk::{self, Stamp};
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use crate::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
 use crate::types::tool::{ReadRecord, ToolOutcome};
 
@@ -123,7 +123,7 @@ pub(super) fn read_pdf(
     path: &Path,
     (file, stamp): (File, Stamp),
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
     let bytes = load(file, LARGEST_PDF, path, &shown)?;
     let (size, sha256) = (bytes.len() as u64, disk::sha256(&bytes));
@@ -135,7 +135,7 @@ pub(super) fn read_pdf(
         Ok(pages) => pages,
         Err(NoPages::Stopped) => return Ok(cancelled()),
         Err(NoPages::PastEnd(total)) => {
-            return Err(Refusal::new(
+            return Err(ToolError::new(
                 "offset_past_end",
                 format!("{shown} has only {total} pages; offset {first} is past its end"),
             )
@@ -229,7 +229,7 @@ pub(super) fn read_picture(
     path: &Path,
     (file, stamp): (File, Stamp),
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
     let bytes = load(file, LARGEST_PICTURE, path, &shown)?;
     let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
@@ -272,17 +272,17 @@ pub(super) fn read_picture(
     })
 }
 
-fn unreadable(shown: &str, path: &Path, why: &str) -> Refusal {
-    Refusal::new("not_convertible", format!("{shown} could not be read: {why}"))
+fn unreadable(shown: &str, path: &Path, why: &str) -> ToolError {
+    ToolError::new("not_convertible", format!("{shown} could not be read: {why}"))
         .with(json!({ "path": path, "problem": why }))
 }
 
 /// All bytes of a file.
-pub(super) fn load(file: File, largest: u64, path: &Path, shown: &str) -> Result<Vec<u8>, Refusal> {
+pub(super) fn load(file: File, largest: u64, path: &Path, shown: &str) -> Result<Vec<u8>, ToolError> {
     let mut bytes = Vec::new();
-    file.take(largest + 1).read_to_end(&mut bytes).map_err(|e| Refusal::io(path, &e))?;
+    file.take(largest + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(path, &e))?;
     if bytes.len() as u64 > largest {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "file_too_large",
             format!("{shown} is larger than {} MiB; look at it with Bash", largest >> 20),
         )

@@ -61,14 +61,14 @@ mod write;
 mod tests;
 
 pub use care::Access;
-pub use context::{Blobs, Command, SessionContext, Settings, Unreadable};
+pub use context::{BackgroundTaskView, Blobs, SessionContext, Settings, Unreadable};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use crowd::Presence;
 pub use diff::lines as changed_lines;
 pub use given::{Gift, Source, Taken};
 pub use held::Held;
 pub use jail::Jail;
-pub use refusal::Refusal;
+pub use refusal::ToolError;
 pub use shell::{
     Available, Birth, CgroupSetting, LevelSetting, Limits, Live, NetworkSetting, Running, SandboxSettings,
     Spools, Swept,

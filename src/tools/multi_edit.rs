@@ -14,11 +14,11 @@ use super::exact::Wanted;
 use super::guard::{self, Change, Needs};
 use super::held::Held;
 use super::read::helpful;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::text::Charset;
 use super::{input, toolbox};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ToolOutcome};
+use crate::types::tool::{PreparedCall, ToolOutcome};
 
 /// More edits than this in one call are a mistake.
 const MOST_EDITS: usize = 500;
@@ -48,7 +48,7 @@ pub(super) const DESCRIPTION: &str = "Makes several exact replacements in one fi
     Each edit follows the rules of Edit and sees the text as the edits before it left it. \
     The file must have been read before.";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path).map(|(change, _)| change);
@@ -59,9 +59,9 @@ pub(super) fn run(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let (change, replaced) = plan(context, input, &path)?;
@@ -84,11 +84,11 @@ fn wanted(input: &Input) -> impl Iterator<Item = Wanted<'_>> {
 }
 
 /// There are edits, and each changes something (check 1).
-fn require_edits(input: &Input) -> Result<(), Refusal> {
+fn require_edits(input: &Input) -> Result<(), ToolError> {
     let count = input.edits.len();
     if count == 0 || count > MOST_EDITS {
         let text = format!("edits holds {count} entries; give 1 to {MOST_EDITS}");
-        return Err(Refusal::new("invalid_input", text).with(json!({ "path": "edits", "count": count })));
+        return Err(ToolError::new("invalid_input", text).with(json!({ "path": "edits", "count": count })));
     }
     wanted(input).try_for_each(|one| {
         one.require_difference()?;
@@ -101,14 +101,14 @@ fn require_edits(input: &Input) -> Result<(), Refusal> {
 }
 
 /// The other checks, in the order of Edit, and the change with the number of replaced places.
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize), ToolError> {
     let shown = context.show(&path.path);
     let found = path.load()?;
     let creates = input.edits.first().is_some_and(|edit| edit.old_string.is_empty());
     let (before, charset, original) = match found {
         found @ (None | Some(_)) if creates => {
             if let Some(content) = found.as_ref().filter(|content| !content.bytes.is_empty()) {
-                return Err(Refusal::new(
+                return Err(ToolError::new(
                     "file_exists",
                     format!("{shown} exists and is not empty; give the text to replace as old_string"),
                 )
@@ -117,7 +117,7 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(Change, usize)
             (found, Charset::UTF8, String::new())
         }
         None => {
-            let missing = Refusal::io(&path.path, &std::io::ErrorKind::NotFound.into());
+            let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
             return Err(helpful(context, &path.path, missing));
         }
         Some(before) => {

@@ -21,11 +21,11 @@ use super::context::Context;
 use super::disk::{self, Stamp};
 use super::held::Held;
 use super::near::similar_path;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::text::{self, Charset};
 use super::{convert, input, media, notebook, toolbox};
 use crate::types::ids::BlobId;
-use crate::types::tool::{PathCare, Prepared, ReadRecord, Subject, ToolOutcome};
+use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Bytes of one answer. Larger than the cap of other tools: half a file helps nobody.
@@ -72,17 +72,17 @@ pub(super) const DESCRIPTION: &str = "Reads a file and shows it: text with line 
     the text is shown, by pages (20 unless limit says otherwise), or the document itself. \
     Read a file before you edit or overwrite it.";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     if let Some(blob_id) = blob(input) {
         return blob::prepare(context, blob_id);
     }
     let path = context.resolve(&input.file_path, Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
-    if path.in_workspace && path.care == PathCare::Ordinary {
+    if path.in_workspace && path.care == PathSensitivity::Ordinary {
         path.open().map_err(|refusal| helpful(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));
-    Ok(Prepared {
+    Ok(PreparedCall {
         subject: Subject::Read { path: path.resolved },
         summary,
         diff: None,
@@ -98,14 +98,14 @@ fn blob(input: &Input) -> Option<BlobId> {
 }
 
 /// A missing file is answered with the name that was probably meant.
-pub(super) fn helpful(context: &Context, path: &Path, refusal: Refusal) -> Refusal {
+pub(super) fn helpful(context: &Context, path: &Path, refusal: ToolError) -> ToolError {
     if refusal.code != "file_not_found" {
         return refusal;
     }
     let hidden = |path: &Path| context.scene.unreadable.covers("Read", path);
     match similar_path(path, &context.scene.workspace, &hidden) {
         None => refusal,
-        Some(similar) => Refusal {
+        Some(similar) => ToolError {
             text: format!("{}. Did you mean {}?", refusal.text, context.show(&similar)),
             ..refusal.with(json!({ "path": path, "did_you_mean": similar }))
         },
@@ -115,9 +115,9 @@ pub(super) fn helpful(context: &Context, path: &Path, refusal: Refusal) -> Refus
 pub(super) fn run(
     context: &Context,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     if let Some(blob_id) = blob(input) {
         return blob::run(context, input, blob_id, stop);
     }
@@ -131,9 +131,9 @@ fn read(
     input: &Input,
     held: &Held,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let path = &held.path;
-    let io = |e: std::io::Error| Refusal::io(path, &e);
+    let io = |e: std::io::Error| ToolError::io(path, &e);
     let (mut file, meta) = held.open().map_err(|refusal| helpful(context, path, refusal))?;
     let stamp = Stamp::of(&meta);
     if notebook::is_notebook(path) {
@@ -174,7 +174,7 @@ fn read(
     }
     let shown = look.window.finish();
     if first > shown.total.max(1) {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "offset_past_end",
             format!("{} has only {} lines; offset {first} is past its end", context.show(path), shown.total),
         )
@@ -211,7 +211,7 @@ fn read(
 }
 
 /// Tells the encoding and what ends a line, or refuses what is not text.
-fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), Refusal> {
+fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
     refuse_binary(path, head)?;
     let charset = text::detect(head, head.len() < DETECT);
     let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
@@ -219,9 +219,9 @@ fn sniff(head: &[u8], path: &Path) -> Result<(Charset, char), Refusal> {
 }
 
 /// Refuses what is no text.
-pub(super) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), Refusal> {
+pub(super) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), ToolError> {
     let Some(kind) = text::binary_kind(head) else { return Ok(()) };
-    Err(Refusal::new(
+    Err(ToolError::new(
         "binary_file",
         format!("{} is {kind}; only text files can be opened with this tool", path.display()),
     )
@@ -234,13 +234,13 @@ fn read_notebook(
     input: &Input,
     path: &Path,
     (mut file, stamp): (File, Stamp),
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
     let mut bytes = Vec::new();
     let largest = LARGEST_NOTEBOOK + 1;
-    (&mut file).take(largest).read_to_end(&mut bytes).map_err(|e| Refusal::io(path, &e))?;
+    (&mut file).take(largest).read_to_end(&mut bytes).map_err(|e| ToolError::io(path, &e))?;
     if bytes.len() as u64 == largest {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "file_too_large",
             format!("{shown} is larger than {} MiB; look at it with Bash", LARGEST_NOTEBOOK >> 20),
         )
@@ -248,7 +248,7 @@ fn read_notebook(
     }
     refuse_binary(path, &bytes)?;
     let bad = |why: String| {
-        Refusal::new(
+        ToolError::new(
             "bad_notebook",
             format!("{shown} cannot be read as a notebook: {why}. Look at it with Bash"),
         )
@@ -263,7 +263,7 @@ fn read_notebook(
     };
     let cells = notebook::read(&text, &window).map_err(bad)?;
     if window.first > cells.total.max(1) {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "offset_past_end",
             format!("{shown} has only {} cells; offset {} is past its end", cells.total, window.first),
         )

@@ -9,7 +9,7 @@ use crate::types::tool::{ToolOutcome, ToolStatus};
 
 /// A reason that goes back to the model as an error result.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct ToolError {
     /// A stable word.
     pub code: &'static str,
     /// What to fix.
@@ -18,7 +18,7 @@ pub struct Refusal {
     pub meta: Value,
 }
 
-impl Refusal {
+impl ToolError {
     pub(super) fn new(code: &'static str, text: impl Into<String>) -> Self {
         Self { code, text: text.into(), meta: json!({}) }
     }
@@ -50,8 +50,8 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for ToolOutcome {
-    fn from(refusal: Refusal) -> Self {
+impl From<ToolError> for ToolOutcome {
+    fn from(refusal: ToolError) -> Self {
         ToolOutcome {
             detail: Some(json!({ "meta": refusal.meta })),
             ..ToolOutcome::failed(refusal.code, refusal.text)

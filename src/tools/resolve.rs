@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
 
-use super::refusal::Refusal;
+use super::refusal::ToolError;
 use crate::types::names;
 
 /// More links than this in one path are a loop (the kernel's own limit).
@@ -29,7 +29,7 @@ const MOST_NAMES: usize = 50_000;
 /// folder only at the beginning; nothing else is expanded or decoded.
 ///
 /// Also the path as it was written, absolute, with links in it.
-pub(super) fn resolve(text: &str, cwd: &Path, home: &Path) -> Result<(PathBuf, PathBuf), Refusal> {
+pub(super) fn resolve(text: &str, cwd: &Path, home: &Path) -> Result<(PathBuf, PathBuf), ToolError> {
     refuse_hidden_characters(text)?;
     let written = if text == "~" {
         home.to_path_buf()
@@ -44,7 +44,7 @@ pub(super) fn resolve(text: &str, cwd: &Path, home: &Path) -> Result<(PathBuf, P
         Some(path) => refuse_hidden_characters(path)?,
         None => {
             let shown = path.display().to_string();
-            return Err(Refusal::new("bad_path", format!("{shown} is a name that is not UTF-8"))
+            return Err(ToolError::new("bad_path", format!("{shown} is a name that is not UTF-8"))
                 .with(json!({ "path": shown })));
         }
     }
@@ -59,14 +59,14 @@ pub(super) fn resolve(text: &str, cwd: &Path, home: &Path) -> Result<(PathBuf, P
     Ok((path, plain))
 }
 
-fn refuse_hidden_characters(text: &str) -> Result<(), Refusal> {
+fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
     if text.is_empty() {
-        return Err(Refusal::new("bad_path", "the path is empty"));
+        return Err(ToolError::new("bad_path", "the path is empty"));
     }
     let hidden = text.chars().find(|c| names::is_hidden(*c));
     match hidden {
         None => Ok(()),
-        Some(c) => Err(Refusal::new(
+        Some(c) => Err(ToolError::new(
             "bad_path",
             format!("the path holds the invisible character U+{:04X}; write it without", u32::from(c)),
         )
@@ -76,14 +76,14 @@ fn refuse_hidden_characters(text: &str) -> Result<(), Refusal> {
 
 /// Follows every link of an absolute path. Parts that do not exist are kept; a `..` behind them
 /// takes the last of them away.
-pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
+pub(super) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
     let mut out = PathBuf::from("/");
     let mut rest: VecDeque<OsString> = parts(path);
     let mut missing = 0_usize;
     let mut links = 0_usize;
     let (mut depth, mut names) = (0_usize, 0_usize);
     if rest.len() > MOST_PARTS {
-        return Err(Refusal::new("bad_path", format!("the path has more than {MOST_PARTS} parts")));
+        return Err(ToolError::new("bad_path", format!("the path has more than {MOST_PARTS} parts")));
     }
     while let Some(part) = rest.pop_front() {
         if part == ".." {
@@ -111,7 +111,7 @@ pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
                 if links > MOST_LINKS {
                     return Err(too_many_links(path));
                 }
-                let target = fs::read_link(&out).map_err(|e| Refusal::io(&out, &e))?;
+                let target = fs::read_link(&out).map_err(|e| ToolError::io(&out, &e))?;
                 out.pop();
                 depth -= 1;
                 if target.is_absolute() {
@@ -123,18 +123,18 @@ pub(super) fn follow(path: &Path) -> Result<PathBuf, Refusal> {
                 }
             }
             Ok(meta) if !meta.is_dir() && !rest.is_empty() => {
-                return Err(Refusal::io(&out, &io::Error::from(io::ErrorKind::NotADirectory)));
+                return Err(ToolError::io(&out, &io::Error::from(io::ErrorKind::NotADirectory)));
             }
             Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => missing = 1,
-            Err(e) => return Err(Refusal::io(&out, &e)),
+            Err(e) => return Err(ToolError::io(&out, &e)),
         }
     }
     Ok(out)
 }
 
-fn too_many_links(path: &Path) -> Refusal {
-    Refusal::new("too_many_links", format!("{} leads through too many links or folders", path.display()))
+fn too_many_links(path: &Path) -> ToolError {
+    ToolError::new("too_many_links", format!("{} leads through too many links or folders", path.display()))
 }
 
 fn parts(path: &Path) -> VecDeque<OsString> {
@@ -148,8 +148,8 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// What belongs to a process is nobody's file.
-pub(super) fn magic(path: &Path) -> Refusal {
-    Refusal::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
+pub(super) fn magic(path: &Path) -> ToolError {
+    ToolError::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
         .with(json!({ "path": path.to_string_lossy() }))
 }
 

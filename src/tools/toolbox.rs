@@ -16,7 +16,7 @@ use super::context::{Context, SessionContext, Settings};
 use super::given::{self, Gift, Taken};
 use super::guard::Change;
 use super::jails::Jails;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::shell::{Available, Birth, Cells, Found, Lingering, Running, Swept, Wires};
 use super::{
     edit, glob, grep, input, inspect, ls, multi_edit, notebook, patch, read, resolve, shell, web, write,
@@ -24,7 +24,7 @@ use super::{
 use crate::types::ids::{CallId, SessionId};
 use crate::types::message::ToolCall;
 use crate::types::tool::{
-    Confinement, Inspection, Prepared, ProcessRecord, Progress, Subject, ToolCard, ToolOutcome,
+    Confinement, Inspection, PreparedCall, ProcessRecord, Progress, Subject, ToolDefinition, ToolOutcome,
 };
 
 /// All tools, with the settings of the house. Cheap to clone.
@@ -37,7 +37,7 @@ pub struct Toolbox {
     ahead: Arc<Ahead>,
     layouts: Arc<Found>,
     lingering: Arc<Lingering>,
-    cards: Arc<[ToolCard]>,
+    cards: Arc<[ToolDefinition]>,
     web: web::Client,
 }
 
@@ -67,7 +67,7 @@ impl Desk {
     ///
     /// # Errors
     /// As an outcome it goes to the model.
-    pub fn prepare(&self, call: &ToolCall, scene: &SessionContext) -> Result<Prepared, Refusal> {
+    pub fn prepare(&self, call: &ToolCall, scene: &SessionContext) -> Result<PreparedCall, ToolError> {
         let context = self.tools.context(scene);
         match &self.tools.parse(call)? {
             Call::Bash(input) => shell::prepare(&context, self.here, call.call_id, input),
@@ -212,14 +212,18 @@ impl Toolbox {
 
     /// What models are told, always in the same order.
     #[must_use]
-    pub fn cards(&self) -> Arc<[ToolCard]> {
+    pub fn cards(&self) -> Arc<[ToolDefinition]> {
         self.cards.clone()
     }
 
     /// What the call would do. Reads files, never writes, runs nothing. The error is an outcome
     /// that goes to the model: unknown tools, arguments that do not fit, calls that cannot
     /// succeed. Cancel-safe.
-    pub async fn prepare(&self, call: &ToolCall, scene: &SessionContext) -> Result<Prepared, ToolOutcome> {
+    pub async fn prepare(
+        &self,
+        call: &ToolCall,
+        scene: &SessionContext,
+    ) -> Result<PreparedCall, ToolOutcome> {
         let (desk, call, scene) = (self.desk().await, call.clone(), scene.clone());
         let prepared = tokio::task::spawn_blocking(move || desk.prepare(&call, &scene));
         Ok(prepared.await.unwrap_or_else(|_| Err(internal()))?)
@@ -271,7 +275,7 @@ impl Toolbox {
     pub async fn run(
         &self,
         call: &ToolCall,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         scene: &SessionContext,
         progress: mpsc::Sender<Progress>,
         births: mpsc::Sender<Birth>,
@@ -294,7 +298,7 @@ impl Toolbox {
     pub async fn start(
         &self,
         call: &ToolCall,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         scene: &SessionContext,
         births: mpsc::Sender<Birth>,
         stop: CancellationToken,
@@ -312,7 +316,12 @@ impl Toolbox {
 
     /// After a crash: what became of a change of a file that `call_id` had begun. Removes the
     /// temporary file that it may have left. Never panics; cancel-safe.
-    pub async fn inspect(&self, call_id: CallId, prepared: &Prepared, scene: &SessionContext) -> Inspection {
+    pub async fn inspect(
+        &self,
+        call_id: CallId,
+        prepared: &PreparedCall,
+        scene: &SessionContext,
+    ) -> Inspection {
         let (context, prepared) = (self.context(scene), prepared.clone());
         let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
         looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
@@ -323,19 +332,19 @@ impl Toolbox {
     ///
     /// # Errors
     /// It is not there, too large, broken, or of a kind that no model takes.
-    pub async fn take_in(&self, gift: Gift) -> Result<Taken, Refusal> {
+    pub async fn take_in(&self, gift: Gift) -> Result<Taken, ToolError> {
         given::take_in(&self.settings, gift).await
     }
 
     async fn run_inner(
         &self,
         call: &ToolCall,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         scene: &SessionContext,
         progress: mpsc::Sender<Progress>,
         births: mpsc::Sender<Birth>,
         stop: CancellationToken,
-    ) -> Result<ToolOutcome, Refusal> {
+    ) -> Result<ToolOutcome, ToolError> {
         let context = self.context(scene);
         let call_id = call.call_id;
         let call = match self.parse(call)? {
@@ -386,7 +395,7 @@ impl Toolbox {
         }
     }
 
-    fn parse(&self, call: &ToolCall) -> Result<Call, Refusal> {
+    fn parse(&self, call: &ToolCall) -> Result<Call, ToolError> {
         Ok(match call.tool.as_str() {
             "Bash" => Call::Bash(input::parse(call)?),
             "BashOutput" => Call::BashOutput(input::parse(call)?),
@@ -405,7 +414,7 @@ impl Toolbox {
         })
     }
 
-    fn unknown(&self, tool: &str) -> Refusal {
+    fn unknown(&self, tool: &str) -> ToolError {
         let names: Vec<&str> = self.cards.iter().map(|card| card.name.as_str()).collect();
         let near = names
             .iter()
@@ -416,7 +425,7 @@ impl Toolbox {
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, name)| *name);
         let hint = near.map_or(String::new(), |name| format!(" Did you mean {name}?"));
-        Refusal::new(
+        ToolError::new(
             "unknown_tool",
             format!("there is no tool {tool:?}.{hint} The tools are: {}", names.join(", ")),
         )
@@ -424,8 +433,8 @@ impl Toolbox {
     }
 }
 
-fn cards() -> Arc<[ToolCard]> {
-    let card = |name: &str, description: &str, input_schema, read_only| ToolCard {
+fn cards() -> Arc<[ToolDefinition]> {
+    let card = |name: &str, description: &str, input_schema, read_only| ToolDefinition {
         name: name.into(),
         description: description.into(),
         input_schema,
@@ -451,22 +460,22 @@ fn cards() -> Arc<[ToolCard]> {
 
 /// Work that waits for the disk. It is not cut short when the caller goes away.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
 }
 
 /// A bug of ours. The details are in the log of the panic.
-fn internal() -> Refusal {
-    Refusal::new("internal", "the tool failed by an error of its own; try another way")
+fn internal() -> ToolError {
+    ToolError::new("internal", "the tool failed by an error of its own; try another way")
 }
 
 /// Refuses if the call would touch something else than what was judged.
-pub(super) fn same_target(prepared: &Prepared, now: &Subject) -> Result<(), Refusal> {
+pub(super) fn same_target(prepared: &PreparedCall, now: &Subject) -> Result<(), ToolError> {
     if prepared.subject == *now {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(ToolError::new(
         "target_changed",
         "the call would now touch something else than when it was judged; look again and retry",
     )
@@ -474,7 +483,7 @@ pub(super) fn same_target(prepared: &Prepared, now: &Subject) -> Result<(), Refu
 }
 
 /// Refuses if the change is not the one that was judged.
-pub(super) fn same_change(prepared: &Prepared, change: &Change) -> Result<(), Refusal> {
+pub(super) fn same_change(prepared: &PreparedCall, change: &Change) -> Result<(), ToolError> {
     same_target(prepared, &Subject::Edit { path: change.path.resolved.clone() })?;
     if prepared.diff.as_ref().is_some_and(|diff| *diff != change.diff.text) {
         return Err(super::disk::changed_content(&change.path.path));

@@ -12,21 +12,21 @@ use ignore::{DirEntry, WalkBuilder};
 use super::care::Access;
 use super::context::Context;
 use super::held::Held;
-use super::refusal::Refusal;
-use crate::types::tool::PathCare;
+use super::refusal::ToolError;
+use crate::types::tool::PathSensitivity;
 
 /// The folder (or file) a search starts at; the current folder if none is given.
-pub(super) fn root(context: &Context, path: Option<&str>) -> Result<Held, Refusal> {
+pub(super) fn root(context: &Context, path: Option<&str>) -> Result<Held, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // What may be read anyway is checked right here; elsewhere a person is asked first.
-    if held.in_workspace && held.care == PathCare::Ordinary {
+    if held.in_workspace && held.care == PathSensitivity::Ordinary {
         require_existing(&held)?;
     }
     Ok(held)
 }
 
-pub(super) fn require_existing(held: &Held) -> Result<(), Refusal> {
-    if held.exists() { Ok(()) } else { Err(Refusal::io(&held.path, &std::io::ErrorKind::NotFound.into())) }
+pub(super) fn require_existing(held: &Held) -> Result<(), ToolError> {
+    if held.exists() { Ok(()) } else { Err(ToolError::io(&held.path, &std::io::ErrorKind::NotFound.into())) }
 }
 
 /// A walk that leaves out what rules hide, and counts it (a folder as one).

@@ -15,11 +15,11 @@ use super::context::Context;
 use super::guard::{self, Change, Needs};
 use super::held::Held;
 use super::read::refuse_binary;
-use super::refusal::{Refusal, cancelled};
+use super::refusal::{ToolError, cancelled};
 use super::text::{self, Charset, Endings};
 use super::toolbox;
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ToolOutcome};
+use crate::types::tool::{PreparedCall, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -32,7 +32,7 @@ pub(super) struct Input {
 pub(super) const DESCRIPTION: &str = "Writes a file: creates it with its folders, or replaces its whole content. \
     An existing file must have been read whole before. To change parts of a file use Edit.";
 
-pub(super) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path);
     guard::prepare(context, path, "Write", plan)
@@ -42,9 +42,9 @@ pub(super) fn run(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let change = plan(context, input, &path)?;
     toolbox::same_change(prepared, &change)?;
@@ -57,7 +57,7 @@ pub(super) fn run(
     change.make(call_id, &done, json!({}))
 }
 
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else {
         let after = input.content.clone().into_bytes();
         return Ok(Change::new(

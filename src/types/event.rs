@@ -20,9 +20,9 @@ use super::session::{Item, PermissionRequest, Requires, SessionSpec, SessionStat
 use super::thinking::Thinking;
 use super::time::Timestamp;
 use super::tool::{
-    Blocked, Confinement, FileChange, PlannedChange, Prepared, ReadRecord, ToolChoice, ToolStatus,
+    Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolChoice, ToolStatus,
 };
-use super::usage::{Budgets, Terms, Usage};
+use super::usage::{Budgets, ModelSnapshot, Usage};
 
 pub use super::origin::Origin;
 pub use super::reason::{Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason, UsageReason};
@@ -331,7 +331,7 @@ pub enum Event {
         cost_usd_micros: Option<u64>,
         /// What was known of the model when it was asked, the price included.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        terms: Option<Terms>,
+        terms: Option<ModelSnapshot>,
         /// How long the call took.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
@@ -378,7 +378,7 @@ pub enum Event {
         cost_usd_micros: Option<u64>,
         /// What was known of the model when it was asked, the price included.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        terms: Option<Terms>,
+        terms: Option<ModelSnapshot>,
         /// Why they are booked.
         reason: UsageReason,
         /// What the call was for, if it was a helper's.
@@ -399,7 +399,7 @@ pub enum Event {
         /// The model.
         model: String,
         /// What is known of the model, the price included.
-        terms: Terms,
+        terms: ModelSnapshot,
         /// What the call takes at most: booked if its end is not seen.
         most: Usage,
     },
@@ -437,7 +437,7 @@ pub enum Event {
         /// The call.
         call_id: CallId,
         /// What was judged.
-        prepared: Prepared,
+        prepared: PreparedCall,
         /// Why it may run.
         allowed_by: String,
     },
@@ -606,7 +606,7 @@ pub enum Event {
         updated_input: Option<Value>,
         /// What was judged of the changed arguments.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        prepared: Option<Prepared>,
+        prepared: Option<PreparedCall>,
         /// Whether the turn ends with this denial.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         stop: bool,

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::event::{Envelope, Event, UsageReason};
 use super::ids::{Seq, SessionId};
 use super::time::Timestamp;
-use super::usage::{Terms, Usage};
+use super::usage::{ModelSnapshot, Usage};
 
 /// What one model call took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Booking {
+pub struct UsageRecord {
     /// The session that pays.
     pub session_id: SessionId,
     /// The event that tells of it: one booking an event.
@@ -27,14 +27,14 @@ pub struct Booking {
     /// What that cost; `None` if it is not known.
     pub cost_usd_micros: Option<u64>,
     /// What was known of the model then.
-    pub terms: Terms,
+    pub terms: ModelSnapshot,
     /// No answer came of it.
     pub is_lost: bool,
     /// `usage` is at least partly an upper estimate.
     pub is_estimated: bool,
 }
 
-impl Booking {
+impl UsageRecord {
     /// What an event books, if it books anything.
     #[must_use]
     pub fn of(fact: &Envelope) -> Option<Self> {
@@ -114,7 +114,7 @@ impl Default for ModelUsage {
 
 impl ModelUsage {
     /// Takes one call in. Sums stay at the largest number there is.
-    pub fn book(&mut self, booking: &Booking) {
+    pub fn book(&mut self, booking: &UsageRecord) {
         let one = |is: bool| u64::from(is);
         self.add(&Self {
             usage: booking.usage,
@@ -169,15 +169,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn booking(cost_usd_micros: Option<u64>) -> Booking {
-        Booking {
+    fn booking(cost_usd_micros: Option<u64>) -> UsageRecord {
+        UsageRecord {
             session_id: "ses_0190f2a4-0000-7000-8000-000000000001".parse().expect("an id"),
             seq: 1,
             at: Timestamp(1),
             model: "p/m".into(),
             usage: Usage { input_tokens: 2, ..Usage::default() },
             cost_usd_micros,
-            terms: Terms::default(),
+            terms: ModelSnapshot::default(),
             is_lost: false,
             is_estimated: false,
         }

@@ -13,7 +13,7 @@ use super::ids::BlobId;
 use super::message::Message;
 use super::sampling::Sampling;
 use super::thinking::Thinking;
-use super::tool::ToolCard;
+use super::tool::ToolDefinition;
 use super::usage::{Price, Usage};
 
 /// `PROVIDER/MODEL`, as in the configuration's `[models]`.
@@ -54,7 +54,7 @@ pub struct ModelRequest {
     /// next message (Q13).
     pub messages: Vec<Arc<Message>>,
     /// Tools on offer; empty for none.
-    pub tools: Arc<[ToolCard]>,
+    pub tools: Arc<[ToolDefinition]>,
     /// Upper limit of the answer, if the session sets one; else the adapter takes the model's.
     pub max_output_tokens: Option<u32>,
     /// How much the model may think; absent for what its vendor made the default. The same for all

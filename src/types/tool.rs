@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// What a model is told of a tool, and how the engine may run it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolCard {
+pub struct ToolDefinition {
     /// The name models are trained on.
     pub name: String,
     /// What it does, for the model.
@@ -35,7 +35,7 @@ pub struct ToolChoice {
     pub deny: Vec<String>,
 }
 
-impl ToolCard {
+impl ToolDefinition {
     /// Whether calls of this tool may run beside each other: see [`Prepared::runs_beside`].
     #[must_use]
     pub fn is_concurrency_safe(&self) -> bool {
@@ -60,7 +60,7 @@ impl ToolChoice {
 
 /// What a call would do, found out without doing it. Judged before the call may start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Prepared {
+pub struct PreparedCall {
     /// What the permission rules judge.
     pub subject: Subject,
     /// One line for people. Of Bash the first line of the command, then what the model says of it.
@@ -165,7 +165,7 @@ pub struct Blocked {
     pub what: Option<String>,
 }
 
-impl Prepared {
+impl PreparedCall {
     /// Whether the call may run beside others that are like it (Q22): it changes nothing here.
     #[must_use]
     pub fn runs_beside(&self) -> bool {
@@ -337,7 +337,7 @@ pub struct ResolvedPath {
     /// Whether it lies in the session's workspace.
     pub in_workspace: bool,
     /// Whether writing there could change what runs or who may do what.
-    pub care: PathCare,
+    pub care: PathSensitivity,
     /// Other names of the same file (hard links) of which a rule speaks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ruled: Vec<PathBuf>,
@@ -346,7 +346,7 @@ pub struct ResolvedPath {
 /// How careful to be with a path, from least to most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PathCare {
+pub enum PathSensitivity {
     /// An ordinary file.
     #[default]
     Ordinary,

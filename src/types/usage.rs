@@ -120,7 +120,7 @@ impl Price {
 /// not change what a call was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Terms {
+pub struct ModelSnapshot {
     /// Tokens that fit in a request and its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u32>,
@@ -132,7 +132,7 @@ pub struct Terms {
     pub price: Option<Price>,
 }
 
-impl Terms {
+impl ModelSnapshot {
     /// What `usage` costs; `None` if that is not known.
     #[must_use]
     pub fn cost_usd_micros(&self, usage: &Usage) -> Option<u64> {

@@ -49,7 +49,7 @@ const LATER: [&str; 8] = [
 
 /// A look at a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ground {
+pub struct TrustInventory {
     /// Of everything that trust would cover, in hexadecimal.
     pub digest: String,
     /// What becomes active with trust, or would in a later version, for people; empty: nothing.
@@ -63,8 +63,8 @@ pub struct Ground {
 /// Looks at a folder, absolute and free of links. Blocking, bounded, and never fails: what cannot be
 /// read is a part that is not used.
 #[must_use]
-pub fn survey(cwd: &Path) -> Ground {
-    let mut ground = Ground::default();
+pub fn scan(cwd: &Path) -> TrustInventory {
+    let mut ground = TrustInventory::default();
     let mut digest = Sha256::new();
     digest.update(VERSION);
     let mut walk = Walk { digest: &mut digest, entries: 0, bytes: 0, too_large: false };
@@ -310,7 +310,7 @@ mod tests {
         }
 
         fn digest(&self) -> String {
-            survey(&self.path()).digest
+            scan(&self.path()).digest
         }
     }
 
@@ -391,7 +391,7 @@ mod tests {
         }
         let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
         folder.write(&format!(".agentd/skills/{deep}/x"), "x");
-        let ground = survey(&folder.path());
+        let ground = scan(&folder.path());
         let told = ground.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
         assert!(told.contains(settings), "{told}");
@@ -411,7 +411,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
             symlink(target, path).expect("linked");
-            let ground = survey(&folder.path());
+            let ground = scan(&folder.path());
             let none = project::unreadable("a link is not followed".into());
             assert_eq!(ground.project, none, "{link}");
         }

@@ -10,7 +10,7 @@ mod prompt;
 mod repository;
 mod root;
 
-pub use ground::{Ground, survey};
+pub use ground::{TrustInventory, scan};
 pub use project::Project;
 pub use prompt::{Gathered, Request, gather};
 pub use repository::repository;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::ground::survey;
+use super::ground::scan;
 use super::instructions::{self, Instruction};
 use super::{git, root};
 use crate::types::session::Untrusted;
@@ -56,7 +56,7 @@ You are a coding agent. You work in the user's folder with the tools you are giv
 /// as it is now. Cancel-safe.
 pub async fn gather(request: Request) -> Option<Gathered> {
     let cwd = request.cwd.clone();
-    let ground = tokio::task::spawn_blocking(move || survey(&cwd)).await.ok()?;
+    let ground = tokio::task::spawn_blocking(move || scan(&cwd)).await.ok()?;
     let trusted = request.trusted.as_ref() == Some(&ground.digest);
     let facts = if trusted && ground.has_git { git::facts(&request.cwd).await } else { None };
     let waits = !trusted && !ground.parts.is_empty();

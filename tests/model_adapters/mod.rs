@@ -20,7 +20,7 @@ use agentd::model::{Key, Kind, ModelFacts, Models, Provider, Settings};
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
 use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
-use agentd::types::tool::ToolCard;
+use agentd::types::tool::ToolDefinition;
 use agentd::types::usage::Usage;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -58,7 +58,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         model: "test/scripted".parse().expect("a model"),
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
-        tools: [ToolCard {
+        tools: [ToolDefinition {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type":"object","properties":{"file_path":{"type":"string"}}}),

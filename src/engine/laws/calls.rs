@@ -1,7 +1,7 @@
 //! The laws of facts about tool calls: asked before allowed, allowed before started, ended once.
 
 use super::law;
-use super::watch::{CallWatch, CommandWatch, Watch};
+use super::watch::{CallWatch, CommandWatch, ReferenceModel};
 use crate::engine::words;
 use crate::types::background::BackgroundState;
 use crate::types::event::{Envelope, Event, SettledBy};
@@ -16,7 +16,7 @@ pub const OUTSIDE: &str = "Outside(ls)";
 /// The same for the one that runs in the background.
 const OUTSIDE_SERVE: &str = "Outside(serve)";
 
-impl Watch {
+impl ReferenceModel {
     pub(super) fn tool_fact(&mut self, fact: &Envelope, fold: Option<Seq>) -> Result<(), String> {
         match &fact.event {
             Event::ToolRequested { call_id, tool, input } => {

@@ -3,7 +3,7 @@
 use super::calls::OUTSIDE;
 use super::law;
 use super::request::{continues, is_valid, words};
-use super::watch::Watch;
+use super::watch::ReferenceModel;
 use crate::engine::{Busy, Effect, Engine, Input, Plan, Refusal};
 use crate::types::event::{Event, Phase};
 use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
@@ -14,10 +14,10 @@ use crate::types::session::{Requires, SessionState};
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 
-impl Watch {
+impl ReferenceModel {
     /// Takes in a plan; an error names the law that it breaks.
     pub fn plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
-        for entry in &plan.facts {
+        for entry in &plan.events {
             self.fact(entry, input)?;
         }
         self.plan_ends();
@@ -66,7 +66,7 @@ impl Watch {
                     let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
                     let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
                     let is_else = answer.scope == Scope::Project || answer.edited.is_some();
-                    (is_else || lasts && is_other).then_some(Refusal::AsItWas)
+                    (is_else || lasts && is_other).then_some(Refusal::RetryMustBeUnchanged)
                 }
                 Some((_, suggests, false)) if !self.is_aborting() => {
                     let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
@@ -81,7 +81,7 @@ impl Watch {
                 let known = self.rules.contains(&(kind.name(), rule.clone()));
                 (!known).then_some(Refusal::NoSuchRule)
             }
-            Input::Choose { request_id, .. } => match self.questions.get(request_id) {
+            Input::AnswerQuestion { request_id, .. } => match self.questions.get(request_id) {
                 Some((_, false)) if !self.is_aborting() => None,
                 _ => Some(Refusal::NotPending),
             },
@@ -111,13 +111,13 @@ impl Watch {
     /// Whether a submit would join the running turn.
     fn steers(&self, busy: Busy) -> bool {
         let (paused, unknown) = self.open_questions();
-        let joins = busy == Busy::Steer || busy == Busy::Unsaid && (paused || unknown);
+        let joins = busy == Busy::Steer || busy == Busy::Unspecified && (paused || unknown);
         joins && self.turn.is_some() && !self.is_aborting()
     }
 
     /// What the store is told beside the facts agrees with them.
     fn summaries(&self, plan: &Plan) -> Result<(), String> {
-        let first_new = plan.facts.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
+        let first_new = plan.events.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
         for change in &plan.items {
             let known = self.items.get(&change.first_seq);
             law!(known.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
@@ -129,7 +129,7 @@ impl Watch {
             );
         }
         let raised_or_settled: Vec<_> = plan
-            .facts
+            .events
             .iter()
             .filter_map(|entry| match &entry.envelope.event {
                 Event::PermissionRequested { request, .. } => {
@@ -154,11 +154,11 @@ impl Watch {
 
     fn effect(&mut self, effect: &Effect, plan: &Plan) -> Result<(), String> {
         let event_at = |seq: Seq| {
-            plan.facts.iter().find(|entry| entry.envelope.seq == seq).map(|entry| &entry.envelope.event)
+            plan.events.iter().find(|entry| entry.envelope.seq == seq).map(|entry| &entry.envelope.event)
         };
         if let Effect::StopAll = effect {
             let told =
-                plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
+                plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
             law!(told, "everything is stopped when an abort was written");
             return Ok(());
         }

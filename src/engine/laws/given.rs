@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::script::{Chance, Fate, Found, Part};
-use crate::engine::{Input, Judged};
+use crate::engine::{Input, JudgedCall};
 use crate::types::background::{BackgroundEnd, BackgroundState, Over};
 use crate::types::event::Origin;
 use crate::types::ids::{CallId, TurnId};
@@ -13,10 +13,10 @@ use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
 use crate::types::permission::{Mode, Verdict, VerdictKind};
 use crate::types::session::Untrusted;
 use crate::types::tool::{
-    Barrier, Blocked, Confinement, FileChange, Inspection, PathCare, PlannedChange, PlannedEdit, Prepared,
-    ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
+    Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
+    PreparedCall, ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
 };
-use crate::types::usage::{Price, Terms};
+use crate::types::usage::{ModelSnapshot, Price};
 
 /// What a model is about to say.
 pub struct Answer {
@@ -84,9 +84,9 @@ pub fn answer(chance: &Chance, mut next: impl FnMut() -> u64) -> Answer {
 }
 
 /// A model of which everything is known.
-pub fn terms() -> Terms {
+pub fn terms() -> ModelSnapshot {
     let price = Price { input: 1.0, output: 1.0, ..Price::default() };
-    Terms { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
+    ModelSnapshot { context_window: Some(1_000), max_output_tokens: Some(100), price: Some(price) }
 }
 
 pub fn someone() -> Option<Origin> {
@@ -103,7 +103,7 @@ pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[F
     let calls = calls
         .iter()
         .enumerate()
-        .map(|(at, call)| Judged {
+        .map(|(at, call)| JudgedCall {
             call_id: call.call_id,
             result: judged(fates.get(at).copied().unwrap_or(allow)),
         })
@@ -112,7 +112,7 @@ pub fn prepared(turn_id: TurnId, mode: Mode, calls: &[Arc<ToolCall>], fates: &[F
 }
 
 #[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
-fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
+fn judged(fate: Fate) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     let (verdict, read_only, suggests) = match fate {
         Fate::Allow { read_only } => (VerdictKind::Allow, read_only, false),
         Fate::Ask { read_only, suggests } => (VerdictKind::Ask, read_only, suggests),
@@ -127,8 +127,12 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
             });
         }
     };
-    let path =
-        ResolvedPath { path: "/w/f".into(), in_workspace: true, care: PathCare::Ordinary, ruled: Vec::new() };
+    let path = ResolvedPath {
+        path: "/w/f".into(),
+        in_workspace: true,
+        care: PathSensitivity::Ordinary,
+        ruled: Vec::new(),
+    };
     let change = PlannedChange::One(PlannedEdit {
         sha256_before: None,
         sha256_after: "aa".into(),
@@ -141,7 +145,7 @@ fn judged(fate: Fate) -> Result<(Prepared, Verdict), ToolOutcome> {
         Fate::Background => (Subject::Bash { command: "serve".into(), background: true, cwd: None }, None),
         _ => (Subject::command("ls"), None),
     };
-    let prepared = Prepared {
+    let prepared = PreparedCall {
         subject,
         change,
         summary: "list".into(),

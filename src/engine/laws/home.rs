@@ -3,7 +3,7 @@
 use super::given::{self, Answer, context, inspected, prepared, terms, tool_done};
 use super::law;
 use super::script::{Chance, Failure, Found, ModelStep, ToolStep};
-use super::world::{Outstanding, World, calm, choose};
+use super::world::{Outstanding, Simulator, calm, choose};
 use crate::engine::{Answer as Answered, Input, Plan};
 use crate::types::ids::Seq;
 use crate::types::model::{Delta, ModelFault, Overflow};
@@ -11,7 +11,7 @@ use crate::types::permission::{Decision, Scope};
 use crate::types::question::Choice;
 use crate::types::tool::{Progress, ToolStatus};
 
-impl World {
+impl Simulator {
     pub(super) fn give_up(&mut self, out: Outstanding) {
         let late = match out {
             Outstanding::Context => context(),
@@ -218,7 +218,7 @@ impl World {
             } else if let Some(request_id) = self.engine.questions().first().copied()
                 && !self.engine.is_aborting()
             {
-                self.feed(Input::Choose { request_id, choice: Choice::Continue, origin: None })?;
+                self.feed(Input::AnswerQuestion { request_id, choice: Choice::Continue, origin: None })?;
             } else if self.outstanding.is_empty() && self.helpers.is_empty() {
                 break;
             } else {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::law;
-use super::world::World;
+use super::world::Simulator;
 use crate::engine::laws::given::terms;
-use crate::engine::{Effect, Engine, Input, Now, PASSING, Plan, REPLACED, Recovery};
+use crate::engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::{CallId, Seed, Seq};
 use crate::types::model::ModelRequest;
@@ -18,7 +18,7 @@ fn recovered() -> Input {
     Input::Recovered(Recovery { terms: terms() })
 }
 
-impl World {
+impl Simulator {
     /// The daemon stops in good order, and the next one goes on.
     pub fn stop(&mut self) -> Result<(), String> {
         let running = self.engine.turn_id().is_some() && !self.engine.is_aborting();
@@ -30,7 +30,7 @@ impl World {
         let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
         let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
         let said = usize::from(running) + of_helper;
-        law!(plan.facts.len() == said && plan.effects.is_empty(), "a stop says so, once");
+        law!(plan.events.len() == said && plan.effects.is_empty(), "a stop says so, once");
         self.crash(false, false)
     }
 
@@ -49,7 +49,8 @@ impl World {
         self.die()?;
         let first = self.feed(recovered())?.unwrap_or_default();
         law!(self.watch.running_commands().next().is_none(), "nothing runs on behind a crash");
-        let over = first.facts.iter().filter(|it| matches!(it.envelope.event, Event::HelperCompleted { .. }));
+        let over =
+            first.events.iter().filter(|it| matches!(it.envelope.event, Event::HelperCompleted { .. }));
         law!(
             over.count() == usize::from(helped),
             "a helper that a crash cut off is closed and not asked again"
@@ -110,16 +111,16 @@ impl World {
             .iter()
             .any(|effect| matches!(effect, Effect::RunTool { prepared, .. } if !prepared.read_only));
         let ended = |plan: &Plan| {
-            plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
+            plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
         };
         let asked = |plan: &Plan| {
-            plan.facts.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
+            plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
         };
         // The next turn that the first began is one that the second finds interrupted.
         if started || ended(second) || (ended(first) && asked(second)) {
             return Ok(());
         }
-        for entry in &second.facts {
+        for entry in &second.events {
             let event = &entry.envelope.event;
             law!(
                 matches!(
@@ -195,10 +196,10 @@ impl World {
         );
         // What is read of a long journal: nothing that is passing, behind which a turn was completed.
         let upto = self.last_of("turn.completed", Seq::MAX);
-        let newest: Vec<Seq> = REPLACED.iter().map(|kind| self.last_of(kind, upto)).collect();
+        let newest: Vec<Seq> = LATEST_ONLY_KINDS.iter().map(|kind| self.last_of(kind, upto)).collect();
         let lasts = |fact: &&Envelope| {
             let kind = fact.event.kind();
-            let leaves_something = !PASSING.contains(&kind) && !REPLACED.contains(&kind);
+            let leaves_something = !TRANSIENT_KINDS.contains(&kind) && !LATEST_ONLY_KINDS.contains(&kind);
             fact.seq > upto || leaves_something || newest.contains(&fact.seq)
         };
         let lasting = self.journal.iter().map(|entry| &entry.envelope).filter(lasts);

@@ -3,14 +3,17 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::{Abilities, Busy, Known, OnRateLimit, Quick, Retry, Settings, StandIns, Unattended};
+use crate::engine::{
+    Busy, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, Retry, Settings, TitleModel,
+    Unattended,
+};
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use crate::types::question::Choice;
 use crate::types::session::OnRestart;
 use crate::types::thinking::Thinking;
 use crate::types::tool::{OfferOutside, ToolStatus};
-use crate::types::usage::{Budgets, Terms, Usage};
+use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
 /// What is fixed for one script.
 #[derive(Clone, Debug)]
@@ -25,27 +28,37 @@ pub struct Setup {
 }
 
 /// What is known of the models of these scripts: some cannot see, some have no price.
-pub fn known(model: &str) -> Abilities {
+pub fn known(model: &str) -> ModelCapabilities {
     let (context_window, max_output_tokens) = match model {
         "p/m" => (Some(90), Some(64_000)),
         "p/large" => (Some(1_000_000), None),
         "p/fallback" => (None, Some(8_000)),
         _ => (None, None),
     };
-    Abilities { context_window, max_output_tokens, sees: model != "p/m", has_price: model != "p/backup" }
+    ModelCapabilities {
+        context_window,
+        max_output_tokens,
+        sees: model != "p/m",
+        has_price: model != "p/backup",
+    }
 }
 
-fn stand_ins() -> impl Strategy<Value = StandIns> {
+fn stand_ins() -> impl Strategy<Value = FallbackModels> {
     let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
     (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
-        |(fallback, backup, large_context, vision)| StandIns { fallback, backup, large_context, vision },
+        |(fallback, backup, large_context, vision)| FallbackModels {
+            fallback,
+            backup,
+            large_context,
+            vision,
+        },
     )
 }
 
 /// One whose price is known, one whose price is not, or none.
-fn quick() -> impl Strategy<Value = Option<Quick>> {
-    let terms = prop_oneof![3 => Just(super::given::terms()), 1 => Just(Terms::default())];
-    proptest::option::weighted(0.6, terms.prop_map(|terms| Quick { model: "p/quick".into(), terms }))
+fn quick() -> impl Strategy<Value = Option<TitleModel>> {
+    let terms = prop_oneof![3 => Just(super::given::terms()), 1 => Just(ModelSnapshot::default())];
+    proptest::option::weighted(0.6, terms.prop_map(|terms| TitleModel { model: "p/quick".into(), terms }))
 }
 
 fn retry() -> impl Strategy<Value = Retry> {
@@ -295,7 +308,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     retry,
                     stand_ins: unattended.3.0,
                     quick: unattended.3.1,
-                    known: Known::by(known),
+                    known: ModelCatalog::from_lookup(known),
                     parallel_tools,
                     max_resumes,
                     background_commands,
@@ -341,7 +354,7 @@ fn thinking() -> impl Strategy<Value = Option<Thinking>> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let busy = prop_oneof![2 => Just(Busy::Unsaid), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
+    let busy = prop_oneof![2 => Just(Busy::Unspecified), 2 => Just(Busy::Queue), 5 => Just(Busy::Steer), 1 => Just(Busy::Interrupt), 1 => Just(Busy::Reject)];
     let submit = (
         busy,
         named(),

@@ -17,7 +17,7 @@ use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState, Subtyp
 use crate::types::thinking::Thinking;
 use crate::types::time::Timestamp;
 use crate::types::tool::ToolStatus;
-use crate::types::usage::{Budgets, Terms, Usage};
+use crate::types::usage::{Budgets, ModelSnapshot, Usage};
 
 /// What is known of one call.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +102,7 @@ pub struct CommandWatch {
     pub is_over: bool,
 }
 
-pub struct Watch {
+pub struct ReferenceModel {
     pub setup: Setup,
     pub last_seq: Seq,
     pub status: (SessionState, Option<Requires>),
@@ -124,7 +124,7 @@ pub struct Watch {
     /// In the order of their numbers.
     pub commands: Vec<CommandWatch>,
     /// The helper that was asked: its number, what is known of its model, what it takes at most.
-    pub helper: Option<(Seq, Terms, Usage)>,
+    pub helper: Option<(Seq, ModelSnapshot, Usage)>,
     /// What it took is booked.
     pub helper_booked: bool,
     /// How often a title was asked for.
@@ -164,7 +164,7 @@ pub struct Watch {
     pub seen: BTreeSet<String>,
 }
 
-impl Watch {
+impl ReferenceModel {
     pub fn new(setup: Setup) -> Self {
         Self {
             setup,
@@ -237,7 +237,7 @@ impl Watch {
                 | Input::Answer(_)
                 | Input::Update(_)
                 | Input::Rule { .. }
-                | Input::Choose { .. }
+                | Input::AnswerQuestion { .. }
                 | Input::Abort { .. }
                 | Input::Kill { .. }
                 | Input::Attached { .. }

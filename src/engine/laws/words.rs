@@ -1,7 +1,7 @@
 //! The laws of what is said: messages, answers, titles, and calls of a model beside the turns.
 
 use super::law;
-use super::watch::Watch;
+use super::watch::ReferenceModel;
 use crate::engine::Input;
 use crate::types::event::{Envelope, Event, TitledBy, UsageReason};
 use crate::types::ids::Seq;
@@ -9,7 +9,7 @@ use crate::types::message::Block;
 use crate::types::model::{FaultKind, StopReason};
 use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
 
-impl Watch {
+impl ReferenceModel {
     /// A title: whose word it is.
     pub(super) fn titled(&mut self, title: &str, by: Option<TitledBy>, input: &Input) -> Result<(), String> {
         match by {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::given::{Answer, command_over, someone};
 use super::law;
 use super::script::{Chance, Fate, Found, ModelStep, Named, Part, Setup, Step, ToolStep};
-use super::watch::{CommandWatch, Watch};
+use super::watch::{CommandWatch, ReferenceModel};
 use crate::engine::{
-    Answer as Answered, Edited, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit, Update,
+    Answer as Answered, EditedCall, Effect, Engine, Entry, Input, Now, Plan, Refusal, Settings, Submit,
+    Update,
 };
 use crate::types::background::BackgroundState;
 use crate::types::blob::{Blob, BlobRef, Picture};
@@ -34,7 +35,7 @@ pub(super) enum Outstanding {
     Stop,
 }
 
-pub struct World {
+pub struct Simulator {
     pub(super) id: SessionId,
     pub(super) settings: Arc<Settings>,
     pub(super) engine: Engine,
@@ -51,7 +52,7 @@ pub struct World {
     past_turns: Vec<TurnId>,
     pub(super) clock: i64,
     made: u64,
-    pub(super) watch: Watch,
+    pub(super) watch: ReferenceModel,
     plans: Vec<Plan>,
     /// What happened, for whoever reads a failure.
     pub trace: Vec<String>,
@@ -72,7 +73,7 @@ pub(crate) struct Played {
 
 /// Plays a script to its end, then lets everything come home.
 pub fn play(setup: &Setup, script: &[Step]) -> Played {
-    let mut world = World::new(setup);
+    let mut world = Simulator::new(setup);
     let result = world.play(script);
     Played {
         settings: world.settings,
@@ -83,7 +84,7 @@ pub fn play(setup: &Setup, script: &[Step]) -> Played {
     }
 }
 
-impl World {
+impl Simulator {
     fn new(setup: &Setup) -> Self {
         let id = Mint::new(0, Seed(0)).session();
         let settings = Arc::new(setup.settings.clone());
@@ -115,7 +116,7 @@ impl World {
         };
         let mut engine = Engine::new(id, Arc::clone(&settings));
         engine.apply(&envelope);
-        let mut watch = Watch::new(setup.clone());
+        let mut watch = ReferenceModel::new(setup.clone());
         watch.last_seq = 1;
         Self {
             id,
@@ -178,7 +179,7 @@ impl World {
                     origin: someone(),
                 });
                 if let Some(plan) = self.feed(input)? {
-                    let queued = plan.facts.iter().find_map(|entry| match entry.envelope.event {
+                    let queued = plan.events.iter().find_map(|entry| match entry.envelope.event {
                         Event::TurnQueued { .. } => entry.envelope.turn_id,
                         _ => None,
                     });
@@ -208,10 +209,11 @@ impl World {
                 // Now and then the wrong one.
                 let granted =
                     chosen.as_ref().and_then(|it| it.outside.clone().flatten()).filter(|_| pick % 4 != 0);
-                let edited = chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| Edited {
-                    input: serde_json::json!({"command": "ls -l"}),
-                    prepared: (*pending.prepared).clone(),
-                });
+                let edited =
+                    chosen.filter(|_| *edit && *decision == Decision::Allow).map(|pending| EditedCall {
+                        input: serde_json::json!({"command": "ls -l"}),
+                        prepared: (*pending.prepared).clone(),
+                    });
                 self.feed(Input::Answer(Box::new(Answered {
                     request_id,
                     decision: *decision,
@@ -248,12 +250,12 @@ impl World {
                     let (request_id, by) = (pending.request_id, SettledBy::Rule);
                     let its_grant = pending.outside.clone().flatten().filter(|_| *kind == RuleKind::Allow);
                     let rule = its_grant.unwrap_or(rule);
-                    self.feed(Input::Covered { request_id, by, rule })?;
+                    self.feed(Input::AllowedByRule { request_id, by, rule })?;
                 }
             }
             Step::Due { wait_ms } => {
                 self.clock += i64::from(*wait_ms);
-                self.feed(Input::Due)?;
+                self.feed(Input::DeadlineReached)?;
             }
             Step::Choose { pick, right, choice } => {
                 let open = self.engine.questions();
@@ -261,7 +263,7 @@ impl World {
                     Some(id) if *right => *id,
                     _ => self.other_question(*pick),
                 };
-                self.feed(Input::Choose { request_id, choice: *choice, origin: someone() })?;
+                self.feed(Input::AnswerQuestion { request_id, choice: *choice, origin: someone() })?;
             }
             Step::AbortTurn(named) => {
                 let turn_id = self.name(*named);
@@ -318,7 +320,7 @@ impl World {
         };
         law!(expected != Some(Refusal::NotPending) && expected.is_none(), "accepted, expected {expected:?}");
         self.trace.extend(
-            plan.facts
+            plan.events
                 .iter()
                 .map(|entry| format!("    {} {}", entry.envelope.seq, entry.envelope.event.kind())),
         );
@@ -335,7 +337,7 @@ impl World {
     }
 
     fn write(&mut self, plan: &Plan) -> Result<(), String> {
-        for entry in &plan.facts {
+        for entry in &plan.events {
             law!(entry.envelope.session_id == self.id, "facts are of the session");
             law!(entry.envelope.at_ms == Timestamp(self.clock), "facts are of the moment");
             self.engine.apply(&entry.envelope);
@@ -357,7 +359,7 @@ impl World {
 
     /// Books of what people said: a queued input counts as said once its turn starts.
     fn started(&mut self, plan: &Plan) {
-        for entry in &plan.facts {
+        for entry in &plan.events {
             let envelope = &entry.envelope;
             match (&envelope.event, envelope.turn_id) {
                 (Event::TurnStarted { .. }, Some(turn_id)) => {

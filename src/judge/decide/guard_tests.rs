@@ -81,11 +81,11 @@ fn bypass_asks_before_root_home_and_keys_are_lost() {
         check(Mode::Bypass, &[], "Bash", &bash(command), Allow);
     }
     for path in ["/home/u/.ssh/authorized_keys", "/home/u/.gnupg/gpg.conf", "/home/u/.ssh"] {
-        for care in [PathCare::Ordinary, PathCare::Secret, PathCare::AutoExecuted] {
+        for care in [PathSensitivity::Ordinary, PathSensitivity::Secret, PathSensitivity::AutoExecuted] {
             check(Mode::Bypass, &["+Edit"], "Write", &edit(path, care), Ask);
         }
     }
-    check(Mode::Bypass, &[], "Write", &edit("/home/u/.sshd/x", PathCare::Ordinary), Allow);
+    check(Mode::Bypass, &[], "Write", &edit("/home/u/.sshd/x", PathSensitivity::Ordinary), Allow);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn exact_grant_answers_the_bypass_guard_and_wider_grant_does_not() {
     check(Mode::Bypass, &["+Bash(rm -rf ~/*)"], "Bash", &bash(command), Allow);
     check(Mode::Bypass, &["+Bash(rm:*)"], "Bash", &bash(command), Ask);
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash(command), Deny);
-    let config = edit("/home/u/.ssh/config", PathCare::Secret);
+    let config = edit("/home/u/.ssh/config", PathSensitivity::Secret);
     check(Mode::Bypass, &["+Edit(~/.ssh/config)"], "Edit", &config, Allow);
     check(Mode::Bypass, &["+Edit(~/.ssh/**)"], "Edit", &config, Ask);
 }
@@ -107,7 +107,7 @@ fn bypass_guard_denies_unattended_and_can_be_switched_off() {
     for (guard, expected) in [(BypassGuard::Ask, Ask), (BypassGuard::Deny, Deny), (BypassGuard::Off, Allow)] {
         let policy = Policy { mode: Mode::Bypass, bypass_guard: guard, ..Policy::of_tests(&rules) };
         assert_eq!(judge(&policy, "Bash", &bash("rm -rf ~")).verdict, expected, "{guard:?}");
-        let key = edit("/home/u/.ssh/id", PathCare::Secret);
+        let key = edit("/home/u/.ssh/id", PathSensitivity::Secret);
         assert_eq!(judge(&policy, "Write", &key).verdict, expected, "{guard:?}");
     }
 }

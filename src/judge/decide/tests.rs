@@ -3,7 +3,7 @@
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
-fn path(text: &str, care: PathCare) -> ResolvedPath {
+fn path(text: &str, care: PathSensitivity) -> ResolvedPath {
     ResolvedPath {
         path: PathBuf::from(text),
         in_workspace: Path::new(text).starts_with("/w/proj"),
@@ -12,11 +12,11 @@ fn path(text: &str, care: PathCare) -> ResolvedPath {
     }
 }
 
-fn read(text: &str, care: PathCare) -> Subject {
+fn read(text: &str, care: PathSensitivity) -> Subject {
     Subject::Read { path: path(text, care) }
 }
 
-pub(super) fn edit(text: &str, care: PathCare) -> Subject {
+pub(super) fn edit(text: &str, care: PathSensitivity) -> Subject {
     Subject::Edit { path: path(text, care) }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn check(
 #[test]
 fn modes_decide_what_no_rule_names() {
     use Mode::{AcceptEdits, Bypass, Default, DontAsk, Plan};
-    use PathCare::{AutoExecuted, Ordinary, Protected, Secret};
+    use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
     let inside = "/w/proj/src/a.rs";
     let outside = "/etc/hosts";
     for (subject, tool, expected) in [
@@ -84,7 +84,7 @@ fn plan_mode_runs_no_command_that_may_change_something_whatever_is_granted() {
 
 #[test]
 fn who_may_not_read_a_file_does_not_learn_of_it_by_editing() {
-    let subject = edit("/w/proj/private/k", PathCare::Ordinary);
+    let subject = edit("/w/proj/private/k", PathSensitivity::Ordinary);
     for tool in ["Edit", "MultiEdit", "ApplyPatch"] {
         let rules = |sign: &str| [format!("{sign}Read(private/**)"), "+Edit".to_owned()];
         let of = |rules: [String; 2], expected| {
@@ -196,10 +196,10 @@ fn bypass_asks_where_a_denied_program_may_hide() {
 #[test]
 fn of_a_file_with_names_that_nobody_found_a_rule_may_speak() {
     let read = |care| Subject::Read { path: path("/w/proj/a", care) };
-    check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathCare::HardLinked), Ask);
-    check(Mode::Bypass, &["-Edit(private/**)"], "Read", &read(PathCare::HardLinked), Allow);
-    check(Mode::Bypass, &[], "Read", &read(PathCare::HardLinked), Allow);
-    check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathCare::Ordinary), Allow);
+    check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathSensitivity::HardLinked), Ask);
+    check(Mode::Bypass, &["-Edit(private/**)"], "Read", &read(PathSensitivity::HardLinked), Allow);
+    check(Mode::Bypass, &[], "Read", &read(PathSensitivity::HardLinked), Allow);
+    check(Mode::Bypass, &["-Read(private/**)"], "Read", &read(PathSensitivity::Ordinary), Allow);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn where_nobody_is_asked_protected_places_stay_so_by_any_spelling() {
 #[test]
 fn file_rules_cover_their_family() {
     let (inside, outside) = ("/w/proj/src/a.rs", "/data/x/a.txt");
-    let ordinary = PathCare::Ordinary;
+    let ordinary = PathSensitivity::Ordinary;
     check(Mode::Default, &["+Edit(src/**)"], "Write", &edit(inside, ordinary), Allow);
     check(Mode::Default, &["+Write(src/**)"], "Edit", &edit(inside, ordinary), Ask);
     check(Mode::Default, &["+Read(/data/**)"], "Grep", &read(outside, ordinary), Allow);
@@ -264,7 +264,7 @@ fn file_rules_cover_their_family() {
 fn rules_for_tools_to_come_cover_nothing_of_today() {
     let later = ["+Task(reviewer)"];
     check(Mode::Default, &later, "Bash", &bash("ls"), Ask);
-    check(Mode::Default, &later, "Read", &read("/etc/hosts", PathCare::Ordinary), Ask);
+    check(Mode::Default, &later, "Read", &read("/etc/hosts", PathSensitivity::Ordinary), Ask);
     let task = Subject::Tool { name: "Task".into() };
     check(Mode::Default, &later, "Task", &task, Ask);
     check(Mode::Bypass, &["-Task(reviewer)"], "Task", &task, Ask);
@@ -305,12 +305,12 @@ fn pages_are_judged_by_their_host() {
 #[test]
 fn removing_a_file_asks_whatever_may_be_edited() {
     let delete = |text: &str, care| Subject::Delete { path: path(text, care) };
-    let (inside, ordinary) = ("/w/proj/src/a.rs", PathCare::Ordinary);
+    let (inside, ordinary) = ("/w/proj/src/a.rs", PathSensitivity::Ordinary);
     check(Mode::AcceptEdits, &["+Edit(src/**)", "+ApplyPatch"], "ApplyPatch", &delete(inside, ordinary), Ask);
     check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &delete(inside, ordinary), Allow);
     check(Mode::Default, &["+Delete(src/**)"], "ApplyPatch", &edit(inside, ordinary), Ask);
     check(Mode::Bypass, &["-Edit(src/**)"], "ApplyPatch", &delete(inside, ordinary), Deny);
-    check(Mode::Bypass, &[], "ApplyPatch", &delete("/w/proj/.git/config", PathCare::Protected), Deny);
+    check(Mode::Bypass, &[], "ApplyPatch", &delete("/w/proj/.git/config", PathSensitivity::Protected), Deny);
     check(Mode::Bypass, &[], "ApplyPatch", &delete(inside, ordinary), Allow);
     check(Mode::Plan, &["+Delete"], "ApplyPatch", &delete(inside, ordinary), Deny);
     check(Mode::DontAsk, &[], "ApplyPatch", &delete(inside, ordinary), Deny);
@@ -321,14 +321,14 @@ fn of_several_parts_the_strictest_verdict_counts() {
     let part = |text: &str, care| edit(text, care);
     let several = |parts: Vec<Subject>| Subject::Several { parts };
     let (a, b) = ("/w/proj/src/a.rs", "/w/proj/docs/b.md");
-    let ordinary = PathCare::Ordinary;
+    let ordinary = PathSensitivity::Ordinary;
     let both = several(vec![part(a, ordinary), part(b, ordinary)]);
     let asked = check(Mode::Default, &["+Edit(src/**)"], "ApplyPatch", &both, Ask);
     assert!(asked.suggestions.contains(&"Edit(docs/**)".to_owned()), "{asked:?}");
     check(Mode::Default, &["+Edit(src/**)", "+Edit(docs/**)"], "ApplyPatch", &both, Allow);
     check(Mode::AcceptEdits, &[], "ApplyPatch", &both, Allow);
     check(Mode::AcceptEdits, &["-Edit(docs/**)"], "ApplyPatch", &both, Deny);
-    let hooks = part("/w/proj/.git/hooks/x", PathCare::Protected);
+    let hooks = part("/w/proj/.git/hooks/x", PathSensitivity::Protected);
     check(Mode::Bypass, &[], "ApplyPatch", &several(vec![part(a, ordinary), hooks]), Deny);
     check(
         Mode::AcceptEdits,
@@ -348,7 +348,7 @@ fn of_several_parts_the_strictest_verdict_counts() {
 
 #[test]
 fn files_that_need_care_pass_only_by_their_own_name() {
-    use PathCare::{AutoExecuted, Protected, Secret};
+    use PathSensitivity::{AutoExecuted, Protected, Secret};
     let (rc, key) = ("/home/u/.bashrc", "/home/u/.ssh/id_rsa");
     check(Mode::Default, &["+Edit(~/**)"], "Write", &edit(rc, AutoExecuted), Ask);
     check(Mode::Default, &["+Edit(~/.bashrc)"], "Write", &edit(rc, AutoExecuted), Allow);
@@ -373,9 +373,9 @@ fn safe_mode_asks_whatever_is_allowed() {
         Policy { mode: Mode::Bypass, safe_mode: true, safe_commands: true, ..Policy::of_tests(&rules) };
     let of = |subject: Subject| judge(&policy, "Bash", &subject).verdict;
     assert_eq!(of(bash("ls")), Ask);
-    assert_eq!(of(read("/w/proj/a", PathCare::Ordinary)), Ask);
+    assert_eq!(of(read("/w/proj/a", PathSensitivity::Ordinary)), Ask);
     assert_eq!(of(bash("rm a")), Deny);
-    assert_eq!(of(edit("/w/proj/.git/config", PathCare::Protected)), Deny);
+    assert_eq!(of(edit("/w/proj/.git/config", PathSensitivity::Protected)), Deny);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::{BlockKind, Delta, FaultKind, ModelReply, ModelRequest, ReplyBlock, StopReason};
 use crate::types::thinking::Thinking;
-use crate::types::tool::ToolCard;
+use crate::types::tool::ToolDefinition;
 use crate::types::usage::Usage;
 
 use super::super::api::Api;
@@ -283,7 +283,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         model: "anthropic/claude-test".parse().unwrap(),
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
-        tools: [ToolCard {
+        tools: [ToolDefinition {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type":"object","properties":{}}),

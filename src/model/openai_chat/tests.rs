@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::{Block, Message, Role, ToolCall};
 use crate::types::model::{Delta, FaultKind, ModelRequest, ReplyBlock, StopReason};
-use crate::types::tool::ToolCard;
+use crate::types::tool::ToolDefinition;
 use crate::types::usage::Usage;
 
 use super::super::api::Api;
@@ -343,7 +343,7 @@ fn request() -> ModelRequest {
             said(vec![text("fine "), text("so far")]),
             told(vec![text("thanks")]),
         ],
-        tools: [ToolCard {
+        tools: [ToolDefinition {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type":"object"}),

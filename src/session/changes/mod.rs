@@ -10,4 +10,4 @@
 mod net;
 mod script;
 
-pub use net::net;
+pub use net::cumulative_diff;

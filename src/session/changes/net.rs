@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::script::Script;
+use super::script::EditScript;
 use crate::store::{SessionKey, Store, StoreError};
 use crate::types::event::{Envelope, Event};
 use crate::types::ids::Seq;
@@ -20,7 +20,11 @@ const LONGEST: usize = 512 << 10;
 ///
 /// # Errors
 /// The database could not be read.
-pub async fn net(store: &Store, key: SessionKey, workspace: &Path) -> Result<Vec<FileDiff>, StoreError> {
+pub async fn cumulative_diff(
+    store: &Store,
+    key: SessionKey,
+    workspace: &Path,
+) -> Result<Vec<FileDiff>, StoreError> {
     let mut files: BTreeMap<PathBuf, File> = BTreeMap::new();
     let mut after: Seq = 0;
     loop {
@@ -28,7 +32,7 @@ pub async fn net(store: &Store, key: SessionKey, workspace: &Path) -> Result<Vec
         let is_last = page.is_last || page.rows.is_empty();
         after = page.rows.last().map_or(after, |row| row.seq);
         // Large changes take their time, and nobody else waits for that.
-        files = beside(move || {
+        files = spawn_blocking_store(move || {
             for row in &page.rows {
                 if let Ok(Envelope { event: Event::FileChanged { change, .. }, .. }) =
                     serde_json::from_str(&row.body)
@@ -48,10 +52,12 @@ pub async fn net(store: &Store, key: SessionKey, workspace: &Path) -> Result<Vec
     let workspace = workspace.to_path_buf();
     let finish =
         move || files.into_iter().filter_map(|(path, file)| file.finish(&path, &workspace)).collect();
-    beside(finish).await
+    spawn_blocking_store(finish).await
 }
 
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+async fn spawn_blocking_store<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| StoreError::Sql(format!("the changes could not be put together: {error}")))
 }
@@ -65,7 +71,7 @@ struct File {
     past: String,
     added: u64,
     removed: u64,
-    open: Option<Script>,
+    open: Option<EditScript>,
 }
 
 impl File {
@@ -87,7 +93,7 @@ impl File {
         let follows = self.changes > 0 && self.after == before(change);
         self.changes += 1;
         self.after = after(change);
-        let script = Script::parse(&change.diff);
+        let script = EditScript::parse(&change.diff);
         self.open = match (self.open.take(), script) {
             (Some(open), Some(script)) if follows => match open.clone().then(script.clone()) {
                 Some(net) => Some(net),
@@ -101,7 +107,7 @@ impl File {
                     self.close(&open);
                 }
                 if script.is_none() {
-                    self.told(change);
+                    self.record(change);
                 }
                 script
             }
@@ -109,7 +115,7 @@ impl File {
     }
 
     /// A change that stands for itself.
-    fn close(&mut self, script: &Script) {
+    fn close(&mut self, script: &EditScript) {
         let script = script.clone().settled();
         let (added, removed) = script.counts();
         (self.added, self.removed) = (self.added + added, self.removed + removed);
@@ -118,7 +124,7 @@ impl File {
     }
 
     /// A change of which the diff is not (wholly) known.
-    fn told(&mut self, change: &FileChange) {
+    fn record(&mut self, change: &FileChange) {
         (self.added, self.removed) = (self.added + change.added, self.removed + change.removed);
         let known = change.diff.splitn(3, '\n').nth(2).unwrap_or("");
         self.push(known);

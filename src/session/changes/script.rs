@@ -24,9 +24,9 @@ enum Step {
 
 /// What changed. Behind the last step everything is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Script(Vec<Step>);
+pub(super) struct EditScript(Vec<Step>);
 
-impl Script {
+impl EditScript {
     /// Reads a unified diff; `None` if it is not whole.
     pub(super) fn parse(diff: &str) -> Option<Self> {
         let mut steps = Vec::new();
@@ -240,16 +240,17 @@ mod tests {
         TextDiff::from_lines(old, new).unified_diff().context_radius(CONTEXT).header("a", "b").to_string()
     }
 
-    fn script(old: &str, new: &str) -> Script {
+    fn script(old: &str, new: &str) -> EditScript {
         let diff = diff(old, new);
-        if diff.is_empty() { Script::default() } else { Script::parse(&diff).expect("a diff") }
+        if diff.is_empty() { EditScript::default() } else { EditScript::parse(&diff).expect("a diff") }
     }
 
     /// Applies a printed diff, strictly.
     fn patched(old: &str, diff: &str) -> String {
         let lines: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut out, mut at) = (String::new(), 0);
-        let script = if diff.is_empty() { Script::default() } else { Script::parse(diff).expect("a diff") };
+        let script =
+            if diff.is_empty() { EditScript::default() } else { EditScript::parse(diff).expect("a diff") };
         for step in script.0 {
             match step {
                 Step::Gap(n) => {
@@ -286,7 +287,7 @@ mod tests {
         for broken in
             ["", "--- a\n", "--- a\n+++ b\n@@ -1 +1 @@\n-a\n", "--- a\n+++ b\n[the change is too large]\n"]
         {
-            assert_eq!(Script::parse(broken), None, "{broken:?}");
+            assert_eq!(EditScript::parse(broken), None, "{broken:?}");
         }
     }
 
@@ -294,7 +295,7 @@ mod tests {
     fn a_carriage_return_alone_ends_no_line() {
         let script = |old: &str, new: &str| {
             let text = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{old}\n+{new}\n");
-            Script::parse(&text).expect("a diff")
+            EditScript::parse(&text).expect("a diff")
         };
         let net = script("p\rq", "p\rr").then(script("p\rr", "s\rr")).expect("they fit").settled();
         assert_eq!(net.print("a/x", "b/x"), "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-p\rq\n+s\rr\n");
@@ -307,7 +308,7 @@ mod tests {
             frame in 0usize..12,
         ) {
             let texts: Vec<String> = texts.iter().map(|text| format!("{}{text}", "f\n".repeat(frame))).collect();
-            let mut net = Script::default();
+            let mut net = EditScript::default();
             for pair in texts.windows(2) {
                 net = net.then(script(&pair[0], &pair[1])).expect("they fit");
             }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::tools::relayed;
-use super::{Behind, Jobs, PIECES};
+use super::{BackgroundTask, EffectRunner, PIECES};
 use crate::crash;
 use crate::engine::{Engine, Input};
-use crate::tools::{Command, Running};
+use crate::tools::{BackgroundTaskView, Running};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::ids::CallId;
 
-impl Jobs {
+impl EffectRunner {
     /// A command that was dropped has ended as well, only nobody saw how.
     pub(super) fn command_ended(
         &mut self,
@@ -66,10 +66,10 @@ impl Jobs {
     }
 
     /// The session's background commands, for the scene of a call.
-    pub fn commands(&self, engine: &Engine) -> Vec<Command> {
+    pub fn commands(&self, engine: &Engine) -> Vec<BackgroundTaskView> {
         let live = |call_id: &CallId| self.live.get(call_id).map(|it| Arc::clone(&it.live));
         let known = engine.commands().into_iter();
-        known.map(|known| Command { live: live(&known.call_id), known }).collect()
+        known.map(|known| BackgroundTaskView { live: live(&known.call_id), known }).collect()
     }
 
     /// Follows a command that was started, to its end.
@@ -89,6 +89,6 @@ impl Jobs {
         if let Some(by) = self.none_goes_on {
             live.stop(by);
         }
-        self.live.insert(call_id, Behind { live, task: abort.id(), abort });
+        self.live.insert(call_id, BackgroundTask { live, task: abort.id(), abort });
     }
 }

@@ -3,13 +3,13 @@
 use super::*;
 use crate::session::loading::tests::Place;
 use crate::types::model::{ModelReply, StopReason};
-use crate::types::usage::{Terms, Usage};
+use crate::types::usage::{ModelSnapshot, Usage};
 
 const TOKEN: Seq = 7;
 
-async fn jobs(place: &Place) -> (Jobs, mpsc::Sender<Vec<Delta>>) {
+async fn jobs(place: &Place) -> (EffectRunner, mpsc::Sender<Vec<Delta>>) {
     let (births, _) = mpsc::channel(1);
-    let mut jobs = Jobs::new(place.house(), SessionKey::default(), births);
+    let mut jobs = EffectRunner::new(place.house(), SessionKey::default(), births);
     let (out, batches) = mpsc::channel(BATCHES);
     jobs.stream = Some(Stream::of(TOKEN, batches));
     (jobs, out)
@@ -18,7 +18,7 @@ async fn jobs(place: &Place) -> (Jobs, mpsc::Sender<Vec<Delta>>) {
 fn end(fails: bool) -> Input {
     if fails {
         let fault = ModelFault::new(FaultKind::Garbage, "nonsense");
-        return Input::ModelFailed { token: TOKEN, fault, terms: Terms::default(), duration_ms: 1 };
+        return Input::ModelFailed { token: TOKEN, fault, terms: ModelSnapshot::default(), duration_ms: 1 };
     }
     let reply = ModelReply {
         content: Vec::new(),
@@ -33,7 +33,7 @@ fn end(fails: bool) -> Input {
         token: TOKEN,
         reply: Box::new(reply),
         cost_usd_micros: None,
-        terms: Terms::default(),
+        terms: ModelSnapshot::default(),
         duration_ms: 1,
     }
 }
@@ -43,7 +43,7 @@ fn batch(n: usize) -> Vec<Delta> {
 }
 
 /// The texts that come before the end, in order. Looks ahead like a session that joins deltas.
-async fn said_before_the_end(jobs: &mut Jobs, first: Option<Input>) -> String {
+async fn said_before_the_end(jobs: &mut EffectRunner, first: Option<Input>) -> String {
     let mut said = String::new();
     let mut next = first;
     loop {

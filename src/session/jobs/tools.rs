@@ -9,32 +9,32 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{CallContext, Home, Jobs, PIECES};
+use super::{CallContext, EffectResult, EffectRunner, PIECES};
 use crate::crash;
-use crate::engine::{Input, Judged};
+use crate::engine::{Input, JudgedCall};
 use crate::session::house::Components;
 use crate::session::law::{self, EffectiveRules};
-use crate::tools::{Refusal, SessionContext};
+use crate::tools::{SessionContext, ToolError};
 use crate::types::ids::{CallId, TurnId};
 use crate::types::message::ToolCall;
 use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::{Inspection, Prepared, Progress, Subject, ToolOutcome};
+use crate::types::tool::{Inspection, PreparedCall, Progress, Subject, ToolOutcome};
 
-impl Jobs {
+impl EffectRunner {
     /// Looks at the calls and judges them, all before any is reported, in one trip to a thread that may wait
     /// for the disk and that nobody waits for while it judges a long line.
     pub fn prepare(&mut self, turn_id: TurnId, calls: Vec<Arc<ToolCall>>, around: CallContext) {
-        let looking = self.look(turn_id, calls, around);
-        self.report(looking);
+        let looking = self.start_preparation(turn_id, calls, around);
+        self.report_preparation(looking);
     }
 
     /// What a look comes to is reported from now on.
-    pub fn report(&mut self, looking: PendingPreparation) {
+    pub fn report_preparation(&mut self, looking: PendingPreparation) {
         self.start(async move { Some(looking.end().await) });
     }
 
     /// Begins a look that is reported by nobody yet; dropped, it is given up.
-    pub fn look(
+    pub fn start_preparation(
         &self,
         turn_id: TurnId,
         calls: Vec<Arc<ToolCall>>,
@@ -60,10 +60,10 @@ impl Jobs {
             let look = |call: &Arc<ToolCall>| {
                 let looked = std::panic::catch_unwind(AssertUnwindSafe(|| look(call)));
                 let result = match looked {
-                    Ok(looked) => looked.map_err(|refusal: Refusal| ToolOutcome::from(refusal)),
+                    Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
                     Err(_) => Err(panicked()),
                 };
-                Judged { call_id: call.call_id, result }
+                JudgedCall { call_id: call.call_id, result }
             };
             let judged: Vec<_> = calls.iter().take_while(|_| !unwanted.is_cancelled()).map(look).collect();
             if unwanted.is_cancelled() {
@@ -75,7 +75,7 @@ impl Jobs {
     }
 
     /// Looks at the file that an interrupted call was to change.
-    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<Prepared>, around: CallContext) {
+    pub fn inspect(&mut self, call_id: CallId, prepared: Arc<PreparedCall>, around: CallContext) {
         let setup = self.house.components();
         self.start(async move {
             let look = AssertUnwindSafe(setup.tools.inspect(call_id, &prepared, &around.scene));
@@ -86,7 +86,7 @@ impl Jobs {
         });
     }
 
-    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<Prepared>, around: CallContext) {
+    pub fn run_tool(&mut self, call: Arc<ToolCall>, prepared: Arc<PreparedCall>, around: CallContext) {
         let (house, report, stop) = (Arc::clone(&self.house), self.report.clone(), CancellationToken::new());
         let setup = house.components();
         self.tools.insert(call.call_id, stop.clone());
@@ -120,7 +120,7 @@ impl Jobs {
                 crash::point("C14");
                 let duration_ms = house.clock.now().since(started);
                 let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
-                return Some(Home { input, command });
+                return Some(EffectResult { input, command });
             }
             let (progress, pieces) = mpsc::channel(PIECES);
             let run = async {
@@ -139,7 +139,7 @@ impl Jobs {
 
 /// A look at calls that is under way. Whoever drops it wants no more of it.
 pub(in crate::session) struct PendingPreparation {
-    looked: JoinHandle<Vec<Judged>>,
+    looked: JoinHandle<Vec<JudgedCall>>,
     turn_id: TurnId,
     mode: Mode,
     given: Vec<CallId>,
@@ -148,7 +148,7 @@ pub(in crate::session) struct PendingPreparation {
 
 impl PendingPreparation {
     async fn end(mut self) -> Input {
-        let failed = |id: &CallId| Judged { call_id: *id, result: Err(panicked()) };
+        let failed = |id: &CallId| JudgedCall { call_id: *id, result: Err(panicked()) };
         let looked = (&mut self.looked).await;
         let calls = looked.unwrap_or_else(|_| self.given.iter().map(failed).collect());
         Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }
@@ -191,7 +191,7 @@ pub(super) async fn relayed<T>(
 }
 
 /// From so many bytes on a command line may take milliseconds to judge.
-const LONG: usize = 4 << 10;
+const LONG_COMMAND_BYTES: usize = 4 << 10;
 
 /// What the rules say of a call. A long line is judged on a thread that others do not wait for.
 pub(in crate::session) async fn verdict(
@@ -199,9 +199,9 @@ pub(in crate::session) async fn verdict(
     setup: &Arc<Components>,
     around: &CallContext,
     tool: &str,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
 ) -> Verdict {
-    if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG) {
+    if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG_COMMAND_BYTES) {
         return law.verdict(&setup.settings, around, tool, prepared);
     }
     let (law, setup, around) = (law.clone(), Arc::clone(setup), around.clone());

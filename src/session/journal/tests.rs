@@ -11,7 +11,7 @@ use crate::engine::laws::{Played, histories};
 use crate::store::{LedgerQuery, NewSession, Store, StoredItem};
 use crate::types::event::Event;
 use crate::types::ids::Seq;
-use crate::types::ledger::{Booking, ModelUsage};
+use crate::types::ledger::{ModelUsage, UsageRecord};
 
 async fn check(played: Played) {
     played.result.expect("the laws hold");
@@ -34,9 +34,9 @@ async fn check(played: Played) {
     // As the session does it: decide → write, with the summary of what is about to be.
     let mut living = Engine::new(id, Arc::clone(&played.settings));
     living.apply(&played.created);
-    let some_plans = played.plans.iter().filter(|plan| !plan.facts.is_empty());
+    let some_plans = played.plans.iter().filter(|plan| !plan.events.is_empty());
     for plan in some_plans {
-        plan.facts.iter().for_each(|entry| living.apply(&entry.envelope));
+        plan.events.iter().for_each(|entry| living.apply(&entry.envelope));
         let after = changes_summary(plan).then(|| living.snapshot());
         store.append(prepare(key, plan, after, None).append).await.unwrap();
     }
@@ -71,7 +71,7 @@ async fn check(played: Played) {
     assert_eq!((total.usage, total.cost_usd_micros), (rebuilt.usage, rebuilt.cost_usd_micros));
     assert_eq!(total.cost_at_least_usd_micros, view.cost_at_least_usd_micros);
     let mut by_model: BTreeMap<String, ModelUsage> = BTreeMap::new();
-    for booking in envelopes.iter().filter_map(Booking::of) {
+    for booking in envelopes.iter().filter_map(UsageRecord::of) {
         by_model.entry(booking.model.clone()).or_default().book(&booking);
     }
     let rows = store.ledger(query, None, 100).await.unwrap();

@@ -126,7 +126,7 @@ impl Place {
     async fn panic(&self, id: SessionId) {
         let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
         let resident = slot.get().unwrap();
-        assert!(resident.mailbox.send(Box::new(Command::Panic)).await.is_ok());
+        assert!(resident.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
         soon(resident.gone()).await;
         assert!(resident.has_crashed());
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::types::credentials::{CREDENTIALS, SETTINGS};
 use crate::types::names;
 use crate::types::secret_names;
-use crate::types::tool::PathCare;
+use crate::types::tool::PathSensitivity;
 
 pub(super) use git::is_directory;
 
@@ -105,27 +105,27 @@ impl Places {
 
 /// Classifies a resolved path for one access: what matters for reading (secrets) and what
 /// matters for writing are different questions.
-pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathCare {
+pub(super) fn care(path: &Path, access: Access, places: &Places) -> PathSensitivity {
     let parts = folded(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let others = places.other_names(&parts).map(|parts| of_name(&parts, access, places));
     others.fold(of_name(&parts, access, places), |care, other| if care < other { other } else { care })
 }
 
-fn of_name(parts: &[&str], access: Access, places: &Places) -> PathCare {
+fn of_name(parts: &[&str], access: Access, places: &Places) -> PathSensitivity {
     let below_home = places.below_home(parts);
     let daemon = is_daemon_place(parts, below_home, places);
     match access {
         Access::Read if daemon || places.lead_to(parts) || secret_names::is_secret(parts, below_home) => {
-            PathCare::Secret
+            PathSensitivity::Secret
         }
-        Access::Read => PathCare::Ordinary,
-        Access::Edit if daemon || git::is_control(parts) => PathCare::Protected,
+        Access::Read => PathSensitivity::Ordinary,
+        Access::Edit if daemon || git::is_control(parts) => PathSensitivity::Protected,
         Access::Edit => match agentd_folder(parts) {
             Some(care) => care,
-            None if obeyed::is_auto_executed(parts, below_home) => PathCare::AutoExecuted,
-            None if secret_names::is_secret(parts, below_home) => PathCare::Secret,
-            None => PathCare::Ordinary,
+            None if obeyed::is_auto_executed(parts, below_home) => PathSensitivity::AutoExecuted,
+            None if secret_names::is_secret(parts, below_home) => PathSensitivity::Secret,
+            None => PathSensitivity::Ordinary,
         },
     }
 }
@@ -179,13 +179,13 @@ pub(super) fn moved(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> 
 }
 
 /// The stricter of two answers about the same access.
-pub(super) fn strictest(a: PathCare, b: PathCare) -> PathCare {
-    let rank = |care: PathCare| match care {
-        PathCare::Ordinary => 0,
-        PathCare::HardLinked => 1,
-        PathCare::Secret => 2,
-        PathCare::AutoExecuted => 3,
-        PathCare::Protected => 4,
+pub(super) fn strictest(a: PathSensitivity, b: PathSensitivity) -> PathSensitivity {
+    let rank = |care: PathSensitivity| match care {
+        PathSensitivity::Ordinary => 0,
+        PathSensitivity::HardLinked => 1,
+        PathSensitivity::Secret => 2,
+        PathSensitivity::AutoExecuted => 3,
+        PathSensitivity::Protected => 4,
     };
     if rank(a) >= rank(b) { a } else { b }
 }
@@ -233,20 +233,20 @@ fn is_daemon_place(parts: &[&str], below_home: Option<&[&str]>, places: &Places)
 }
 
 /// `.agentd/` and what is in it, at any depth; `None` elsewhere.
-fn agentd_folder(parts: &[&str]) -> Option<PathCare> {
+fn agentd_folder(parts: &[&str]) -> Option<PathSensitivity> {
     let at = parts.iter().position(|part| *part == ".agentd")?;
     Some(match parts.get(at + 1) {
-        Some(&("agents" | "commands" | "skills")) => PathCare::AutoExecuted,
-        _ => PathCare::Protected,
+        Some(&("agents" | "commands" | "skills")) => PathSensitivity::AutoExecuted,
+        _ => PathSensitivity::Protected,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use PathCare::{AutoExecuted, Ordinary, Protected, Secret};
+    use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
 
-    fn check(path: &str, read: PathCare, edit: PathCare) {
+    fn check(path: &str, read: PathSensitivity, edit: PathSensitivity) {
         let places = Places::new(Path::new("/home/u"), &["/run/x/agentd".into()]);
         assert_eq!(care(Path::new(path), Access::Read, &places), read, "reading {path}");
         assert_eq!(care(Path::new(path), Access::Edit, &places), edit, "editing {path}");

@@ -12,10 +12,10 @@ use crate::tools::context::Context;
 use crate::tools::guard::{self, Needs};
 use crate::tools::held::Held;
 use crate::tools::read::helpful;
-use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::refusal::{ToolError, cancelled};
 use crate::tools::{input, toolbox};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, ToolOutcome};
+use crate::types::tool::{PreparedCall, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
@@ -72,7 +72,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes one cell of a Jupyter no
     (the outputs of a code cell are cleared), inserts a new cell, or deletes one. Name the cell by cell_id or by \
     cell_number (from 0); without either, a new cell comes first. The notebook must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
     let plan = plan(context, input, &path).map(|(change, _)| change);
     guard::prepare(context, path, "NotebookEdit", plan)
@@ -82,9 +82,9 @@ pub(in crate::tools) fn run(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
     let (change, at) = plan(context, input, &path)?;
     toolbox::same_change(prepared, &change)?;
@@ -101,14 +101,14 @@ pub(in crate::tools) fn run(
 }
 
 /// The checks in the order of Edit, and the change with the number of the cell.
-fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change, usize), Refusal> {
+fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change, usize), ToolError> {
     let shown = context.show(&path.path);
     if !super::is_notebook(&path.path) {
-        return Err(Refusal::new("not_a_notebook", format!("{shown} is no .ipynb file; use Edit"))
+        return Err(ToolError::new("not_a_notebook", format!("{shown} is no .ipynb file; use Edit"))
             .with(json!({ "path": path.path })));
     }
     let Some(before) = path.load()? else {
-        let missing = Refusal::io(&path.path, &std::io::ErrorKind::NotFound.into());
+        let missing = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
         return Err(helpful(context, &path.path, missing));
     };
     // Without permission to read, not even what cells there are may be told.
@@ -118,7 +118,7 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change,
     let held = before.clone();
     let (charset, text) = guard::decode_any(context, path, &held)?;
     let notebook = read(&text).map_err(|why| {
-        Refusal::new("bad_notebook", format!("{shown} cannot be read as a notebook: {why}"))
+        ToolError::new("bad_notebook", format!("{shown} cannot be read as a notebook: {why}"))
             .with(json!({ "path": path.path, "problem": why }))
     })?;
     let at = cell(input, &notebook, &shown)?;
@@ -132,7 +132,7 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change,
     };
     let new = apply(&notebook, &change);
     if new == text {
-        return Err(Refusal::new("same_strings", format!("cell {at} of {shown} is like that already"))
+        return Err(ToolError::new("same_strings", format!("cell {at} of {shown} is like that already"))
             .with(json!({ "cell_number": at })));
     }
     let known_whole = context.record(&path.path).is_some_and(|record| record.whole);
@@ -142,7 +142,7 @@ fn plan(context: &Context, input: &Input, path: &Held) -> Result<(guard::Change,
 }
 
 /// The number of the cell that is meant; for an insert that of the new one.
-fn cell(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, Refusal> {
+fn cell(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, ToolError> {
     let count = notebook.cells.len();
     let inserts = input.edit_mode == Some(Mode::Insert);
     if let Some(id) = input.cell_id.as_deref().filter(|id| !id.is_empty()) {
@@ -154,7 +154,7 @@ fn cell(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, Re
         };
         return match by_id.or_else(by_number) {
             Some(at) => Ok(at + usize::from(inserts)),
-            None => Err(Refusal::new(
+            None => Err(ToolError::new(
                 "cell_not_found",
                 format!("{shown} has no cell with the id {id:?}; read it to see the ids"),
             )
@@ -165,14 +165,14 @@ fn cell(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, Re
         return if inserts {
             Ok(0)
         } else {
-            Err(Refusal::new("invalid_input", "say which cell is meant: give cell_id or cell_number")
+            Err(ToolError::new("invalid_input", "say which cell is meant: give cell_id or cell_number")
                 .with(json!({ "path": "cell_id" })))
         };
     };
     let most = count + usize::from(inserts);
     match usize::try_from(number).ok().filter(|at| *at < most) {
         Some(at) => Ok(at),
-        None => Err(Refusal::new(
+        None => Err(ToolError::new(
             "cell_not_found",
             format!("{shown} has {count} cells, numbered from 0; there is no cell {number}"),
         )

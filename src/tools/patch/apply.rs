@@ -22,12 +22,12 @@ use crate::tools::guard::{self, Change, Needs};
 use crate::tools::held::{Content, Held};
 use crate::tools::near::nearest;
 use crate::tools::read::helpful;
-use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::refusal::{ToolError, cancelled};
 use crate::tools::text::{self, Charset, Shown};
 use crate::tools::toolbox;
 use crate::types::ids::CallId;
 use crate::types::tool::{
-    FileChange, PathCare, PlannedChange, PlannedFile, Prepared, Subject, ToolOutcome, ToolStatus,
+    FileChange, PathSensitivity, PlannedChange, PlannedFile, PreparedCall, Subject, ToolOutcome, ToolStatus,
 };
 
 /// A diff for people of all files together is cut here.
@@ -48,12 +48,12 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes several files at once by
     \"End of File\" may be left out. Everything is checked before the first file is changed. Files that are updated \
     must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prepared, Refusal> {
+pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<PreparedCall, ToolError> {
     let patch = unify(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
     let subject = subject(&targets);
-    let bare = |summary: String| Prepared {
+    let bare = |summary: String| PreparedCall {
         subject: subject.clone(),
         summary,
         diff: None,
@@ -66,7 +66,7 @@ pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prep
         names.join(", ")
     };
     // Protected files are judged before anything is told of them.
-    if targets.iter().any(|target| target.path.care == PathCare::Protected) {
+    if targets.iter().any(|target| target.path.care == PathSensitivity::Protected) {
         return Ok(bare(format!("Patch {}", names())));
     }
     let steps = match plan(context, sections, &targets) {
@@ -83,7 +83,7 @@ pub(in crate::tools) fn prepare(context: &Context, input: &Input) -> Result<Prep
     };
     let (added, removed) = sums(&steps);
     let files = steps.iter().map(Step::planned).collect();
-    Ok(Prepared {
+    Ok(PreparedCall {
         diff: Some(whole_diff(&steps)),
         change: Some(PlannedChange::Several { files }),
         ..bare(format!("Patch {} (+{added} −{removed})", names()))
@@ -94,9 +94,9 @@ pub(in crate::tools) fn run(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let patch = unify(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
@@ -121,7 +121,7 @@ struct Target {
 }
 
 /// Every path that is written or removed. A path may come up once, or in several updates.
-fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, Refusal> {
+fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, ToolError> {
     let mut targets: Vec<Target> = Vec::new();
     let mut updates: Vec<PathBuf> = Vec::new();
     for section in sections {
@@ -153,8 +153,8 @@ fn targets(context: &Context, sections: &[Section<'_>]) -> Result<Vec<Target>, R
     Ok(targets)
 }
 
-fn twice(context: &Context, path: &Held) -> Refusal {
-    Refusal::new(
+fn twice(context: &Context, path: &Held) -> ToolError {
+    ToolError::new(
         "duplicate_file",
         format!("{} comes up twice in the patch; say everything about a file in one section. Nothing was changed.", context.show(&path.path)),
     )
@@ -227,7 +227,7 @@ fn whole_diff(steps: &[Step]) -> String {
 }
 
 /// Works every file out. Nothing is changed.
-fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Result<Vec<Step>, Refusal> {
+fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Result<Vec<Step>, ToolError> {
     // Several updates of one file are one change of it.
     let mut merged: Vec<(PathBuf, Section<'_>)> = Vec::new();
     let mut places: HashMap<PathBuf, usize> = HashMap::new();
@@ -277,11 +277,11 @@ fn plan(context: &Context, sections: Vec<Section<'_>>, targets: &[Target]) -> Re
     Ok(steps)
 }
 
-fn require_free(context: &Context, path: &Held) -> Result<Option<Content>, Refusal> {
+fn require_free(context: &Context, path: &Held) -> Result<Option<Content>, ToolError> {
     match path.load()? {
         None => Ok(None),
         Some(empty) if empty.bytes.is_empty() => Ok(Some(empty)),
-        Some(content) => Err(Refusal::new(
+        Some(content) => Err(ToolError::new(
             "file_exists",
             format!(
                 "{} exists and is not empty; use *** Update File. Nothing was changed.",
@@ -292,7 +292,7 @@ fn require_free(context: &Context, path: &Held) -> Result<Option<Content>, Refus
     }
 }
 
-fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, Refusal> {
+fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, ToolError> {
     let before = require_free(context, &path)?;
     let content: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     let after = content.clone().into_bytes();
@@ -302,7 +302,7 @@ fn add(context: &Context, path: Held, lines: &[&str]) -> Result<Step, Refusal> {
 }
 
 /// What is removed needs not have been read (it may be binary), but what was read must be unchanged.
-fn remove(context: &Context, path: Held) -> Result<Step, Refusal> {
+fn remove(context: &Context, path: Held) -> Result<Step, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     if context.record(&path.path).is_some() {
         guard::require_known(context, &path.path, &before, Needs::AnyPart)?;
@@ -323,13 +323,13 @@ fn remove(context: &Context, path: Held) -> Result<Step, Refusal> {
     Ok(Step::Remove { path, before, diff })
 }
 
-fn missing(context: &Context, path: &Held) -> Refusal {
-    let refusal = Refusal::io(&path.path, &std::io::ErrorKind::NotFound.into());
+fn missing(context: &Context, path: &Held) -> ToolError {
+    let refusal = ToolError::io(&path.path, &std::io::ErrorKind::NotFound.into());
     helpful(context, &path.path, refusal)
 }
 
 /// The checks of Edit, in its order, for every hunk.
-fn update(context: &Context, path: Held, hunks: &[Hunk<'_>]) -> Result<Change, Refusal> {
+fn update(context: &Context, path: Held, hunks: &[Hunk<'_>]) -> Result<Change, ToolError> {
     let Some(before) = path.load()? else { return Err(missing(context, &path)) };
     // Without permission to read, not even "it is not in there" may be told.
     if !guard::may_show_content(context, &path) {
@@ -354,7 +354,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    fn refusal(self, context: &Context, path: &Held, text: &str) -> Refusal {
+    fn refusal(self, context: &Context, path: &Held, text: &str) -> ToolError {
         let shown = context.show(&path.path);
         let what = if self.is_anchor { "the line after @@ is" } else { "the kept and removed lines are" };
         let mut message = format!("the hunk at line {} of the patch: {what} not in {shown}", self.number);
@@ -367,7 +367,7 @@ impl Lost {
             None => message.push_str(". Read the file again and copy the lines exactly. "),
         }
         message.push_str("Nothing was changed.");
-        Refusal::new("context_not_found", message).with(json!({
+        ToolError::new("context_not_found", message).with(json!({
             "path": path.path,
             "line": self.number,
             "wanted": self.wanted,
@@ -545,7 +545,7 @@ fn make(context: &Context, call_id: CallId, steps: Vec<Step>) -> ToolOutcome {
     }
 }
 
-fn one(context: &Context, call_id: CallId, step: Step) -> Result<ToolOutcome, Refusal> {
+fn one(context: &Context, call_id: CallId, step: Step) -> Result<ToolOutcome, ToolError> {
     match step {
         Step::Write(change) => {
             let verb = if change.before.is_some() { "Edited" } else { "Created" };

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use super::super::refusal::Refusal;
+use super::super::refusal::ToolError;
 
 /// More files or hunks than this in one patch are a mistake.
 const MOST_PARTS: usize = 1_000;
@@ -69,7 +69,7 @@ pub(in crate::tools) fn unify(patch: &str) -> Cow<'_, str> {
 }
 
 /// Takes a patch (with `\n` line endings) apart. The refusal names the line that is wrong.
-pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<Section<'_>>, Refusal> {
+pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<Section<'_>>, ToolError> {
     let (lines, first) = body(patch)?;
     let mut sections: Vec<Section<'_>> = Vec::new();
     let mut parts = 0;
@@ -133,7 +133,7 @@ pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<Section<'_>>, Refusal> 
 }
 
 /// The lines between the two markers, and the number of the first.
-fn body(patch: &str) -> Result<(Vec<&str>, usize), Refusal> {
+fn body(patch: &str) -> Result<(Vec<&str>, usize), ToolError> {
     let lines: Vec<&str> = patch.split('\n').collect();
     let is = |line: &str, words: &str| marker(line, words).is_some_and(str::is_empty);
     let Some(begin) = lines.iter().position(|line| is(line, "Begin Patch")) else {
@@ -165,7 +165,7 @@ fn marker<'p>(line: &'p str, words: &str) -> Option<&'p str> {
     line.trim().strip_prefix("***")?.trim_start().strip_prefix(words).map(str::trim)
 }
 
-fn header<'p>(line: &'p str, number: usize) -> Result<Option<Section<'p>>, Refusal> {
+fn header<'p>(line: &'p str, number: usize) -> Result<Option<Section<'p>>, ToolError> {
     // A kept line of a file may say the same, and then begins with a blank.
     if !line.starts_with("***") {
         return Ok(None);
@@ -183,11 +183,11 @@ fn header<'p>(line: &'p str, number: usize) -> Result<Option<Section<'p>>, Refus
     Ok(None)
 }
 
-fn path(text: &str, number: usize) -> Result<&str, Refusal> {
+fn path(text: &str, number: usize) -> Result<&str, ToolError> {
     if text.is_empty() { Err(wrong(number, "the path is missing".into())) } else { Ok(text) }
 }
 
-fn update_line<'p>(hunks: &mut Vec<Hunk<'p>>, line: &'p str, number: usize) -> Result<(), Refusal> {
+fn update_line<'p>(hunks: &mut Vec<Hunk<'p>>, line: &'p str, number: usize) -> Result<(), ToolError> {
     if let Some(anchor) = line.strip_prefix("@@") {
         // `@@ -1,2 +3,4 @@ text` is the form of other tools: only the text says something here.
         let anchor = match anchor.trim_start().strip_prefix('-').and_then(|rest| rest.split_once("@@")) {
@@ -239,7 +239,7 @@ fn update_line<'p>(hunks: &mut Vec<Hunk<'p>>, line: &'p str, number: usize) -> R
 }
 
 /// Takes away blank lines that stand between files, and hunks that say nothing.
-fn finish(section: &mut Section<'_>, first: usize) -> Result<(), Refusal> {
+fn finish(section: &mut Section<'_>, first: usize) -> Result<(), ToolError> {
     let Section::Update { path, move_to, hunks } = section else { return Ok(()) };
     for hunk in hunks.iter_mut() {
         // An empty line that was not written as a kept one, at the very end, is layout.
@@ -263,7 +263,7 @@ fn shorten(line: &str) -> String {
     }
 }
 
-fn wrong(line: usize, text: String) -> Refusal {
-    Refusal::new("bad_patch", format!("the patch is wrong at line {line}: {text}. Nothing was changed."))
+fn wrong(line: usize, text: String) -> ToolError {
+    ToolError::new("bad_patch", format!("the patch is wrong at line {line}: {text}. Nothing was changed."))
         .with(json!({ "line": line, "problem": text }))
 }

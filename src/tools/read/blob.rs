@@ -7,18 +7,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Input, Look};
 use crate::tools::context::{Blobs, Context};
-use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::refusal::{ToolError, cancelled};
 use crate::tools::text::Charset;
 use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
 use crate::types::ids::BlobId;
-use crate::types::tool::{Prepared, Subject, ToolOutcome};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
-pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
     find(context, blob_id)?;
-    Ok(Prepared {
+    Ok(PreparedCall {
         subject: Subject::Blob { blob_id },
         summary: format!("Read {blob_id}"),
         diff: None,
@@ -28,8 +28,8 @@ pub(super) fn prepare(context: &Context, blob_id: BlobId) -> Result<Prepared, Re
     })
 }
 
-fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), Refusal> {
-    let unreadable = |why: String| Refusal::new("io_error", format!("{blob_id} could not be read: {why}"));
+fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), ToolError> {
+    let unreadable = |why: String| ToolError::new("io_error", format!("{blob_id} could not be read: {why}"));
     let Some(blobs) = context.scene.blobs.as_deref() else {
         return Err(unreadable("this session keeps no blobs".into()));
     };
@@ -37,11 +37,11 @@ fn find(context: &Context, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), Ref
         Some((bytes, media_type)) if is_text(&media_type) || sight(&media_type).is_some() => {
             Ok((blobs, BlobRef { blob_id, bytes, media_type }))
         }
-        Some((_, media_type)) => Err(Refusal::new(
+        Some((_, media_type)) => Err(ToolError::new(
             "binary_file",
             format!("{blob_id} is {media_type}; only text, images and PDFs can be read"),
         )),
-        None => Err(Refusal::new(
+        None => Err(ToolError::new(
             "blob_not_found",
             format!("this session has no {blob_id}; give the id as the result of a tool named it"),
         )
@@ -67,7 +67,7 @@ pub(super) fn run(
     input: &Input,
     blob_id: BlobId,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let (blobs, blob) = find(context, blob_id)?;
     if let Some(kind) = sight(&blob.media_type) {
         let text = format!("{blob_id}: {}, {} bytes", blob.media_type, blob.bytes);
@@ -85,7 +85,7 @@ pub(super) fn run(
         }
         let piece = blobs
             .read(blob_id, at, CHUNK)
-            .map_err(|why| Refusal::new("io_error", format!("{blob_id} could not be read: {why}")))?;
+            .map_err(|why| ToolError::new("io_error", format!("{blob_id} could not be read: {why}")))?;
         at += piece.len() as u64;
         look.take(&piece);
         if piece.is_empty() {
@@ -98,7 +98,7 @@ pub(super) fn run(
     }
     let shown = look.window.finish();
     if first > shown.total.max(1) {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "offset_past_end",
             format!("{blob_id} has only {} lines; offset {first} is past its end", shown.total),
         )

@@ -14,11 +14,11 @@ use super::limits::Limits;
 use super::output::kept;
 use super::over::End;
 use crate::tools::context::Context;
-use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::refusal::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, Over};
 use crate::types::blob::{Blob, BlobRef};
 use crate::types::ids::CallId;
-use crate::types::tool::{Prepared, Progress, ToolOutcome};
+use crate::types::tool::{PreparedCall, Progress, ToolOutcome};
 
 /// Characters of an output that are kept where there is no place for spools.
 const MOST: usize = 1 << 20;
@@ -69,7 +69,7 @@ pub(in crate::tools) async fn start(
     context: &Context,
     call_id: CallId,
     input: &bash::Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     wires: Wires,
 ) -> Result<Running, ToolOutcome> {
     let settings = &context.settings;
@@ -77,7 +77,7 @@ pub(in crate::tools) async fn start(
     let started = match bash::start(context, call_id, input, prepared, wires).await {
         Ok(Some(started)) => started,
         Ok(None) => return Err(cancelled()),
-        Err(refusal) => return Err(Refusal::into(refusal)),
+        Err(refusal) => return Err(ToolError::into(refusal)),
     };
     let live = Arc::new(Live {
         capture: started.output.capture(),

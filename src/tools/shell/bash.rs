@@ -25,10 +25,10 @@ use crate::crash;
 use crate::proc;
 use crate::tools::context::Context;
 use crate::tools::input;
-use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::refusal::{ToolError, cancelled};
 use crate::tools::toolbox;
 use crate::types::ids::{CallId, SessionId};
-use crate::types::tool::{Confinement, Prepared, ProcessRecord, Progress, Subject, ToolOutcome};
+use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Progress, Subject, ToolOutcome};
 
 /// A process gets one argument of at most 128 KiB.
 const LONGEST_COMMAND: usize = 100_000;
@@ -89,22 +89,22 @@ pub(in crate::tools) fn prepare(
     here: &Available,
     call_id: CallId,
     input: &Input,
-) -> Result<Prepared, Refusal> {
+) -> Result<PreparedCall, ToolError> {
     let command = &input.command;
     if command.trim().is_empty() {
-        return Err(Refusal::new("invalid_input", "the command is empty"));
+        return Err(ToolError::new("invalid_input", "the command is empty"));
     }
     if command.contains('\0') {
-        return Err(Refusal::new("invalid_input", "the command holds a NUL character"));
+        return Err(ToolError::new("invalid_input", "the command holds a NUL character"));
     }
     if command.len() > LONGEST_COMMAND {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "invalid_input",
             format!("the command is longer than {LONGEST_COMMAND} bytes; write a script and run that"),
         ));
     }
     if input.timeout_ms == Some(0) {
-        return Err(Refusal::new("invalid_input", "timeout_ms must be more than 0"));
+        return Err(ToolError::new("invalid_input", "timeout_ms must be more than 0"));
     }
     context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
     let choice = context.settings.sandbox.choose(context.scene.unattended, here)?;
@@ -116,7 +116,7 @@ pub(in crate::tools) fn prepare(
     if let Some(said) = input.description.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
         summary = format!("{summary} — {}", one_line(said));
     }
-    Ok(Prepared {
+    Ok(PreparedCall {
         subject: input.subject(&starting_folder(context), &context.scene.workspace),
         summary: if input.run_in_background { format!("{summary} (in the background)") } else { summary },
         diff: None,
@@ -148,9 +148,9 @@ pub(in crate::tools) async fn run(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     wires: Wires,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
     let limit = input.timeout_ms.unwrap_or(settings.bash_timeout_ms).min(settings.bash_timeout_max_ms);
     let stop = wires.stop.clone();
@@ -186,9 +186,9 @@ pub(super) async fn start(
     context: &Context,
     call_id: CallId,
     input: &Input,
-    prepared: &Prepared,
+    prepared: &PreparedCall,
     wires: Wires,
-) -> Result<Option<Started>, Refusal> {
+) -> Result<Option<Started>, ToolError> {
     let Wires { progress, births, stop } = wires;
     if stop.is_cancelled() {
         return Ok(None);
@@ -209,7 +209,7 @@ pub(super) async fn start(
         confined: &confined,
     };
     let mut shell = process::start(launch).map_err(|e| {
-        Refusal::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
+        ToolError::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
     crash::point("C13.started");
     let tree = Tree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
@@ -284,14 +284,14 @@ struct Place {
 }
 
 /// Makes what holds the command: what was judged, or something stronger.
-async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Result<Place, Refusal> {
+async fn confine(context: &Context, call_id: CallId, prepared: &PreparedCall) -> Result<Place, ToolError> {
     let here = Available::here().await;
     // What holds a command goes by the folder's path.
     context.jails.of(&context.scene).in_place(&context.scene.cwd)?;
     let sandbox = &context.settings.sandbox;
     let outside = prepared.sandbox.is_some_and(|judged| judged.outside);
     if outside && !sandbox.offer_outside.holds(context.scene.unattended) {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "target_changed",
             "the configuration no longer lets commands run outside the sandbox; it was not run",
         ));
@@ -301,7 +301,7 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
         false => sandbox.choose(context.scene.unattended, here)?,
     };
     if prepared.sandbox.is_some_and(|judged| choice.told().is_weaker_than(judged)) {
-        return Err(Refusal::new(
+        return Err(ToolError::new(
             "target_changed",
             "the command would now be held less than when it was judged; try again",
         ));
@@ -333,8 +333,8 @@ async fn confine(context: &Context, call_id: CallId, prepared: &Prepared) -> Res
     Ok(Place { cwd, choice, confined, ground })
 }
 
-fn not_made(error: std::io::Error) -> Refusal {
-    Refusal::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
+fn not_made(error: std::io::Error) -> ToolError {
+    ToolError::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
 }
 
 fn environment(

@@ -2,7 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::tools::refusal::Refusal;
+use crate::tools::refusal::ToolError;
 use crate::types::tool::ProcessRecord;
 
 /// A process that was started. Nothing of its output is read before somebody answers `stored`; on
@@ -16,7 +16,7 @@ pub struct Birth {
 }
 
 /// Has a record stored.
-pub(super) async fn register(births: &mpsc::Sender<Birth>, record: ProcessRecord) -> Result<(), Refusal> {
+pub(super) async fn register(births: &mpsc::Sender<Birth>, record: ProcessRecord) -> Result<(), ToolError> {
     let (stored, answer) = oneshot::channel();
     let lost = || Err("the session is gone".to_owned());
     let result = match births.send(Birth { record: Box::new(record), stored }).await {
@@ -24,7 +24,7 @@ pub(super) async fn register(births: &mpsc::Sender<Birth>, record: ProcessRecord
         Err(_) => lost(),
     };
     result.map_err(|why| {
-        Refusal::new(
+        ToolError::new(
             "storage_failed",
             format!("the command was stopped at its start, since it could not be recorded: could not {why}"),
         )

@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::capture::{Piece, cut_middle};
-use crate::tools::context::{Command, Context};
-use crate::tools::refusal::{Refusal, cancelled};
+use crate::tools::context::{BackgroundTaskView, Context};
+use crate::tools::refusal::{ToolError, cancelled};
 use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
 use crate::types::blob::BlobRef;
-use crate::types::tool::{Prepared, Subject, ToolOutcome};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Bytes of the beginning, and of the end, of what is new of a command that is over.
 const HALF: u64 = 128 << 10;
@@ -48,23 +48,29 @@ pub(in crate::tools) const OUTPUT: &str = "Shows what a background command has s
 pub(in crate::tools) const KILL: &str = "Ends a background command with all that it started, and lists those \
     that still run.";
 
-pub(in crate::tools) fn prepare_output(context: &Context, input: &OutputInput) -> Result<Prepared, Refusal> {
+pub(in crate::tools) fn prepare_output(
+    context: &Context,
+    input: &OutputInput,
+) -> Result<PreparedCall, ToolError> {
     filter(input)?;
     let bash_id = find(context, &input.bash_id)?.known.bash_id;
     Ok(prepared(bash_id, format!("Read the output of {bash_id}"), true))
 }
 
-pub(in crate::tools) fn prepare_kill(context: &Context, input: &KillInput) -> Result<Prepared, Refusal> {
+pub(in crate::tools) fn prepare_kill(
+    context: &Context,
+    input: &KillInput,
+) -> Result<PreparedCall, ToolError> {
     let known = &find(context, &input.shell_id)?.known;
     Ok(prepared(known.bash_id, format!("End {} ({})", known.bash_id, one_line(&known.command)), false))
 }
 
-fn prepared(bash_id: BashId, summary: String, read_only: bool) -> Prepared {
+fn prepared(bash_id: BashId, summary: String, read_only: bool) -> PreparedCall {
     let subject = Subject::Background { bash_id };
-    Prepared { subject, summary, diff: None, read_only, change: None, sandbox: None }
+    PreparedCall { subject, summary, diff: None, read_only, change: None, sandbox: None }
 }
 
-fn find<'c>(context: &'c Context, text: &str) -> Result<&'c Command, Refusal> {
+fn find<'c>(context: &'c Context, text: &str) -> Result<&'c BackgroundTaskView, ToolError> {
     let commands = &context.scene.commands;
     let bash_id: Option<BashId> = text.parse().ok();
     let found = bash_id.and_then(|bash_id| commands.iter().find(|it| it.known.bash_id == bash_id));
@@ -74,12 +80,12 @@ fn find<'c>(context: &'c Context, text: &str) -> Result<&'c Command, Refusal> {
             [] => "none was started, or all are long over".to_owned(),
             known => format!("known: {}", known.join(", ")),
         };
-        Refusal::new("unknown_command", format!("there is no background command {text:?}; {there}"))
+        ToolError::new("unknown_command", format!("there is no background command {text:?}; {there}"))
             .with(json!({ "known": known }))
     })
 }
 
-fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, Refusal> {
+fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, ToolError> {
     let Some(pattern) = input.filter.as_deref().filter(|pattern| !pattern.is_empty()) else {
         return Ok(None);
     };
@@ -87,7 +93,7 @@ fn filter(input: &OutputInput) -> Result<Option<RegexMatcher>, Refusal> {
         Ok(matcher) => Ok(Some(matcher)),
         Err(error) => {
             let why = format!("filter is no regular expression that can be used: {error}");
-            Err(Refusal::new("invalid_input", why).with(json!({ "path": "filter" })))
+            Err(ToolError::new("invalid_input", why).with(json!({ "path": "filter" })))
         }
     }
 }
@@ -103,12 +109,12 @@ pub(in crate::tools) fn run_output(
     context: &Context,
     input: &OutputInput,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
+) -> Result<ToolOutcome, ToolError> {
     if stop.is_cancelled() {
         return Ok(cancelled());
     }
     let matcher = filter(input)?;
-    let Command { known, live } = find(context, &input.bash_id)?;
+    let BackgroundTaskView { known, live } = find(context, &input.bash_id)?;
     let from = known.read_bytes;
     let (bytes, piece) = match (&known.end, live) {
         (Some(end), _) => (end.output_bytes, kept_after(context, end, from)?),
@@ -172,7 +178,7 @@ fn nothing() -> Piece {
 }
 
 /// What a command that is over had said after the first `from` bytes, as far as it was kept.
-fn kept_after(context: &Context, end: &BackgroundEnd, from: u64) -> Result<Piece, Refusal> {
+fn kept_after(context: &Context, end: &BackgroundEnd, from: u64) -> Result<Piece, ToolError> {
     let unread = end.output_bytes.saturating_sub(from);
     let (Some(BlobRef { blob_id, bytes, .. }), Some(blobs)) = (&end.output_blob, &context.scene.blobs) else {
         return Ok(nothing());
@@ -183,7 +189,7 @@ fn kept_after(context: &Context, end: &BackgroundEnd, from: u64) -> Result<Piece
     let read = |offset: u64, most: u64| {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let read = blobs.read(*blob_id, offset, most);
-        read.map_err(|why| Refusal::new("io_error", format!("the output could not be read: {why}")))
+        read.map_err(|why| ToolError::new("io_error", format!("the output could not be read: {why}")))
     };
     // Where the middle of a flood was left out, what is new is at the end.
     let start = from.min(*bytes).max(bytes.saturating_sub(unread));
@@ -226,22 +232,22 @@ pub(in crate::tools) async fn run_kill(
     context: &Context,
     input: &KillInput,
     stop: &CancellationToken,
-) -> Result<ToolOutcome, Refusal> {
-    let Command { known, live } = find(context, &input.shell_id)?;
+) -> Result<ToolOutcome, ToolError> {
+    let BackgroundTaskView { known, live } = find(context, &input.shell_id)?;
     let bash_id = known.bash_id;
     if let Some(end) = &known.end {
         let why = format!("{bash_id} does not run any more: it {}", how(known.state, end));
-        return Err(Refusal::new("not_running", why));
+        return Err(ToolError::new("not_running", why));
     }
     let Some(live) = live else {
-        return Err(Refusal::new("not_running", format!("{bash_id} does not run any more")));
+        return Err(ToolError::new("not_running", format!("{bash_id} does not run any more")));
     };
     live.stop(KilledBy::Tool);
     tokio::select! {
         biased;
         ended = timeout(ENDS_WITHIN, live.is_written()) => if ended.is_err() {
             let why = format!("{bash_id} was told to end, and has not yet; BashOutput tells when it has");
-            return Err(Refusal::new("still_ending", why));
+            return Err(ToolError::new("still_ending", why));
         },
         () = stop.cancelled() => return Ok(cancelled()),
     }

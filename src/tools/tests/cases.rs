@@ -15,7 +15,7 @@ use super::{Room, within};
 use crate::judge::{BypassGuard, Policy, Repository, Rules, is_unreadable, judge};
 use crate::tools::Unreadable;
 use crate::types::permission::{Mode, VerdictKind};
-use crate::types::tool::{Prepared, ToolOutcome, ToolStatus};
+use crate::types::tool::{PreparedCall, ToolOutcome, ToolStatus};
 
 #[derive(Deserialize)]
 struct Case {
@@ -127,7 +127,7 @@ impl Stage {
         }
     }
 
-    fn judged(&self, tool: &str, prepared: &Prepared) -> VerdictKind {
+    fn judged(&self, tool: &str, prepared: &PreparedCall) -> VerdictKind {
         let (workspace, home) = (&self.room.scene.workspace, self.room.root.join("home"));
         judge(&policy(&self.rules, workspace, &home), tool, &prepared.subject).verdict
     }

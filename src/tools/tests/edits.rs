@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::types::tool::{Inspection, PathCare, PlannedChange};
+use crate::types::tool::{Inspection, PathSensitivity, PlannedChange};
 
 fn multi(path: &str, edits: &[(&str, &str)]) -> Value {
     let edits: Vec<Value> =
@@ -171,7 +171,7 @@ async fn every_path_of_a_patch_is_judged_as_what_it_really_is() {
     let hooks = patch("*** Add File: a.txt\n+x\n*** Add File: .git/hooks/pre-commit\n+x\n");
     let prepared = room.prepare("ApplyPatch", hooks).await.unwrap();
     let Subject::Several { parts } = prepared.subject else { panic!() };
-    assert!(matches!(&parts[1], Subject::Edit { path } if path.care == PathCare::Protected));
+    assert!(matches!(&parts[1], Subject::Edit { path } if path.care == PathSensitivity::Protected));
     assert_eq!(prepared.diff, None, "protected files are judged before they are looked at");
 }
 

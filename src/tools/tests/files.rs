@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
 use crate::types::blob::{AttachmentKind, Blob, PDF};
-use crate::types::tool::PathCare;
+use crate::types::tool::PathSensitivity;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({"file_path": path, "old_string": old, "new_string": new})
@@ -428,7 +428,7 @@ async fn protected_places_are_judged_before_they_are_checked() {
     for path in [".git/config", ".git/hooks/pre-commit", ".agentd/policy.toml", data.to_str().unwrap()] {
         let prepared = room.prepare("Write", json!({"file_path": path, "content": "x"})).await.unwrap();
         match prepared.subject {
-            Subject::Edit { path } => assert_eq!(path.care, PathCare::Protected, "{path:?}"),
+            Subject::Edit { path } => assert_eq!(path.care, PathSensitivity::Protected, "{path:?}"),
             other => panic!("{other:?}"),
         }
     }

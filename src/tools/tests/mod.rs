@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Birth, SessionContext, Settings, Toolbox};
 use crate::types::ids::{Mint, Seed};
 use crate::types::message::ToolCall;
-use crate::types::tool::{Prepared, Subject, ToolOutcome, ToolStatus};
+use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 
 /// A workspace with a home beside it, and what the model has read so far.
 struct Room {
@@ -90,7 +90,7 @@ impl Room {
         ToolCall { call_id, provider_id: "p".into(), tool: tool.into(), input, input_error: None }
     }
 
-    async fn prepare(&mut self, tool: &str, input: Value) -> Result<Prepared, ToolOutcome> {
+    async fn prepare(&mut self, tool: &str, input: Value) -> Result<PreparedCall, ToolOutcome> {
         let call = self.call(tool, input);
         within(self.tools.prepare(&call, &self.scene)).await
     }
@@ -112,7 +112,7 @@ impl Room {
         self.tools.rest(self.scene.session_id);
     }
 
-    async fn run_prepared(&self, call: &ToolCall, prepared: &Prepared) -> ToolOutcome {
+    async fn run_prepared(&self, call: &ToolCall, prepared: &PreparedCall) -> ToolOutcome {
         let (progress, _ignored) = mpsc::channel(1);
         let stop = CancellationToken::new();
         within(self.tools.run(call, prepared, &self.scene, progress, registrar(), stop)).await
@@ -225,11 +225,11 @@ fn cards_are_complete_and_always_the_same() {
 async fn a_prepared_call_survives_being_stored() {
     let mut room = Room::new();
     let prepared = room.prepare("Write", json!({"file_path": "a/b.txt", "content": "x\n"})).await.unwrap();
-    let back: Prepared = serde_json::from_str(&serde_json::to_string(&prepared).unwrap()).unwrap();
+    let back: PreparedCall = serde_json::from_str(&serde_json::to_string(&prepared).unwrap()).unwrap();
     assert_eq!(back, prepared);
 }
 
-fn edited_path(prepared: &Prepared) -> &Path {
+fn edited_path(prepared: &PreparedCall) -> &Path {
     match &prepared.subject {
         Subject::Edit { path } => &path.path,
         other => panic!("not an edit: {other:?}"),

@@ -11,7 +11,7 @@ use nix::sys::stat::Mode;
 use crate::tools::disk::Stamp;
 use crate::tools::{Access, Held, Jail};
 use crate::types::ids::{CallId, Mint, Seed};
-use crate::types::tool::PathCare;
+use crate::types::tool::PathSensitivity;
 
 struct House {
     _root: tempfile::TempDir,
@@ -46,7 +46,7 @@ fn house() -> House {
     House { _root: dir, root }
 }
 
-fn check(house: &House, text: &str, expected: Result<(&str, bool, PathCare), &str>) {
+fn check(house: &House, text: &str, expected: Result<(&str, bool, PathSensitivity), &str>) {
     let (ws, home) = (house.root.join("ws"), house.root.join("home"));
     let text = text.replace("{R}", house.root.to_str().unwrap());
     let got = Jail::open(std::slice::from_ref(&ws), &home, &[]).decide(&text, &ws, Access::Edit);
@@ -63,7 +63,7 @@ fn check(house: &House, text: &str, expected: Result<(&str, bool, PathCare), &st
 
 #[test]
 fn paths_resolve_to_the_object_the_kernel_would_open() {
-    use PathCare::{AutoExecuted, Ordinary, Protected};
+    use PathSensitivity::{AutoExecuted, Ordinary, Protected};
     let house = house();
     for (text, expected) in [
         ("src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
@@ -71,14 +71,14 @@ fn paths_resolve_to_the_object_the_kernel_would_open() {
         ("{R}/ws/src/main.rs", Ok(("ws/src/main.rs", true, Ordinary))),
         ("lib/x.txt", Ok(("ws/real/x.txt", true, Ordinary))),
         ("new/deep/file", Ok(("ws/new/deep/file", true, Ordinary))),
-        ("new/../a", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("new/../a", Ok(("out/secret.txt", false, PathSensitivity::Secret))),
         ("..", Ok(("", false, Ordinary))),
-        ("../out/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
-        ("src/../../out/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
-        ("a", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("../out/secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret))),
+        ("src/../../out/secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret))),
+        ("a", Ok(("out/secret.txt", false, PathSensitivity::Secret))),
         ("dangling", Ok(("out/new.txt", false, Ordinary))),
         ("outdir/../x", Ok(("x", false, Ordinary))),
-        ("outdir/secret.txt", Ok(("out/secret.txt", false, PathCare::Secret))),
+        ("outdir/secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret))),
         ("notes.txt", Ok(("ws/.agentd/policy.toml", true, Protected))),
         ("~/.bashrc", Ok(("home/.bashrc", false, AutoExecuted))),
         ("$HOME/x", Ok(("ws/$HOME/x", true, Ordinary))),
@@ -117,7 +117,7 @@ fn a_workspace_that_was_replaced_by_a_link_is_not_the_workspace() {
     let house = house();
     fs::rename(house.root.join("ws"), house.root.join("ws.old")).unwrap();
     symlink(house.root.join("out"), house.root.join("ws")).unwrap();
-    check(&house, "secret.txt", Ok(("out/secret.txt", false, PathCare::Secret)));
+    check(&house, "secret.txt", Ok(("out/secret.txt", false, PathSensitivity::Secret)));
 }
 
 impl House {
@@ -153,7 +153,7 @@ impl House {
         self.jail().decide(path, &self.ws(), Access::Edit).unwrap()
     }
 
-    fn care(&self, path: &str, access: Access) -> PathCare {
+    fn care(&self, path: &str, access: Access) -> PathSensitivity {
         self.jail().decide(path, &self.ws(), access).unwrap().care
     }
 }
@@ -162,7 +162,7 @@ fn call() -> CallId {
     Mint::new(1, Seed(7)).call()
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, crate::tools::Refusal>) -> &'static str {
+fn code<T: std::fmt::Debug>(result: Result<T, crate::tools::ToolError>) -> &'static str {
     result.unwrap_err().code
 }
 
@@ -424,17 +424,17 @@ fn only_regular_files_are_opened() {
 fn of_a_file_with_several_names_the_most_delicate_one_counts() {
     let house = House::new();
     for (file, access, expected) in [
-        ("home/.ssh/id_rsa", Access::Read, PathCare::Secret),
-        ("home/.bashrc", Access::Edit, PathCare::AutoExecuted),
-        ("home/.config/agentd/config.toml", Access::Edit, PathCare::Protected),
-        ("ws/.git/config", Access::Edit, PathCare::Protected),
-        ("ws/.git/hooks/pre-commit", Access::Edit, PathCare::Protected),
-        ("ws/.agentd/policy.toml", Access::Edit, PathCare::Protected),
-        ("ws/deep/er/.env", Access::Read, PathCare::Secret),
-        ("ws/src/main.rs", Access::Read, PathCare::Ordinary),
-        ("ws/src/lib.rs", Access::Edit, PathCare::Ordinary),
-        ("out/anything", Access::Read, PathCare::HardLinked),
-        ("out/something", Access::Edit, PathCare::HardLinked),
+        ("home/.ssh/id_rsa", Access::Read, PathSensitivity::Secret),
+        ("home/.bashrc", Access::Edit, PathSensitivity::AutoExecuted),
+        ("home/.config/agentd/config.toml", Access::Edit, PathSensitivity::Protected),
+        ("ws/.git/config", Access::Edit, PathSensitivity::Protected),
+        ("ws/.git/hooks/pre-commit", Access::Edit, PathSensitivity::Protected),
+        ("ws/.agentd/policy.toml", Access::Edit, PathSensitivity::Protected),
+        ("ws/deep/er/.env", Access::Read, PathSensitivity::Secret),
+        ("ws/src/main.rs", Access::Read, PathSensitivity::Ordinary),
+        ("ws/src/lib.rs", Access::Edit, PathSensitivity::Ordinary),
+        ("out/anything", Access::Read, PathSensitivity::HardLinked),
+        ("out/something", Access::Edit, PathSensitivity::HardLinked),
     ] {
         let path = house.put(file, "x");
         let link = house.ws().join("innocent.txt");
@@ -445,14 +445,14 @@ fn of_a_file_with_several_names_the_most_delicate_one_counts() {
     // Where package managers link from their store, names of the workspace count all the same.
     fs::create_dir_all(house.ws().join("target")).unwrap();
     fs::hard_link(house.put("ws/.env", "x"), house.ws().join("target/made")).unwrap();
-    assert_eq!(house.care("target/made", Access::Read), PathCare::Secret);
+    assert_eq!(house.care("target/made", Access::Read), PathSensitivity::Secret);
     // Package managers link from their store: that alone raises no question, credentials do.
     let (stored, key) = (house.put("out/store/x.js", "x"), house.put("home/.netrc", "x"));
     fs::create_dir_all(house.ws().join("node_modules/a")).unwrap();
     fs::hard_link(stored, house.ws().join("node_modules/a/x.js")).unwrap();
     fs::hard_link(key, house.ws().join("node_modules/a/y.js")).unwrap();
-    assert_eq!(house.care("node_modules/a/x.js", Access::Read), PathCare::Ordinary);
-    assert_eq!(house.care("node_modules/a/y.js", Access::Read), PathCare::Secret);
+    assert_eq!(house.care("node_modules/a/x.js", Access::Read), PathSensitivity::Ordinary);
+    assert_eq!(house.care("node_modules/a/y.js", Access::Read), PathSensitivity::Secret);
 }
 
 #[test]
@@ -477,13 +477,13 @@ fn a_repository_is_known_whatever_it_is_called() {
         house.put(&format!("ws/{path}"), "");
     }
     for (path, expected) in [
-        (".git", PathCare::Protected),
-        ("../out/store/config", PathCare::Protected),
-        ("../out/store/hooks/post-checkout", PathCare::Protected),
-        ("evil/config", PathCare::Protected),
-        ("evil/hooks/pre-commit", PathCare::Protected),
-        ("plain/config", PathCare::Ordinary),
-        ("hooks/pre-commit", PathCare::Ordinary),
+        (".git", PathSensitivity::Protected),
+        ("../out/store/config", PathSensitivity::Protected),
+        ("../out/store/hooks/post-checkout", PathSensitivity::Protected),
+        ("evil/config", PathSensitivity::Protected),
+        ("evil/hooks/pre-commit", PathSensitivity::Protected),
+        ("plain/config", PathSensitivity::Ordinary),
+        ("hooks/pre-commit", PathSensitivity::Ordinary),
     ] {
         assert_eq!(house.care(path, Access::Edit), expected, "{path}");
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::address::{Ranges, is_public};
-use crate::tools::refusal::Refusal;
+use crate::tools::refusal::ToolError;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an answer.
@@ -39,8 +39,8 @@ pub(super) struct Answer {
 }
 
 /// Reads an address as people and models write it: http or https, no credentials.
-pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
-    let bad = |code, text: String| Err(Refusal::new(code, text));
+pub(super) fn parse(text: &str) -> Result<Url, ToolError> {
+    let bad = |code, text: String| Err(ToolError::new(code, text));
     if text.len() > 4096 || text.chars().any(char::is_control) {
         return bad("bad_url", "the url is longer than 4096 bytes or holds control characters".into());
     }
@@ -74,7 +74,7 @@ fn is_inner(name: &str) -> bool {
 }
 
 /// Refuses a host that may not be reached; says whether it is one that the configuration adds.
-pub(super) async fn judge(url: &Url, ranges: &Ranges) -> Result<bool, Refusal> {
+pub(super) async fn judge(url: &Url, ranges: &Ranges) -> Result<bool, ToolError> {
     let host = host(url);
     let addresses = match host.parse::<IpAddr>() {
         Ok(address) => vec![address],
@@ -82,7 +82,7 @@ pub(super) async fn judge(url: &Url, ranges: &Ranges) -> Result<bool, Refusal> {
             if is_inner(&host) {
                 return inner(&host);
             }
-            Refusal::new("host_not_found", format!("the name {host} could not be resolved: {error}"))
+            ToolError::new("host_not_found", format!("the name {host} could not be resolved: {error}"))
                 .with(json!({ "host": host }))
         })?,
     };
@@ -104,8 +104,8 @@ async fn lookup(host: &str) -> std::io::Result<Vec<IpAddr>> {
     if found.is_empty() { Err(std::io::ErrorKind::NotFound.into()) } else { Ok(found) }
 }
 
-fn not_public(host: &str, address: IpAddr) -> Refusal {
-    Refusal::new(
+fn not_public(host: &str, address: IpAddr) -> ToolError {
+    ToolError::new(
         "address_not_public",
         format!(
             "{host} leads to {address}, which is no address of the public Internet; \
@@ -115,8 +115,8 @@ fn not_public(host: &str, address: IpAddr) -> Refusal {
     .with(json!({ "host": host, "address": address.to_string() }))
 }
 
-fn inner(host: &str) -> Refusal {
-    Refusal::new(
+fn inner(host: &str) -> ToolError {
+    ToolError::new(
         "address_not_public",
         format!("{host} is a name inside this network, not of the public Internet"),
     )
@@ -153,7 +153,7 @@ impl Resolve for Guard {
 }
 
 impl Client {
-    async fn get(&self, ranges: &Ranges, proxy: Option<&str>) -> Result<reqwest::Client, Refusal> {
+    async fn get(&self, ranges: &Ranges, proxy: Option<&str>) -> Result<reqwest::Client, ToolError> {
         let build = || async {
             let (guard, proxy) = (Guard(ranges.clone()), proxy.map(str::to_owned));
             let build = move || {
@@ -176,7 +176,7 @@ impl Client {
             };
             let built = tokio::task::spawn_blocking(build).await;
             let failed = |why: String| {
-                Refusal::new("fetch_failed", format!("the HTTP client could not be set up: {why}"))
+                ToolError::new("fetch_failed", format!("the HTTP client could not be set up: {why}"))
             };
             built.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(deepest(&error)))
         };
@@ -190,7 +190,7 @@ impl Client {
         url: &Url,
         ranges: &Ranges,
         proxy: Option<&str>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, ToolError> {
         let failed = |error: &reqwest::Error| {
             if let Some(Closed(host, address)) = find_closed(error) {
                 return not_public(host, *address);
@@ -200,7 +200,7 @@ impl Client {
             } else {
                 ""
             };
-            Refusal::new("fetch_failed", format!("{url} could not be fetched: {}{hint}", deepest(error)))
+            ToolError::new("fetch_failed", format!("{url} could not be fetched: {}{hint}", deepest(error)))
                 .with(json!({ "url": url.as_str() }))
         };
         let request = self.get(ranges, proxy).await?.get(url.clone()).header(
@@ -220,7 +220,7 @@ impl Client {
         });
         // None was asked for, so none is unfolded.
         if header(CONTENT_ENCODING).is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-            return Err(Refusal::new(
+            return Err(ToolError::new(
                 "fetch_failed",
                 format!("{url} was sent compressed, which was not asked for"),
             ));

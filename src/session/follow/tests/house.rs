@@ -112,7 +112,7 @@ pub(super) struct House {
     pub told: Vec<Told>,
     pub readers: Vec<Reader>,
     pub hold: bool,
-    pub held: Vec<Line>,
+    pub held: Vec<Entry>,
     pub permanent: Vec<Seq>,
     /// Seq of the event that opened the running tool call.
     tool: Option<Seq>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::probe::Available;
-use crate::tools::refusal::Refusal;
+use crate::tools::refusal::ToolError;
 use crate::types::tool::{Confinement, OfferOutside};
 
 /// How strongly commands are held; the order is that of strength.
@@ -121,7 +121,7 @@ impl SandboxSettings {
     ///
     /// # Errors
     /// What is asked for cannot be had here: nothing may run then.
-    pub(in crate::tools) fn choose(&self, unattended: bool, here: &Available) -> Result<Choice, Refusal> {
+    pub(in crate::tools) fn choose(&self, unattended: bool, here: &Available) -> Result<Choice, ToolError> {
         let level = match self.level {
             LevelSetting::Off => Level::Off,
             LevelSetting::Rlimits => Level::Rlimits,
@@ -180,14 +180,14 @@ impl SandboxSettings {
         levels.iter().flatten().map(|choice| choice.told().level).min().unwrap_or(0)
     }
 
-    fn missing(&self, why: &str) -> Refusal {
+    fn missing(&self, why: &str) -> ToolError {
         let name = self.level.name();
         no_sandbox(format!("[sandbox] level = {name:?} does not work here: {why}; nothing is run without it"))
     }
 }
 
-fn no_sandbox(text: String) -> Refusal {
-    Refusal::new("sandbox_unavailable", text)
+fn no_sandbox(text: String) -> ToolError {
+    ToolError::new("sandbox_unavailable", text)
 }
 
 #[cfg(test)]
